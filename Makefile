@@ -1,0 +1,67 @@
+# Needs make and a Python ≥ 3.11; everything else goes into .venv, made on first use.
+#
+#   make demo      build a small database in a temporary folder and run the main job on it
+#   make test      the quick tests                make slow      the slow ones
+#   make check     ruff, mypy, import-linter      make format    rewrite the files as `check` wants them
+#   make bench     the benchmarks                 make generate  rewrite generated files
+#   make clean     remove everything made here
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check format bench generate clean
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+# Two stages, so that `make demo` does not wait for the development tools.
+$(BIN)/python:
+	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then echo "make: no Python ≥ 3.11 found; give one with  make PYTHON=/path/to/python3" >&2; exit 1; fi; \
+	echo "making $(VENV) with $$("$$found" --version)"; \
+	"$$found" -m venv $(VENV) || { rm -rf $(VENV); echo "make: $$found has no venv module (on Debian: apt install python3-venv)" >&2; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing dpsql into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo "installing dpsql and its development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(BIN)/dpsql demo "$$folder/clinic" </dev/null
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+
+slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(PYTEST_ARGS)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+generate: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.generate
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
