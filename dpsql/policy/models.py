@@ -1,0 +1,151 @@
+"""The policy as the planner reads it: everything resolved, exact and checked. A value; it holds no data.
+
+Built from YAML by `load.load_policy`, from a mapping by `Policy.model_validate`. `file_format.py` describes the text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.loss import NO_LOSS
+from dpsql.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
+from dpsql.policy.places import Places
+from dpsql.policy.tables import Table
+from dpsql.policy.units import Accountant, Neighbours, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """neighbours: the default of every table that does not say otherwise. accountant: how losses add up."""
+
+    neighbours: Neighbours = "add_remove"
+    accountant: Accountant = "approx_dp"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """What the custodian declares about the data, the privacy units and the budgets.
+
+    tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
+    units: unit name → Unit, row units included.
+    hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written.
+    path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
+        where it lies. Two policies are equal if their hashes are.
+    document: the normalised content with defaults filled in, as plain JSON-like data; what the hash is taken of.
+    """
+
+    name: str
+    privacy: Privacy
+    tables: Mapping[str, Table]
+    units: Mapping[str, Unit]
+    defaults: Defaults
+    budgets: Budgets
+    hash: str
+    version: int = 1
+    data_version: str = ""
+    database: str | None = None
+    ledger: str | None = None
+    ledger_head: str | None = None
+    noise: str = "exact"
+    path: Path | None = None
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    places: Places = field(default_factory=Places, repr=False)
+
+    @classmethod
+    def model_validate(cls, data: object, *, directory: str | os.PathLike[str] | None = None) -> Policy:
+        """Build a policy from a mapping of the file's form; floats mean their shortest decimal text (0.2 is 1/5).
+
+        Raises CannotOpen (DP003) with every mistake.
+        """
+        from dpsql.policy.resolve import build
+
+        return build(data, Places(), path=None, directory=None if directory is None else Path(directory))
+
+    def __eq__(self, other: object) -> bool:
+        return self.hash == other.hash if isinstance(other, Policy) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def table(self, name: str) -> Table | None:
+        """The table of this name, whatever its case; None if it is not declared."""
+        found = self.tables.get(name)
+        if found is not None:
+            return found
+        wanted = name.casefold()
+        return next((t for t in self.tables.values() if t.name.casefold() == wanted), None)
+
+    def account(self, analyst: str | None) -> str:
+        """Whose budget this analyst spends: his own if `budgets.analysts` names him or there is no such section."""
+        named = self.budgets.analysts
+        if analyst is None or (named and analyst not in named):
+            return SHARED_ACCOUNT
+        return analyst
+
+    def caps_for(self, analyst: str | None = None) -> BudgetCaps:
+        """The limits in force for an analyst (None: whoever gives no name), for every unit of the policy."""
+        total = self.budgets.total
+        totals = {} if total is None else {u: self.budgets.units.get(u, total) for u in self.units}
+        if not self.budgets.analysts:
+            return BudgetCaps(totals)
+        own = self.budgets.analysts.get(self.account(analyst))
+        if own is None:
+            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS), NO_LOSS)
+        return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query)
+
+    @property
+    def file(self) -> str:
+        """The policy file as messages name it."""
+        if self.places.source is not None:
+            return self.places.source.name
+        return str(self.path) if self.path is not None else "<policy>"
+
+    def place(self, *loc: str | int) -> tuple[Source, Span] | None:
+        """Where `loc` stands in the policy's text: `policy.place("tables", "visits", "columns", "cost")`.
+
+        Falls back to the nearest parent that is there; None if the policy was not read from text.
+        """
+        return self.places.find(loc)
+
+    @property
+    def directory(self) -> Path:
+        """What relative paths in the policy are relative to: the policy file's folder, else the given or working one."""
+        return self.places.directory
+
+    @property
+    def database_path(self) -> Path | None:
+        """Absolute path of `database`."""
+        return None if self.database is None else self._absolute(self.database)
+
+    @property
+    def ledger_path(self) -> Path:
+        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy."""
+        return self._absolute(self.ledger or f"{self.name}.ledger.sqlite")
+
+    @property
+    def ledger_head_path(self) -> Path:
+        """Absolute path of the file that keeps the ledger's last hash.
+
+        By default in the user's state directory, under a name that depends on the ledger's path.
+        """
+        if self.ledger_head is not None:
+            return self._absolute(self.ledger_head)
+        return default_head_path(self.ledger_path, self.name)
+
+    def _absolute(self, text: str) -> Path:
+        return Path(os.path.abspath(self.directory / Path(text).expanduser()))
+
+
+def default_head_path(ledger: Path, name: str) -> Path:
+    """Where the last hash of this ledger file is kept if nothing else is said (XDG base directories)."""
+    import hashlib
+
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    tag = hashlib.sha256(os.fsencode(os.path.abspath(ledger))).hexdigest()[:16]
+    return base / "dpsql" / f"{name}-{tag}.head"
