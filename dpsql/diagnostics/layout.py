@@ -1,0 +1,86 @@
+"""Where a span stands on a screen: terminal columns, tabs, wide and invisible characters, line ends."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpsql.diagnostics.diagnostic import Source, Span
+
+TAB_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedLine:
+    """One source line as it is printed. The mark covers screen columns `[start, end)`, never empty."""
+
+    text: str
+    start: int
+    end: int
+
+
+def visible(character: str) -> str:
+    """The character as it may be printed: control and format characters (escape codes, bidirectional overrides) are
+    shown as U+FFFD so that a text cannot write to the reader's terminal; emoji joiners and marks stay."""
+    category = unicodedata.category(character)
+    if category in ("Cc", "Cs", "Zl", "Zp") or (category == "Cf" and character not in "\u200c\u200d"):
+        return "\ufffd"
+    return character
+
+
+def width(character: str) -> int:
+    """Screen columns of a printable character: 0, 1 or 2 (Unicode TR 11, East Asian Width; ambiguous counts as 1)."""
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def one_line(text: str) -> str:
+    """`text` on a single line, without control characters: for messages, labels and file names."""
+    return "".join(visible(c) for c in " ".join(part.strip() for part in text.splitlines()).strip().replace("\t", " "))
+
+
+def anchor(source: Source, span: Span) -> Span:
+    """`span` cut to the text. A span without a visible character at the end of the text (an unexpected end) is moved
+    back to stand right behind the last visible character."""
+    start = max(0, min(span.start, len(source.text)))
+    end = max(start, min(span.end, len(source.text)))
+    if start > 0 and not source.text[start:].strip():
+        start = end = len(source.text[:start].rstrip())
+    return Span(start, end)
+
+
+def mark(line: str, first: int, last: int) -> MarkedLine:
+    """Lay out `line` and mark its characters `[first, last)`; an empty range marks one column."""
+    cells: list[str] = []
+    column, start, end = 0, None, 0
+    for index, character in enumerate(line):
+        if index == first:
+            start = column
+        if character == "\t":
+            shown = " " * (TAB_WIDTH - column % TAB_WIDTH)
+            column += len(shown)
+        else:
+            shown = visible(character)
+            column += width(shown)
+        cells.append(shown)
+        if first <= index < last:
+            end = column
+    begin = column if start is None else start
+    return MarkedLine("".join(cells), begin, max(end, begin + 1))
+
+
+def marked_lines(source: Source, span: Span) -> Iterator[MarkedLine]:
+    """The lines a span (already anchored) touches, each with its part of the mark. Indentation is not marked."""
+    first_line, first_column = source.position(span.start)
+    last_line, last_column = source.position(span.end)
+    if last_line > first_line and last_column == 1:  # the span ends with a line end: the next line is not part of it
+        last_line -= 1
+        last_column = len(source.line(last_line)) + 1
+    for number in range(first_line, last_line + 1):
+        line = source.line(number)
+        begin = first_column - 1 if number == first_line else len(line) - len(line.lstrip())
+        end = last_column - 1 if number == last_line else len(line.rstrip())
+        if number in (first_line, last_line) or begin < end:
+            yield mark(line, begin, min(end, len(line)))

@@ -1,0 +1,141 @@
+"""Diagnostics as text with carets, as one line each, and as JSON.
+
+error[DP201]: SUM(v.cost) has no bounds, so its sensitivity is unbounded
+  --> queries/cost.sql:1:20
+   | select region, sum(cost) from visits v join patients p using (patient_id) group by region;
+   |                    ^^^^ numeric column without `bounds`
+   = help: custodian: add  bounds: [0, 5000]   or, in this query:  SUM(CLIP(cost, 0, 5000))
+   = note: nothing was run and nothing was spent. `dpsql rule DP201`
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.layout import MarkedLine, anchor, marked_lines, one_line, visible
+
+_MOST_LINES = 6  # of a span; the middle of a longer one is left out
+_RESET = "\x1b[0m"
+_STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "frame": "\x1b[34m", "bold": "\x1b[1m"}
+
+
+def render_text(diagnostics: Sequence[Diagnostic], color: bool = False) -> str:
+    """The full form, with source lines and carets; findings are separated by an empty line, no line end at the end.
+
+    `color` adds ANSI colours. Control characters in the source never reach the terminal.
+    """
+    return "\n\n".join("\n".join(_text_lines(diagnostic, color)) for diagnostic in diagnostics)
+
+
+def render_concise(diagnostics: Sequence[Diagnostic]) -> str:
+    """One `path:line:column: CODE message` per finding; the parts of the place that are not known are left out."""
+    return "\n".join(f"{_prefix(d)}{d.code} {one_line(d.message)}" for d in diagnostics)
+
+
+def render_json(diagnostics: Sequence[Diagnostic]) -> str:
+    """A JSON list of `as_record`; no findings give `[]`."""
+    return json.dumps([as_record(diagnostic) for diagnostic in diagnostics], indent=2, ensure_ascii=False)
+
+
+def as_record(diagnostic: Diagnostic, statement: str | None = None) -> dict[str, str | int | None]:
+    """The stable record of one finding.
+
+    Lines and columns count from 1 in characters; `end_column` is the first column after the span. `help` joins the
+    repairs with line ends. `fix` is a machine-applicable replacement, null where there is none. `statement` is the
+    statement the finding is in: `statement` if given, else the whole text for a finding in SQL, else null.
+    """
+    source, span = diagnostic.source, _place(diagnostic)
+    start = source.position(span.start) if source and span else None
+    end = source.position(span.end) if source and span else None
+    if statement is None and source is not None and not is_about_policy(diagnostic.code):
+        statement = source.text.strip() or None
+    return {
+        "code": diagnostic.code,
+        "message": one_line(diagnostic.message),
+        "path": source.name if source else None,
+        "line": start[0] if start else None,
+        "column": start[1] if start else None,
+        "end_line": end[0] if end else None,
+        "end_column": end[1] if end else None,
+        "help": "\n".join(diagnostic.help) or None,
+        "fix": None,
+        "statement": statement,
+    }
+
+
+def closing_note(diagnostic: Diagnostic) -> str:
+    """The last note of a finding: that nothing was spent, if the code makes that certain, and how to read the page."""
+    page = f"`dpsql rule {diagnostic.code}`"
+    refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
+    if refusal or diagnostic.code.startswith("DP01"):
+        return f"nothing was run and nothing was spent. {page}"
+    return page
+
+
+def is_about_policy(code: str) -> bool:
+    """Whether findings of this code point into a policy file (or at data), not into SQL."""
+    return code.startswith("DP00")
+
+
+def _text_lines(diagnostic: Diagnostic, color: bool) -> Iterator[str]:
+    def paint(text: str, style: str) -> str:
+        return f"{_STYLES[style]}{text}{_RESET}" if color and text else text
+
+    tone = "warning" if diagnostic.severity == "warning" else "error"
+    head = f"{tone}[{one_line(diagnostic.code)}]"
+    yield f"{paint(head, tone)}{paint(': ' + one_line(diagnostic.message), 'bold')}"
+    gutter = paint("   |", "frame")
+    place = _place(diagnostic)
+    if diagnostic.source is not None:
+        yield f"{paint('  -->', 'frame')} {_location(diagnostic.source, place)}"
+    if diagnostic.source is not None and place is not None:
+        lines = list(marked_lines(diagnostic.source, place))
+        for line in _shortened(lines):
+            if line is None:
+                yield f"{gutter} …"
+                continue
+            underline = " " * line.start + paint("^" * (line.end - line.start), tone)
+            label = " " + paint(one_line(diagnostic.label), tone) if diagnostic.label and line is lines[-1] else ""
+            yield f"{gutter} {line.text}".rstrip()
+            yield f"{gutter} {underline}{label}"
+    elif diagnostic.label:
+        yield f"{gutter} {one_line(diagnostic.label)}"
+    for kind, texts in (("help", diagnostic.help), ("note", (*diagnostic.notes, closing_note(diagnostic)))):
+        for text in texts:
+            first, *rest = text.splitlines() or [""]
+            yield f"{paint('   =', 'frame')} {paint(kind + ':', 'bold')} {_clean(first)}"
+            for line_of_text in rest:
+                yield f"           {_clean(line_of_text)}".rstrip()
+
+
+def _shortened(lines: Sequence[MarkedLine]) -> Iterator[MarkedLine | None]:
+    """The lines, or their first ones, a gap (None) and the last one."""
+    if len(lines) <= _MOST_LINES:
+        yield from lines
+    else:
+        yield from lines[: _MOST_LINES - 2]
+        yield None
+        yield lines[-1]
+
+
+def _place(diagnostic: Diagnostic) -> Span | None:
+    if diagnostic.source is None or diagnostic.span is None:
+        return None
+    return anchor(diagnostic.source, diagnostic.span)
+
+
+def _location(source: Source, place: Span | None) -> str:
+    if place is None:
+        return one_line(source.name)
+    line, column = source.position(place.start)
+    return f"{one_line(source.name)}:{line}:{column}"
+
+
+def _prefix(diagnostic: Diagnostic) -> str:
+    return f"{_location(diagnostic.source, _place(diagnostic))}: " if diagnostic.source is not None else ""
+
+
+def _clean(text: str) -> str:
+    return "".join(visible(character) for character in text.replace("\t", "    "))
