@@ -1,0 +1,79 @@
+"""What a refusal is made of: where (Span in a Source), what (code, message), and how to repair it (help)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of character offsets, `[start, end)`, in one Source's text."""
+
+    start: int
+    end: int
+
+    def hull(self, other: Span) -> Span:
+        """The smallest span that holds both."""
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that diagnostics point into: a SQL string, a `.sql` file or a policy file.
+
+    `name` is what is printed before the line number: a path as the user gave it, or `<sql>`.
+    """
+
+    text: str
+    name: str = "<sql>"
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based (line, column) of a character offset."""
+        before = self.text[:offset]
+        line = before.count("\n") + 1
+        return line, offset - (before.rfind("\n") + 1) + 1
+
+    def line(self, number: int) -> str:
+        """The text of a 1-based line, without its line end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a bound is infinite: the rule that lost it and the place in the query that asked for it.
+
+    `code` is the diagnostic to print when the infinite bound is needed; `help` names the repairs.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    help: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: code, message, place and repair. Rendering is in `render.py`.
+
+    `label` stands under the caret, `help` lines name repairs, `notes` add facts. `severity` is "error" or "warning".
+    """
+
+    code: str
+    message: str
+    source: Source | None = None
+    span: Span | None = None
+    label: str = ""
+    help: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    severity: str = "error"
+
+    @classmethod
+    def from_reason(cls, reason: Reason, source: Source | None = None) -> Diagnostic:
+        """Print the reason for an infinite bound."""
+        return cls(reason.code, reason.message, source, reason.span, reason.label, reason.help)
+
+    def at(self, source: Source) -> Diagnostic:
+        """The same finding, pointing into `source`, unless it already points somewhere."""
+        return self if self.source is not None else replace(self, source=source)

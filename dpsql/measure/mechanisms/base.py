@@ -1,0 +1,42 @@
+"""What a mechanism is: it adds integer noise and can state its own loss.
+
+The object that prices a query is the object that draws the noise, so a price can never disagree with the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from dpsql.loss import PrivacyLoss
+
+
+class Mechanism(Protocol):
+    """Additive integer noise with a symmetric distribution; immutable."""
+
+    @property
+    def name(self) -> str:
+        """As printed by EXPLAIN: `laplace`, `gaussian`."""
+        ...
+
+    @property
+    def scale(self) -> Fraction:
+        """Scale in grid units (Laplace: b; Gaussian: σ), exact."""
+        ...
+
+    def loss(self, l1: Fraction, l2_squared: Fraction) -> PrivacyLoss:
+        """The loss when the vector of true integers moves by at most this between neighbours."""
+        ...
+
+    def add_noise(self, values: Sequence[int]) -> list[int]:
+        """values[i] + fresh independent noise; exact integers, nothing clipped."""
+        ...
+
+    def half_width(self, confidence: Fraction) -> int:
+        """Least integer w ≥ 0 with P(|noise| ≤ w) ≥ confidence, exact."""
+        ...
+
+    def variance(self) -> float:
+        """Variance of the noise in squared grid units, for display and for choosing between mechanisms."""
+        ...

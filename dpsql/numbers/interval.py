@@ -1,0 +1,165 @@
+"""Closed intervals with exact ends; an open end is None and carries the reason why nothing is known there.
+
+The ends are exact rationals of *real* arithmetic. Where the engine computes in DOUBLE the last bit may land outside;
+that is why an aggregate's argument is always clipped once more to its derived interval (semantics.md §6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.diagnostics.diagnostic import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All reals x with lo ≤ x ≤ hi; None is an open end. `why` explains open ends and takes no part in equality."""
+
+    lo: Fraction | None
+    hi: Fraction | None
+    why: tuple[Reason, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.lo is not None and self.hi is not None and self.lo > self.hi:
+            raise ValueError(f"empty interval [{self.lo}, {self.hi}]")
+
+    @property
+    def bounded(self) -> bool:
+        """True if both ends are known."""
+        return self.lo is not None and self.hi is not None
+
+    @property
+    def magnitude(self) -> Fraction | None:
+        """max(|lo|, |hi|), or None if an end is open."""
+        if self.lo is None or self.hi is None:
+            return None
+        return max(abs(self.lo), abs(self.hi))
+
+    def __contains__(self, value: int | Fraction) -> bool:
+        return (self.lo is None or self.lo <= value) and (self.hi is None or value <= self.hi)
+
+    def within(self, other: Interval) -> bool:
+        """True if every point of this interval is in `other`."""
+        lo = other.lo is None or (self.lo is not None and self.lo >= other.lo)
+        hi = other.hi is None or (self.hi is not None and self.hi <= other.hi)
+        return lo and hi
+
+    def __str__(self) -> str:
+        lo = "-∞" if self.lo is None else _show(self.lo)
+        hi = "∞" if self.hi is None else _show(self.hi)
+        return f"[{lo}, {hi}]"
+
+
+def _show(x: Fraction) -> str:
+    return str(x.numerator) if x.denominator == 1 else f"{float(x):g}"
+
+
+def interval(lo: int | Fraction | None, hi: int | Fraction | None, why: tuple[Reason, ...] = ()) -> Interval:
+    """Shorthand that accepts ints: `interval(0, 110)`."""
+    return Interval(None if lo is None else Fraction(lo), None if hi is None else Fraction(hi), why)
+
+
+def point(value: int | Fraction) -> Interval:
+    """The interval that holds one number."""
+    return Interval(Fraction(value), Fraction(value))
+
+
+def everything(*why: Reason) -> Interval:
+    """No bound known on either side, for these reasons."""
+    return Interval(None, None, why)
+
+
+def _why(*intervals: Interval) -> tuple[Reason, ...]:
+    return tuple(dict.fromkeys(reason for i in intervals if not i.bounded for reason in i.why))
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """The smallest interval that holds both (CASE, COALESCE, UNION)."""
+    lo = None if a.lo is None or b.lo is None else min(a.lo, b.lo)
+    hi = None if a.hi is None or b.hi is None else max(a.hi, b.hi)
+    return Interval(lo, hi, _why(a, b))
+
+
+def clamp(a: Interval, lo: Fraction | None, hi: Fraction | None) -> Interval:
+    """The image of `a` under x ↦ min(max(x, lo), hi); None does not clip that side."""
+
+    def one(end: Fraction | None, open_to: Fraction | None) -> Fraction | None:
+        if end is None:
+            return open_to
+        if lo is not None and end < lo:
+            end = lo
+        if hi is not None and end > hi:
+            end = hi
+        return end
+
+    return Interval(one(a.lo, lo), one(a.hi, hi), a.why)
+
+
+def neg(a: Interval) -> Interval:
+    """{-x}"""
+    return Interval(None if a.hi is None else -a.hi, None if a.lo is None else -a.lo, a.why)
+
+
+def add(a: Interval, b: Interval) -> Interval:
+    """{x + y}"""
+    lo = None if a.lo is None or b.lo is None else a.lo + b.lo
+    hi = None if a.hi is None or b.hi is None else a.hi + b.hi
+    return Interval(lo, hi, _why(a, b))
+
+
+def sub(a: Interval, b: Interval) -> Interval:
+    """{x - y}"""
+    return add(a, neg(b))
+
+
+def mul(a: Interval, b: Interval) -> Interval:
+    """{x · y}; a factor that is exactly zero makes the product zero, otherwise an open end opens what it can reach."""
+    zero = Interval(Fraction(0), Fraction(0))
+    if a == zero or b == zero:
+        return zero
+    if a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None:
+        ends = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
+        return Interval(min(ends), max(ends))
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    if a.lo is not None and b.lo is not None and a.lo >= 0 and b.lo >= 0:
+        lo = a.lo * b.lo
+    elif a.hi is not None and b.hi is not None and a.hi <= 0 and b.hi <= 0:
+        lo = a.hi * b.hi
+    elif a.lo is not None and b.hi is not None and a.lo >= 0 and b.hi <= 0:
+        hi = a.lo * b.hi
+    elif a.hi is not None and b.lo is not None and a.hi <= 0 and b.lo >= 0:
+        hi = a.hi * b.lo
+    return Interval(lo, hi, _why(a, b))
+
+
+def reciprocal(a: Interval, *why: Reason) -> Interval:
+    """{1/x}; unbounded for the given reasons if 0 is in `a`."""
+    if a.lo is not None and a.lo > 0:
+        return Interval(Fraction(0) if a.hi is None else 1 / a.hi, 1 / a.lo, a.why)
+    if a.hi is not None and a.hi < 0:
+        return Interval(1 / a.hi, Fraction(0) if a.lo is None else 1 / a.lo, a.why)
+    return Interval(None, None, (*why, *a.why))
+
+
+def absolute(a: Interval) -> Interval:
+    """{|x|}"""
+    if a.lo is not None and a.lo >= 0:
+        return a
+    if a.hi is not None and a.hi <= 0:
+        return neg(a)
+    top = None if a.lo is None or a.hi is None else max(-a.lo, a.hi)
+    return Interval(Fraction(0), top, a.why)
+
+
+def least(a: Interval, b: Interval) -> Interval:
+    """{min(x, y)}: an open upper end is closed by the other side."""
+    lo = None if a.lo is None or b.lo is None else min(a.lo, b.lo)
+    hi = b.hi if a.hi is None else a.hi if b.hi is None else min(a.hi, b.hi)
+    return Interval(lo, hi, _why(a, b))
+
+
+def greatest(a: Interval, b: Interval) -> Interval:
+    """{max(x, y)}: an open lower end is closed by the other side."""
+    return neg(least(neg(a), neg(b)))

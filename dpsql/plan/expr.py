@@ -1,0 +1,92 @@
+"""Scalar expressions of the plan: four node types, because every operator is a call of a registered function.
+
+Columns are identified by a number that is unique in the plan, never by name: a name can be ambiguous or shadowed, a
+number cannot. Nodes are immutable values; spans take no part in equality.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.types import SqlType
+
+LiteralValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A reference to (or, in a node's output list, the definition of) column `uid`."""
+
+    uid: int
+    name: str = field(compare=False)
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of the query, a bound parameter, or a noisy value of an earlier release."""
+
+    value: LiteralValue
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the registered function with this canonical name. `CASE a WHEN …` is `case(c1, v1, …, else)`."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion to `type`; a value that does not convert becomes NULL (TRY_CAST)."""
+
+    arg: Expr
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+Expr = Column | Literal | Call | Cast
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Direct sub-expressions."""
+    match expr:
+        case Call(args=args):
+            return args
+        case Cast(arg=arg):
+            return (arg,)
+        case Column() | Literal():
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all below it, parents first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def columns_of(expr: Expr) -> frozenset[int]:
+    """Numbers of the columns an expression reads."""
+    return frozenset(e.uid for e in walk(expr) if isinstance(e, Column))
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up, applying `change` to every node after its children."""
+    match expr:
+        case Call(args=args):
+            return change(replace(expr, args=tuple(transform(a, change) for a in args)))
+        case Cast(arg=arg):
+            return change(replace(expr, arg=transform(arg, change)))
+        case Column() | Literal():
+            return change(expr)

@@ -1,0 +1,323 @@
+"""Relational nodes of the plan: immutable, each output column has a number that is unique in the whole plan.
+
+`bind` makes Scan … Limit from SQL. The rewrites replace every Aggregate over private rows by a Release whose input
+ends in GroupKeys and BoundContributions; after that, everything above a Release reads public numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.plan.expr import Column, Expr, LiteralValue
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`expr AS column`."""
+
+    column: Column
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only."""
+
+    table: str
+    columns: tuple[Column, ...]
+    alias: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows written in the query: public. A SELECT without FROM reads one row without columns."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[LiteralValue, ...], ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows of `input` for which `predicate` is true."""
+
+    input: Node
+    predicate: Expr
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One output row per input row, with exactly these columns."""
+
+    input: Node
+    items: tuple[Item, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+class JoinKind(Enum):
+    """How unmatched rows are treated."""
+
+    INNER = "inner"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """One `left = right` of a join condition; each side reads columns of its own input only. NULL never matches."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    equalities: tuple[Equality, ...] = ()
+    residual: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*)."""
+
+    function: str
+    arg: Expr | None
+    column: Column
+    distinct: bool = False
+    filter: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys."""
+
+    input: Node
+    keys: tuple[Item, ...]
+    calls: tuple[AggregateCall, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY term."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Rows in order; only above releases."""
+
+    input: Node
+    keys: tuple[SortKey, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first `count` rows (None: all) after `offset`; only above releases."""
+
+    input: Node
+    count: int | None
+    offset: int = 0
+    span: Span | None = field(default=None, compare=False)
+
+
+# --- nodes that only the rewrites make -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """Public keys for some of the group columns, released whether or not a row has them.
+
+    positions: which of the GroupKeys items these tuples fill, in order.
+    keys: the tuples in release order; one-column lists may be lazy (`LazyKeys`). NULL may be among them.
+    origin: for EXPLAIN, e.g. `domain of patients.region` or `airlines.name`.
+    covers: the input rows' keys lie in the list by construction (columns of an inner-joined public table), so the
+        engine need not filter; a row outside is dropped after the fetch all the same.
+    """
+
+    positions: tuple[int, ...]
+    keys: Sequence[tuple[LiteralValue, ...]]
+    origin: str
+    covers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped."""
+
+    input: Node
+    items: tuple[Item, ...]
+    sources: tuple[KeySource, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundContributions:
+    """Limits what one id contributes to the release above (semantics.md §4). Also drops rows whose id is NULL.
+
+    keys: the release's group columns.
+    rows: C, the most rows of an id that count in full, over all groups; or None.
+    per_group, groups: M and G; with truncate_groups only the id's first G groups in salted-hash order are kept
+        (private keys), else contributions are scaled down. Either `rows`, or `per_group` and `groups`, is given.
+    few_groups: there are at most `groups` possible groups, so the number of groups per id needs no scaling.
+    """
+
+    input: Node
+    id: Column
+    keys: tuple[Column, ...]
+    rows: int | None = None
+    per_group: int | None = None
+    groups: int | None = None
+    truncate_groups: bool = False
+    few_groups: bool = False
+
+
+class Measure(Enum):
+    """What a component counts or adds up."""
+
+    COUNT = "count"  # rows (arg None) or rows with a valid arg
+    SUM = "sum"  # of the clipped argument in grid units
+    DISTINCT = "distinct"  # distinct values of arg
+    UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
+
+    arg: the argument, already clipped where it reads columns; None for COUNT(*) and UNITS.
+    filter: FILTER (WHERE …); None is all rows.
+    grid: worth of one integer unit of a SUM's argument; a power of two, or 10^-s · 2^j for DECIMAL.
+    center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of (arg/grid - center), integers.
+    weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
+    paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
+    """
+
+    measure: Measure
+    arg: Expr | None = None
+    filter: Expr | None = None
+    grid: Fraction = Fraction(1)
+    center: int = 0
+    lo: int = 0
+    hi: int = 1
+    weight: int = 1
+    paired: bool = False
+
+    @property
+    def magnitude(self) -> int:
+        """B = max(|lo|, |hi|) in grid units; 1 for counts."""
+        return max(abs(self.lo), abs(self.hi))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Output recipe: the component's value, rounded to an integer."""
+
+    component: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Output recipe: the component's value in the column's type."""
+
+    component: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Output recipe of AVG: center + sum / max(1, count), clamped to [lo, hi]."""
+
+    sum: int
+    count: int
+    lo: Fraction
+    hi: Fraction
+
+
+Recipe = Count | Sum | Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One released column: its definition from components, and the AggregateCall's text for messages."""
+
+    column: Column
+    recipe: Recipe
+    label: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The only node at which noise is added. Its rows are public: one per key, with `keys` and `outputs` columns.
+
+    threshold: index of the component that decides which private keys are shown; None when all keys are public.
+    min_units: declared minimum of units per private key.
+    """
+
+    input: Node
+    keys: tuple[Column, ...]
+    components: tuple[Component, ...]
+    outputs: tuple[Output, ...]
+    threshold: int | None = None
+    min_units: int = 1
+    span: Span | None = field(default=None, compare=False)
+
+
+Node = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Sort
+    | Limit
+    | GroupKeys
+    | BoundContributions
+    | Release
+)
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """Direct inputs, left to right."""
+    match node:
+        case Scan() | Values():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case _:
+            return (node.input,)
+
+
+def output_columns(node: Node) -> tuple[Column, ...]:
+    """The columns a node's rows have, in order."""
+    match node:
+        case Scan(columns=columns) | Values(columns=columns):
+            return columns
+        case Project(items=items):
+            return tuple(item.column for item in items)
+        case Join(left=left, right=right):
+            return output_columns(left) + output_columns(right)
+        case Aggregate(keys=keys, calls=calls):
+            return tuple(k.column for k in keys) + tuple(c.column for c in calls)
+        case GroupKeys(input=child, items=items):
+            return output_columns(child) + tuple(item.column for item in items)
+        case Release(keys=key_columns, outputs=outputs):
+            return key_columns + tuple(o.column for o in outputs)
+        case Filter(input=child) | Sort(input=child) | Limit(input=child) | BoundContributions(input=child):
+            return output_columns(child)
