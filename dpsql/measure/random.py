@@ -24,11 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.measure.scale import check_scale
 from dpsql.numbers.exact import exp_minus, floor
 from dpsql.numbers.interval import Interval
-
-LARGEST_SCALE = Fraction(1 << 55)
-"""Scales above this are refused (semantics.md §6)."""
 
 _BLOCK = 1 << 14  # draws at a time, so that the digit matrix stays in the cache
 
@@ -194,8 +192,8 @@ def _laplace(scale: Fraction) -> Laplace:
 def discrete_laplace(scale: Fraction, n: int) -> list[int]:
     """n independent draws of Z with P(Z = z) = (1-q)/(1+q)·q^|z| for every integer z, q = e^(-1/scale).
 
-    scale: a rational, 0 < scale ≤ 2^55. Raises ValueError for other scales (a float is refused: it is not the number
-    that was meant) or a negative n. Never seeded: each draw is fresh operating-system entropy.
+    scale: a rational, 0 < scale ≤ 2^55. Raises ValueError for other scales, floats, or a negative n. Never seeded:
+    each draw is fresh operating-system entropy. How long a draw takes depends a little on its value.
     """
     check_scale(scale)
     if n < 0:
@@ -205,12 +203,6 @@ def discrete_laplace(scale: Fraction, n: int) -> list[int]:
     for start in range(0, n, _BLOCK):
         drawn += law.draw(min(_BLOCK, n - start), _KERNEL)
     return drawn
-
-
-def check_scale(scale: Fraction) -> None:
-    """Raise ValueError unless `scale` is a Fraction with 0 < scale ≤ 2^55."""
-    if not isinstance(scale, Fraction) or not 0 < scale <= LARGEST_SCALE:
-        raise ValueError("a noise scale is a Fraction above 0 and at most 2^55")
 
 
 def random_bytes(n: int) -> bytes:

@@ -1,0 +1,17 @@
+"""Which noise scales are accepted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+LARGEST_SCALE = Fraction(1 << 55)
+"""Scales above this are refused (semantics.md §6): such noise swamps anything that fits 64 bits."""
+
+
+def check_scale(scale: object) -> None:
+    """Raise ValueError unless `scale` is a Fraction with 0 < scale ≤ 2^55.
+
+    A float is refused because it is not the number that was meant: 0.1 is not 1/10.
+    """
+    if not isinstance(scale, Fraction) or not 0 < scale <= LARGEST_SCALE:
+        raise ValueError("a noise scale is a Fraction above 0 and at most 2^55")
