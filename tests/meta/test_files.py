@@ -1,0 +1,83 @@
+"""Habits that a linter does not know: sizes, unfinished work, and nothing that belongs to one machine only."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from dpsql.diagnostics.codes import CODES
+
+MOST_LINES = 400
+FOLDERS = ("dpsql", "grammar", "tests", "docs", "examples", "benchmarks", ".ci")
+TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".sql", ".lark", ".test", ".json", ".cfg", ".txt", ""}
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError|raise NotImplemented\b")
+OF_ONE_MACHINE = re.compile(r"(?<![\w.}])/(work|root|home|Users|mnt|private)/\w|\.\./shared\b|[A-Z]:\\Users\\")
+
+
+def text_files(root: Path) -> Iterator[Path]:
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if (
+                path.is_file()
+                and path.suffix in TEXT
+                and "__pycache__" not in path.parts
+                and path.stat().st_size < 10**6
+            ):
+                yield path
+    yield from (
+        path for path in sorted(root.iterdir()) if path.is_file() and path.suffix in TEXT and path.name != ".git"
+    )
+
+
+def core_patterns(root: Path) -> list[str]:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns: list[str] = settings["tool"]["coverage"]["report"]["include"]
+    return patterns
+
+
+def test_files_of_the_trusted_core_stay_small(root: Path) -> None:
+    core = {
+        path.relative_to(root).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (root / "dpsql").rglob("*.py")
+        if any(fnmatch(path.relative_to(root).as_posix(), pattern) for pattern in core_patterns(root))
+    }
+    assert any(name.startswith("dpsql/measure/") for name in core)
+    assert {name: lines for name, lines in core.items() if lines > MOST_LINES} == {}
+
+
+def test_nothing_is_left_unfinished(root: Path) -> None:
+    found = {
+        f"{path.relative_to(root)}:{number}"
+        for path in (root / "dpsql").rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if UNFINISHED.search(line)
+    }
+    assert found == set()
+
+
+def test_no_file_names_a_folder_of_one_machine(root: Path) -> None:
+    found = {
+        f"{path.relative_to(root)}:{number}: {line.strip()[:80]}"
+        for path in text_files(root)
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        if path != Path(__file__).resolve() and OF_ONE_MACHINE.search(line)
+    }
+    assert found == set()
+
+
+def test_the_search_for_folders_finds_them() -> None:
+    assert OF_ONE_MACHINE.search("open('/home/someone/data')")
+    assert OF_ONE_MACHINE.search("see ../shared/notes")
+    assert not OF_ONE_MACHINE.search("https://example.org/home/page and data/work/x")
+
+
+def test_every_page_is_part_of_the_wheel(root: Path) -> None:
+    """Pages, types marker and other data lie inside the package that hatchling packs whole."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["dpsql"]}
+    ignored = (root / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert not any(fnmatch(entry.page, pattern) for entry in CODES.values() for pattern in ignored if pattern)
+    assert (root / "dpsql" / "py.typed").exists()
