@@ -60,7 +60,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
 generate: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.generate
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov

@@ -1,0 +1,63 @@
+"""Writes the files that are made from the code: `make generate`. A test refuses stale ones.
+
+To add a file, add a line to GENERATED: its path from the top of the repository, and a function that returns its text.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from dpsql.diagnostics.codes import CODES
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUPS = {
+    "0": "Policy and syntax",
+    "1": "Outside the accepted SQL",
+    "2": "Unbounded sensitivity",
+    "3": "Group keys",
+    "4": "Budget",
+    "5": "Utility warnings",
+    "9": "Housekeeping",
+}
+
+
+def diagnostics_index() -> str:
+    """The list of all diagnostic codes, with links to their pages."""
+    lines = [
+        "# Diagnostics",
+        "",
+        "Every refusal has a code, a place in the text and a repair. `dpsql rule DP201` prints the page of a code.",
+    ]
+    for digit, heading in GROUPS.items():
+        lines += ["", f"## DP{digit}xx: {heading}", "", "| code | meaning |", "|---|---|"]
+        for entry in CODES.values():
+            if entry.code[2] == digit:
+                lines.append(f"| [{entry.code}](../dpsql/diagnostics/pages/{entry.page}) | {entry.title} |")
+    return "\n".join(lines) + "\n"
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "docs/diagnostics.md": diagnostics_index,
+}
+
+
+def stale() -> list[str]:
+    """The generated files that differ from what would be written now."""
+    return [
+        name
+        for name, text in GENERATED.items()
+        if not (ROOT / name).exists() or (ROOT / name).read_text(encoding="utf-8") != text()
+    ]
+
+
+def main() -> int:
+    for name in stale():
+        (ROOT / name).write_text(GENERATED[name](), encoding="utf-8")
+        print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
