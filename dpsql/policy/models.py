@@ -114,7 +114,7 @@ class Policy:
 
     @property
     def directory(self) -> Path:
-        """What relative paths in the policy are relative to: the policy file's folder, else the given or working one."""
+        """What relative paths in the policy are relative to: the policy file's folder, or the given one."""
         return self.places.directory
 
     @property

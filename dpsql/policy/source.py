@@ -18,6 +18,7 @@ from pathlib import Path
 
 READERS = ("read_parquet", "read_csv", "read_json")
 
+
 class SourceError(ValueError):
     """The text is no such call; the message says what was expected and `offset` where."""
 
@@ -121,7 +122,9 @@ class _Parser:
     def _path(self) -> str:
         kind, text, offset = self._next()
         if kind != "string":
-            raise SourceError("the path must be a literal in single quotes, e.g. read_parquet('data/visits.parquet')", offset)
+            raise SourceError(
+                "the path must be a literal in single quotes, e.g. read_parquet('data/visits.parquet')", offset
+            )
         path = _unquote(text)
         if not path.strip() or "\x00" in path:
             raise SourceError("the path is empty", offset)

@@ -18,7 +18,7 @@ from dpsql.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.types import Kind, SqlType
 
 Enforce = Literal["assume", "truncate", "drop"]
-"""Promised (`assume`), or made true by the plan: excess rows cut (`truncate`) or all rows of the key left out (`drop`)."""
+"""Promised (`assume`), or made true by the plan: excess rows cut (`truncate`) or the whole key left out (`drop`)."""
 
 Bound = Fraction | dt.date | dt.datetime
 """One end of a column's bounds: numbers are exact; DATE gives a date, TIMESTAMP a datetime, TIMESTAMPTZ one in UTC."""

@@ -37,7 +37,7 @@ class RowUnit:
 
 @dataclass(frozen=True, slots=True)
 class IdUnit:
-    """All rows with one value of `column` belong to one unit; rows where it is NULL belong to nobody and are dropped."""
+    """All rows with one value of `column` belong to one unit; rows where it is NULL are nobody's and dropped."""
 
     name: str
     column: str

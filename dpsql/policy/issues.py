@@ -1,0 +1,131 @@
+"""Mistakes in a policy, collected so that all are told at once, in the custodian's words."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.policy.places import Loc, Places
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One mistake at `loc`.
+
+    about: True if the message speaks of the last key of `loc` and continues its name ("bounds must be …"); False if
+        the message stands for itself behind the dotted path. key: point at the key instead of the value.
+    """
+
+    loc: Loc
+    message: str
+    about: bool = True
+    key: bool = False
+    help: tuple[str, ...] = ()
+    code: str = "DP003"
+
+    def text(self) -> str:
+        """The message behind its dotted path: `tables.patients.columns.age: bounds must be …`."""
+        if not self.about:
+            return f"{dotted(self.loc)}: {self.message}" if self.loc else self.message
+        cut = max((i for i, part in enumerate(self.loc) if isinstance(part, str)), default=0)
+        parent, name = dotted(self.loc[:cut]), dotted(self.loc[cut:])
+        return f"{parent}: {name} {self.message}" if parent else f"{name} {self.message}".strip()
+
+    def diagnostic(self, places: Places) -> Diagnostic:
+        """The finding, pointing into the policy's text if it has one."""
+        place = places.find(self.loc, key=self.key)
+        source, span = (None, None) if place is None else place
+        return Diagnostic(self.code, self.text(), source, span, help=self.help)
+
+
+@dataclass(slots=True)
+class Issues:
+    """Collects mistakes while a policy is resolved."""
+
+    found: list[Issue] = field(default_factory=list)
+
+    def add(self, loc: Loc, message: str, *help: str, about: bool = True, key: bool = False) -> None:
+        """Note one mistake."""
+        self.found.append(Issue(loc, message, about, key, help))
+
+
+def dotted(loc: Sequence[str | int]) -> str:
+    """`tables.visits.unique[0]`"""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            shown = part if part.strip() and not set(part) & set(".[]: \n") else repr(part)
+            text += f".{shown}" if text else shown
+    return text
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """ ", did you mean `visits`?" or nothing."""
+    known = list(names)
+    folded = {n.casefold(): n for n in reversed(known)}
+    close = difflib.get_close_matches(name[:100].casefold(), list(folded)[:2000], n=1, cutoff=0.6)
+    return f", did you mean `{folded[close[0]]}`?" if close else ""
+
+
+def listed(names: Iterable[str], limit: int = 8) -> str:
+    """`a`, `b` and 3 more"""
+    known = list(names)
+    shown = ", ".join(f"`{n}`" for n in known[:limit])
+    return f"{shown} and {len(known) - limit} more" if len(known) > limit else shown
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A value as YAML would have it, cut short."""
+    match value:
+        case None:
+            text = "null"
+        case bool():
+            text = "true" if value else "false"
+        case Fraction():
+            text = number(value)
+        case int() | Decimal() | dt.date() | float():
+            text = str(value)
+        case str():
+            text = repr(value)
+        case list() | tuple():
+            text = "[" + ", ".join(shown(v, 20) for v in value[:8]) + (", …]" if len(value) > 8 else "]")
+        case dict():
+            text = (
+                "{"
+                + ", ".join(f"{k}: {shown(v, 20)}" for k, v in list(value.items())[:4])
+                + (", …}" if len(value) > 4 else "}")
+            )
+        case _:
+            text = f"a {type(value).__name__}"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def number(x: Fraction) -> str:
+    """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
+    if x.denominator == 1:
+        return str(x.numerator)
+    rest, twos, fives = x.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 30:
+        return str(x)
+    digits = x.numerator * 10**places // x.denominator
+    value = Decimal(digits).scaleb(-places) if abs(digits) < 10**28 else None
+    if value is None:
+        return str(x)
+    text = format(value.normalize(), "f")
+    sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
+    if len(short) == 1 and places >= 4 and abs(x) < 1:
+        return f"{sign}{short}e-{places - (len(str(abs(digits))) - 1)}"
+    return text

@@ -1,0 +1,198 @@
+"""The scalars of a policy file: each type says what it accepts, exactly, in words for the custodian."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from dpsql.policy.issues import did_you_mean, listed, shown
+
+MESSAGE = "policy"
+"""Type of the pydantic errors whose message is already in the custodian's words."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+MAX_COUNT = 2**62
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """An error with this text as it stands."""
+    return PydanticCustomError(MESSAGE, "{text}", {"text": message})
+
+
+def exact(value: object) -> Fraction | None:
+    """The exact number a YAML or Python scalar means, or None. A float means its shortest decimal text."""
+    match value:
+        case bool():
+            return None
+        case int() | Fraction():
+            return Fraction(value)
+        case Decimal():
+            return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 1000 else None
+        case float():
+            return Fraction(repr(value)) if math.isfinite(value) else None
+        case _:
+            return None
+
+
+def _rational(least: Fraction | None, strict: bool, below: Fraction | None, words: str) -> Callable[[object], Fraction]:
+    def check(value: object) -> Fraction:
+        x = exact(value)
+        if x is None:
+            hint = " (remove the quotes)" if isinstance(value, str) and re.fullmatch(r"[-+.\deE]+", value) else ""
+            raise wrong(f"must be {words}, got {shown(value)}{hint}")
+        low = least is not None and (x < least or (strict and x == least))
+        if low or (below is not None and x >= below):
+            raise wrong(f"must be {words}, got {shown(value)}")
+        return x
+
+    return check
+
+
+def _count(value: object) -> int:
+    x = exact(value)
+    if x is None or x.denominator != 1 or not 1 <= x <= MAX_COUNT:
+        raise wrong(f"must be a whole number of at least 1, got {shown(value)}")
+    return int(x)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        hint = "; YAML 1.2 writes it without quotes" if value in ("true", "false") else ""
+        hint = " (yes and no are text in YAML 1.2)" if value in ("yes", "no", "on", "off") else hint
+        raise wrong(f"must be true or false, got {shown(value)}{hint}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        hint = "; put it in quotes" if isinstance(value, bool | int | Decimal | float) else ""
+        raise wrong(f"must be text, got {shown(value)}{hint}")
+    if not value.strip() or len(value) > 4096 or _CONTROL.search(value.replace("\n", "").replace("\t", "")):
+        raise wrong(f"must be text without control characters, got {shown(value)}")
+    return value
+
+
+def _name(value: object) -> str:
+    text = _text(value)
+    if not _NAME.fullmatch(text):
+        raise wrong(f"must be a name of letters, digits, `_`, `-` and `.`, got {shown(value)}")
+    return text
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or value != 1:
+        raise wrong(f"must be 1 (the format this dpsql reads), got {shown(value)}")
+    return 1
+
+
+def _label(value: object) -> str:
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return str(value)
+    return _text(value)
+
+
+def one_of(*names: str) -> BeforeValidator:
+    """A word from a list; a near miss is named."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            hint = did_you_mean(value, names) if isinstance(value, str) else ""
+            raise wrong(f"must be one of {listed(names)}, got {shown(value)}{hint}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _names(value: object) -> list[str]:
+    if isinstance(value, str):
+        raise wrong(f"must be a list of column names, e.g. [{value[:60]}]")
+    if not isinstance(value, list | tuple) or not value:
+        raise wrong(f"must be a list of column names, got {shown(value)}")
+    for item in value:
+        if not isinstance(item, str) or not item.strip():
+            raise wrong(f"must be a list of column names, got {shown(item)} in it")
+    if len({item.casefold() for item in value}) < len(value):
+        raise wrong(f"names a column twice: {shown(list(value))}")
+    return list(value)
+
+
+def _pair(value: object) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise wrong(f"must be [lower, upper], got {shown(value)}")
+    return list(value)
+
+
+def _values(value: object) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise wrong(f"must be a list, got {shown(value)}")
+    for item in value:
+        if item is None:
+            raise wrong("lists null; write {values: […], null: true} to make NULL a key")
+        if isinstance(item, list | tuple | dict):
+            raise wrong(f"must be a list of plain values, got {shown(item)} in it")
+    return list(value)
+
+
+_NUMBER = {"type": "number"}
+Positive = Annotated[
+    Fraction,
+    PlainValidator(_rational(Fraction(0), True, None, "a number above 0")),
+    WithJsonSchema({**_NUMBER, "exclusiveMinimum": 0}),
+]
+NotNegative = Annotated[
+    Fraction,
+    PlainValidator(_rational(Fraction(0), False, None, "a number of at least 0")),
+    WithJsonSchema({**_NUMBER, "minimum": 0}),
+]
+Probability = Annotated[
+    Fraction,
+    PlainValidator(_rational(Fraction(0), False, Fraction(1), "a number in [0, 1)")),
+    WithJsonSchema({**_NUMBER, "minimum": 0, "exclusiveMaximum": 1}),
+]
+Count = Annotated[int, PlainValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
+Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1})]
+Label = Annotated[str, PlainValidator(_label), WithJsonSchema({"type": ["string", "number"]})]
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
+Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
+Names = Annotated[
+    list[str],
+    PlainValidator(_names),
+    WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}),
+]
+Pair = Annotated[
+    list[Any],
+    PlainValidator(_pair),
+    WithJsonSchema({"type": "array", "items": {"type": ["number", "string", "null"]}, "minItems": 2, "maxItems": 2}),
+]
+Values = Annotated[
+    list[Any],
+    PlainValidator(_values),
+    WithJsonSchema({"type": "array", "items": {"type": ["number", "string", "boolean"]}}),
+]
+
+
+def short_form(*types: type, to: str, schema: Any) -> BeforeValidator:
+    """Accept the short form of a mapping: a plain value stands for `{to: value}`. `schema`: both forms, for editors."""
+
+    def expand(value: object) -> object:
+        return {to: value} if isinstance(value, types) and not isinstance(value, bool) else value
+
+    return BeforeValidator(expand, json_schema_input_type=schema)
+
+
+def _empty(value: object) -> object:
+    return {} if value is None else value
+
+
+def or_empty(model: type) -> BeforeValidator:
+    """`patient_id:` with nothing behind it is an empty mapping."""
+    return BeforeValidator(_empty, json_schema_input_type=model | None)
