@@ -171,16 +171,16 @@ def pure_to_rho(epsilon: Fraction) -> Fraction:
 
 
 def rho_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """An ε such that ρ-zCDP implies (ε, δ)-DP, within 1e-12 of the least that Corollary 13 gives; 0 for ρ = 0.
+    """An ε such that ρ-zCDP implies (ε, δ)-DP, close to the least that Corollary 13 gives; 0 for ρ = 0.
 
     Canonne, Kamath & Steinke 2020, Corollary 13, solved for ε: for every α > 1,
     ε = αρ + (ln(1/δ) + (α−1)·ln(1−1/α) − ln α) / (α−1). *Why it is an upper bound:* the formula holds for every α, so
     the float search for the best one cannot make it false; the value at that α is computed in 80 digits, where
     `ln` is correctly rounded, enlarged by far more than its rounding error, and rounded up.
-    Raises ValueError unless ρ ≥ 0 and 0 < δ < 1.
+    Raises ValueError unless 0 ≤ ρ ≤ 1e9 (more protects nothing) and 0 < δ < 1.
     """
-    if rho < 0 or not 0 < delta < 1:
-        raise ValueError("rho must be at least 0, and delta above 0 and below 1")
+    if not 0 <= rho <= _LARGEST_RHO or not 0 < delta < 1:
+        raise ValueError("rho must be between 0 and 1e9, and delta above 0 and below 1")
     if rho == 0:
         return Fraction(0)
     log_delta = _log(delta)
@@ -209,6 +209,9 @@ def rho_to_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         raise ValueError("rho and epsilon must be at least 0")
     if rho == 0:
         return Fraction(0)
+    if rho > _LARGEST_RHO:
+        return Fraction(1)
+    epsilon = min(epsilon, 4 * _LARGEST_RHO)
 
     def estimate(gap: float) -> float:
         alpha = 1 + gap
@@ -226,6 +229,7 @@ def rho_to_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     return Fraction(Context(prec=30, rounding=ROUND_CEILING).plus(_PRECISE.exp(max(exponent, Decimal(-10_000)))))
 
 
+_LARGEST_RHO = Fraction(10**9)
 _PRECISE = Context(prec=80)
 _SLACK = Decimal("1e-30")
 

@@ -1,0 +1,103 @@
+"""Running totals, and the one decision a ledger makes: does this charge fit?
+
+*Claim.* A charge that `check` lets pass keeps every total within its cap. *Why.* Totals and caps are exact rationals;
+a stored charge is never below the loss it stands for (rounded up to a grid that holds every usual number exactly);
+all units of a query are checked before any is charged. *When it would be false.* If another charge came between `check`
+and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/contracts/test_ledgers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.budget.accountant import ACCOUNTANTS, Accountant, in_terms_of
+from dpsql.budget.ledger import Account, Caps, Entry, Receipt
+from dpsql.budget.refusals import Limit, over_budget
+from dpsql.loss import NO_LOSS, PrivacyLoss
+
+
+def settle(entry: Entry, accountant: Accountant) -> Entry:
+    """The entry as it is stored: charges rounded up to the grid, text that any file can hold.
+
+    Raises ValueError for an entry no caller should make: no id, no account, a unit whose name no file can hold, or a
+    charge in another accountant's terms.
+    """
+    if not entry.id or not entry.analyst:
+        raise ValueError("an entry needs an id and an account")
+    for unit, loss in entry.charges.items():
+        if _plain(unit) != unit:
+            raise ValueError(f"the name of unit {unit!r} is not valid text")
+        if not in_terms_of(accountant, loss):
+            raise ValueError(f"the charge of unit {unit!r} ({loss}) is not in terms of {accountant}")
+    return replace(
+        entry,
+        analyst=_plain(entry.analyst),
+        charges={unit: loss.on_grid() for unit, loss in entry.charges.items()},
+        statement=_plain(entry.statement),
+    )
+
+
+def _plain(text: str) -> str:
+    # Half of a surrogate pair (from a file name or an argument in another encoding) cannot be written to any file.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Book:
+    """Totals per unit, of all analysts and of each. Not safe for threads: its ledger holds the lock."""
+
+    def __init__(self, accountant: str) -> None:
+        """Raise ValueError for an unknown accountant."""
+        match = [known for known in ACCOUNTANTS if known == accountant]
+        if not match:
+            raise ValueError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {accountant!r}")
+        self.accountant: Accountant = match[0]
+        self._totals: dict[tuple[str, str | None], PrivacyLoss] = {}
+
+    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
+        """Total loss of a unit, of all analysts or of one."""
+        return self._totals.get((unit, None if analyst is None else _plain(analyst)), NO_LOSS)
+
+    def accounts(self) -> Sequence[Account]:
+        """Every account with anything spent: units in order, each one's total before its analysts."""
+        ordered = sorted(self._totals.items(), key=lambda item: (item[0][0], item[0][1] is not None, item[0][1] or ""))
+        return [Account(unit, analyst, spent) for (unit, analyst), spent in ordered if spent != NO_LOSS]
+
+    def add(self, entry: Entry) -> None:
+        """Count a settled entry."""
+        for unit, loss in entry.charges.items():
+            for account in ((unit, None), (unit, entry.analyst)):
+                self._totals[account] = self._totals.get(account, NO_LOSS) + loss
+
+    def check(self, entry: Entry, caps: Caps) -> None:
+        """Raise BudgetExceeded with one diagnostic per cap that a settled entry does not fit into."""
+        limits: list[Limit] = []
+        account = f"budgets.analysts.{_key(entry.analyst)}"
+        for unit, asked in entry.charges.items():
+            if caps.per_query is not None:
+                name = f"limit per query of analyst {entry.analyst!r} on unit {unit!r}"
+                limits.append(Limit("DP405", name, f"{account}.per_query", asked, caps.per_query))
+            if unit in caps.analyst:
+                name = f"budget of analyst {entry.analyst!r} on unit {unit!r}"
+                spent = self.spent(unit, entry.analyst)
+                limits.append(Limit("DP404", name, account, asked, caps.analyst[unit], spent))
+            if unit in caps.total:
+                name = f"total budget of unit {unit!r}"
+                limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], self.spent(unit)))
+        refusal = over_budget(limits)
+        if refusal is not None:
+            raise refusal
+
+
+def _key(analyst: str) -> str:
+    return analyst if analyst.isidentifier() else f'"{analyst}"'
+
+
+def same_request(earlier: Receipt, settled: Entry) -> Receipt:
+    """The receipt of an entry reserved before, for its second reservation.
+
+    Raises ValueError if the id belongs to another request: a small charge must not pay for a large one.
+    """
+    if earlier.entry != settled:
+        raise ValueError(f"the id {settled.id!r} already belongs to another entry")
+    return earlier

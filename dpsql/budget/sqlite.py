@@ -1,0 +1,405 @@
+"""The durable ledger: one SQLite file, append-only, hash-chained, safe for many processes and threads.
+
+*Claim.* What a receipt was given for stays charged, whatever is killed and whenever; no two processes can together
+exceed a cap; an older or altered copy of the file is refused. *Why.* `BEGIN IMMEDIATE` admits one writer; inside it the
+totals are brought up to date from the chain itself (they are stored nowhere else, so nothing can disagree with it), the
+charge is checked in exact arithmetic and inserted; `synchronous=FULL` in WAL mode makes COMMIT durable before it is
+visible. Then the head follows (head.py), and only then the receipt is handed out. *When it would be false.* If the disk
+acknowledges writes it does not make; if someone replaces both the ledger and its head; on a network file system, where
+WAL does not work. *Tested by* tests/contracts/test_ledgers.py and tests/unit/budget/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self, TypeVar
+
+from dpsql.budget import schema
+from dpsql.budget.book import Book, same_request, settle
+from dpsql.budget.chain import BrokenChain, Identity, Point, Row
+from dpsql.budget.head import Head
+from dpsql.budget.ledger import Account, Caps, Entry, Receipt
+from dpsql.budget.refusals import unusable
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.loss import PrivacyLoss
+
+_Result = TypeVar("_Result")
+_COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash"
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+class SqliteLedger:
+    """The Ledger contract over one file. Make it with `open`; one object may serve several threads of one process."""
+
+    def __init__(self, path: Path, head: Head, connection: sqlite3.Connection, timeout: float) -> None:
+        """For `open` and `accept_head` only: takes over an open connection whose file is known to be a ledger."""
+        self.path = path
+        self._head = head
+        self._connection = connection
+        self._timeout = timeout
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._file = _file_id(path)
+        self._open = True
+        self._identity = schema.read_identity(connection, path)
+        self._start_over()
+
+    @classmethod
+    def open(
+        cls, path: str | Path, head_path: str | Path, dataset: str, accountant: str, *, timeout: float = 10.0
+    ) -> Self:
+        """Open the ledger at `path`, or make it; verify its whole chain and that it has lost nothing.
+
+        head_path: where the last hash is kept, best on another disk or account (`head.default_head_path`).
+        dataset: the policy's name; a ledger serves one. accountant: `pure_dp`, `approx_dp` or `zcdp`.
+        timeout: seconds to wait for other processes. Raises CannotOpen (DP407); ValueError for an unknown accountant.
+        The time to open grows with the number of entries, about 10 µs each (benchmarks/ledger.py).
+        """
+        Book(accountant)
+        where = Path(path).absolute()
+        head = Head(Path(head_path).absolute(), timeout)
+        head.check_writable()
+        connection = _connect(where, timeout)
+        try:
+            with _translated(where, timeout):
+                _make_if_empty(connection, where, head, Identity.new(dataset, accountant), timeout)
+                ledger = cls(where, head, connection, timeout)
+                ledger._check_owner(dataset, accountant)
+                ledger._catch_up()
+                ledger._check_head()
+                head.advance(ledger._tip.sequence, ledger._latest)
+        except BaseException:
+            connection.close()
+            raise
+        return ledger
+
+    # The contract ---------------------------------------------------------------------------------------------------
+
+    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
+        """See `Ledger.reserve`: once this returns, the charge survives `kill -9` and power cuts.
+
+        Raises BudgetExceeded (DP403, DP404, DP405) and CannotOpen (DP407); ValueError for an entry in another
+        accountant's terms or an id used for something else.
+        """
+        settled = settle(entry, self._book.accountant)
+        self._head.check_writable()
+        with self._writing():
+            self._catch_up()
+            self._check_head()
+            receipt = self._find(settled.id)
+            if receipt is None:
+                self._book.check(settled, caps)
+                receipt = self._append(settled)
+            else:
+                same_request(receipt, settled)
+        self._head.advance(receipt.sequence, self._latest)
+        return receipt
+
+    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
+        """Total loss of a unit, of all analysts or of one, other processes' charges included."""
+        with self._reading():
+            return self._book.spent(unit, analyst)
+
+    def accounts(self) -> Sequence[Account]:
+        """Every account with anything spent."""
+        with self._reading():
+            return self._book.accounts()
+
+    def history(self) -> Sequence[Receipt]:
+        """All entries, oldest first."""
+        with self._reading():
+            last, receipts = self._identity.origin, []
+            for row in self._rows(1):
+                receipts.append(self._verified(row, last))
+                last = row.point
+            return receipts
+
+    @property
+    def salt(self) -> int:
+        """Secret 62-bit number made once per ledger; fixes truncation order (semantics.md §3)."""
+        return self._identity.salt
+
+    def verify(self) -> int:
+        """Check the file and the whole chain again, from the first entry; returns the number of entries.
+
+        Raises CannotOpen (DP407) naming the first entry that is missing or was changed.
+        """
+        with self._reading():
+            problems = [text for (text,) in self._connection.execute("PRAGMA integrity_check") if text != "ok"]
+            if problems:
+                raise unusable(self.path, f"the file is damaged ({problems[0]})", *schema.RESTORE)
+            schema.check(self._connection, self.path)
+            self._start_over()
+            self._catch_up()
+            self._check_head()
+            return self._tip.sequence
+
+    def close(self) -> None:
+        """Release the file. Closing twice is harmless."""
+        with self._lock:
+            self._open = False
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The chain ------------------------------------------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        self._book = Book(self._identity.accountant)
+        self._tip = self._identity.origin
+
+    def _rows(self, first: int) -> Iterator[Row]:
+        query = f"SELECT {_COLUMNS} FROM entries WHERE sequence >= ? ORDER BY sequence"
+        return (Row(*columns) for columns in self._connection.execute(query, (first,)))
+
+    def _catch_up(self) -> None:
+        """Verify and count what was appended since the last look, and that the last look still holds."""
+        rows = self._rows(self._tip.sequence)
+        if self._tip.sequence:
+            last = next(rows, None)
+            if last is None or last.point != self._tip:
+                raise unusable(self.path, f"entry {self._tip.sequence} was removed or replaced", *schema.RESTORE)
+        for row in rows:
+            self._book.add(self._verified(row, self._tip).entry)
+            self._tip = row.point
+
+    def _verified(self, row: Row, last: Point) -> Receipt:
+        try:
+            return row.follows(last)
+        except BrokenChain as broken:
+            raise unusable(self.path, str(broken), *schema.RESTORE) from None
+
+    def _find(self, entry_id: str) -> Receipt | None:
+        query = f"SELECT {_COLUMNS} FROM entries WHERE id = ?"
+        columns = self._connection.execute(query, (entry_id,)).fetchone()
+        if columns is None:
+            return None
+        row = Row(*columns)
+        return self._verified(row, Point(row.sequence - 1, self._hash_at(row.sequence - 1) or ""))
+
+    def _append(self, settled: Entry) -> Receipt:
+        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
+        marks = ", ".join("?" * 9)
+        values = (row.sequence, row.id, row.analyst, row.charges, row.plan_hash, row.policy_hash, row.statement)
+        self._connection.execute(
+            f"INSERT INTO entries ({_COLUMNS}) VALUES ({marks})", (*values, row.reserved_at, row.hash)
+        )
+        return row.receipt()
+
+    def _latest(self) -> Point:
+        with self._reading():
+            return self._tip
+
+    # The head -------------------------------------------------------------------------------------------------------
+
+    def _check_head(self) -> None:
+        """Refuse a ledger that is behind its head or of another chain. The caller has caught up before."""
+        known = self._head.read()
+        if known is None:
+            if self._tip.sequence and self._head.read() is None:
+                raise self._lost("the file that remembers its last entry is missing")
+            return
+        if known.sequence > self._tip.sequence:
+            self._catch_up()
+        if known.sequence == 0 and self._tip.sequence == 0:
+            return
+        if known.sequence > self._tip.sequence:
+            raise self._lost(f"it ends at entry {self._tip.sequence}, but had {known.sequence}: this is an older copy")
+        if known.hash != self._hash_at(known.sequence):
+            raise self._lost(f"entry {known.sequence} is not the one that was written: this is another ledger")
+
+    def _hash_at(self, sequence: int) -> str | None:
+        if sequence == 0:
+            return self._identity.origin.hash
+        found = self._connection.execute("SELECT hash FROM entries WHERE sequence = ?", (sequence,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def _lost(self, what: str) -> CannotOpen:
+        return unusable(self.path, f"{what} (head: {self._head.path})", *acceptance_help(self.path, self._head.path))
+
+    # Access ---------------------------------------------------------------------------------------------------------
+
+    def _check_owner(self, dataset: str, accountant: str) -> None:
+        owner = self._identity
+        if owner.dataset != dataset:
+            raise unusable(
+                self.path,
+                f"it belongs to the policy {owner.dataset!r}, not to {dataset!r}",
+                "use the ledger of this policy, or a new file: `ledger:` in the policy, or --ledger",
+            )
+        if owner.accountant != accountant:
+            raise unusable(
+                self.path,
+                f"it counts in {owner.accountant}, and the policy says {accountant}",
+                f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the "
+                "old one's spending means for it",
+            )
+
+    def _check_alive(self) -> None:
+        if not self._open:
+            raise unusable(self.path, "it is closed", "connect again")
+        if os.getpid() != self._process:
+            raise unusable(
+                self.path,
+                "it was opened by another process",
+                "connect again in every process (SQLite may not be forked)",
+            )
+        if _file_id(self.path) != self._file:
+            raise unusable(self.path, "the file was replaced or removed while in use", *schema.RESTORE)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock, _translated(self.path, self._timeout):
+            self._check_alive()
+            self._catch_up()
+            yield
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock, _translated(self.path, self._timeout):
+            self._check_alive()
+            with _transaction(self._connection, self._timeout):
+                yield
+
+
+def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.0) -> None:
+    """Custodian only: declare the ledger file, as it now stands, to be the true one.
+
+    The repair after a lost head, a restored backup or a deleted ledger, when nothing better can be restored. Whatever
+    was spent after the copy was made is forgotten. The chain itself is verified first; if there is no ledger, or an
+    empty file, the head is removed. Raises CannotOpen (DP407).
+    """
+    where = Path(path).absolute()
+    head = Head(Path(head_path).absolute(), timeout)
+    if not where.exists():
+        head.forget()
+        return
+    connection = _connect(where, timeout)
+    try:
+        with _translated(where, timeout):
+            if schema.is_empty(connection):
+                head.forget()
+                return
+            schema.check(connection, where)
+            ledger = SqliteLedger(where, head, connection, timeout)
+            head.put(ledger._latest())
+    finally:
+        connection.close()
+
+
+def acceptance_help(path: Path, head: Path) -> tuple[str, ...]:
+    """The repairs for a ledger that does not agree with its head."""
+    call = f"accept_head({os.fspath(path)!r}, {os.fspath(head)!r})"
+    return (
+        "custodian: restore the newest ledger (with its -wal file) and its head file",
+        "if they are lost, accept the file as it stands, forgetting what was spent since:  "
+        f'python -c "from dpsql.budget.sqlite import accept_head; {call}"',
+    )
+
+
+def _connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection with every durability setting on; makes the file (mode 0600) but writes nothing into it."""
+    if path.exists() and not path.is_file():
+        raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a file name"
+        raise unusable(path, f"it cannot be opened for writing ({reason})", _WRITABLE) from None
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
+    with _translated(path, timeout):
+        # The path is absolute: SQLite would take `:memory:` for something else.
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+        # FULL makes each COMMIT wait for the disk; fullfsync makes macOS empty the disk's own cache too.
+        for setting in ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+
+_WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
+
+
+def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
+    if not _patiently(lambda: schema.is_empty(connection), timeout):
+        schema.check(connection, path)
+        return
+    _patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
+    with _transaction(connection, timeout):
+        # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
+        if schema.is_empty(connection):
+            known = head.read()
+            if known is not None and known.sequence:
+                raise unusable(
+                    path,
+                    f"it is missing or empty, but had {known.sequence} entries (head: {head.path})",
+                    *acceptance_help(path, head.path),
+                )
+            schema.create(connection, identity)
+    schema.check(connection, path)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, timeout: float) -> Iterator[None]:
+    # SQLite's own waiting grows to 100 ms a step, which starves writers; `_patiently` waits evenly instead.
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _patiently(action: Callable[[], _Result], timeout: float) -> _Result:
+    """Repeat an action that finds the file busy."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.0005)
+
+
+@contextlib.contextmanager
+def _translated(path: Path, timeout: float) -> Iterator[None]:
+    """Turn SQLite's errors into DP407. Its texts speak of the file, never of the data."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _BUSY:
+            raise unusable(
+                path,
+                f"another process has kept it locked for {timeout:g} s",
+                "wait for the other process, or end it, and try again",
+            ) from None
+        if code == sqlite3.SQLITE_NOTADB:
+            raise unusable(path, "this is not a ledger", *schema.OTHER_FILE) from None
+        repair = schema.RESTORE if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR} else schema.DISK
+        raise unusable(path, f"it cannot be used ({error})", *repair, nothing_ran=False) from None
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,259 @@
+"""What every ledger must do. A new ledger inherits LedgerContract and gives `make`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpsql.budget.ledger import Account, Caps, Entry, Ledger
+from dpsql.budget.memory import MemoryLedger
+from dpsql.budget.sqlite import SqliteLedger
+from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.loss import NO_LOSS, PrivacyLoss, exact
+
+Make = Callable[..., Ledger]
+
+
+def loss(epsilon: object = 0, delta: object = 0, rho: object = 0) -> PrivacyLoss:
+    return PrivacyLoss(exact(epsilon), exact(delta), exact(rho))
+
+
+def entry(name: str, epsilon: object = "0.1", *units: str, analyst: str = "ana", delta: object = 0) -> Entry:
+    return Entry(name, analyst, {unit: loss(epsilon, delta) for unit in units or ("patient",)}, "plan", "policy", "SQL")
+
+
+def codes(refusal: pytest.ExceptionInfo[BudgetExceeded]) -> list[str]:
+    return [d.code for d in refusal.value.diagnostics]
+
+
+class LedgerContract:
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        raise AssertionError("a ledger's tests say how to make it")
+
+    @pytest.fixture
+    def ledger(self, make: Make) -> Ledger:
+        return make()
+
+    def test_a_charge_is_counted_for_the_unit_and_for_the_analyst(self, ledger: Ledger) -> None:
+        receipt = ledger.reserve(entry("a", "0.1", delta="1e-9"), Caps())
+        ledger.reserve(entry("b", "0.2", analyst="ben"), Caps())
+        assert (receipt.sequence, receipt.entry) == (1, entry("a", "0.1", delta="1e-9"))
+        assert ledger.spent("patient") == loss("0.3", "1e-9")
+        assert ledger.spent("patient", "ana") == loss("0.1", "1e-9")
+        assert ledger.spent("patient", "nobody") == ledger.spent("doctor") == NO_LOSS
+        assert ledger.accounts() == [
+            Account("patient", None, loss("0.3", "1e-9")),
+            Account("patient", "ana", loss("0.1", "1e-9")),
+            Account("patient", "ben", loss("0.2")),
+        ]
+        assert [r.entry.id for r in ledger.history()] == ["a", "b"]
+        assert ledger.history()[0] == receipt
+
+    @pytest.mark.parametrize("tenth", ["0.1", 0.1, Fraction(1, 10)])
+    def test_ten_tenths_fit_exactly_into_one_and_the_eleventh_is_refused(self, ledger: Ledger, tenth: object) -> None:
+        caps = Caps(total={"patient": loss(1)})
+        for i in range(10):
+            ledger.reserve(entry(str(i), tenth), caps)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("10", tenth), caps)
+        assert codes(refusal) == ["DP403"]
+        assert ledger.spent("patient") == loss(1)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(entry("11", "1e-30"), caps)
+
+    def test_thirds_are_exact_too(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss(1)})
+        for i in range(3):
+            ledger.reserve(entry(str(i), "1/3"), caps)
+        assert ledger.spent("patient") == loss(1)
+
+    def test_a_charge_is_never_stored_below_its_loss(self, ledger: Ledger) -> None:
+        odd = Fraction(1, 10**70 + 7)
+        ledger.reserve(entry("a", odd), Caps())
+        assert odd <= ledger.spent("patient").epsilon < odd + Fraction(1, 10**60)
+
+    @pytest.mark.parametrize(
+        ("caps", "expected"),
+        [
+            (Caps(total={"patient": loss("0.5")}), ["DP403"]),
+            (Caps(analyst={"patient": loss("0.5")}), ["DP404"]),
+            (Caps(per_query=loss("0.5")), ["DP405"]),
+            (
+                Caps({"patient": loss("0.5")}, {"patient": loss("0.4")}, loss("0.3")),
+                ["DP405", "DP404", "DP403"],
+            ),
+        ],
+    )
+    def test_each_cap_refuses_with_its_own_code_and_charges_nothing(
+        self, ledger: Ledger, caps: Caps, expected: list[str]
+    ) -> None:
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("a", "0.6"), caps)
+        assert codes(refusal) == expected
+        assert ledger.spent("patient") == NO_LOSS
+        assert ledger.history() == []
+        ledger.reserve(entry("a", "0.3"), caps)
+
+    def test_an_analyst_cap_guards_against_that_analyst_alone_and_the_total_against_all(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss("0.5")}, analyst={"patient": loss("0.3")})
+        ledger.reserve(entry("a", "0.3"), caps)
+        with pytest.raises(BudgetExceeded) as own:
+            ledger.reserve(entry("b", "0.1"), caps)
+        assert codes(own) == ["DP404"]
+        ledger.reserve(entry("c", "0.2", analyst="ben"), caps)
+        with pytest.raises(BudgetExceeded) as total:
+            ledger.reserve(entry("d", "0.1", analyst="ben"), caps)
+        assert codes(total) == ["DP403"]
+
+    def test_delta_is_capped_like_epsilon(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss(10, "1e-6")})
+        ledger.reserve(entry("a", "0.1", delta="6e-7"), caps)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("b", "0.1", delta="5e-7"), caps)
+        assert codes(refusal) == ["DP403"]
+        assert "δ 5e-7 asked, 4e-7 left" in str(refusal.value)
+        assert "ε" not in refusal.value.diagnostics[0].message
+
+    def test_several_units_are_charged_all_or_none(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss(1), "doctor": loss("0.1")})
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("a", "0.2", "patient", "doctor"), caps)
+        assert "'doctor'" in refusal.value.diagnostics[0].message
+        assert ledger.accounts() == []
+        ledger.reserve(entry("b", "0.1", "patient", "doctor"), caps)
+        assert ledger.spent("patient") == ledger.spent("doctor") == loss("0.1")
+
+    def test_the_same_id_is_charged_once(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss("0.1")})
+        first = ledger.reserve(entry("a"), caps)
+        assert ledger.reserve(entry("a"), caps) == first
+        assert ledger.spent("patient") == loss("0.1")
+        assert len(ledger.history()) == 1
+
+    def test_an_id_cannot_pay_for_another_entry(self, ledger: Ledger) -> None:
+        ledger.reserve(entry("a", "0.1"), Caps())
+        with pytest.raises(ValueError, match="already belongs"):
+            ledger.reserve(entry("a", "5"), Caps())
+        with pytest.raises(ValueError, match="already belongs"):
+            ledger.reserve(replace(entry("a"), plan_hash="other"), Caps())
+        assert ledger.spent("patient") == loss("0.1")
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.1, Fraction(-1)])
+    def test_no_loss_is_made_of_nan_infinity_floats_or_negatives(self, bad: Fraction) -> None:
+        with pytest.raises(ValueError, match="privacy loss"):
+            PrivacyLoss(bad)
+
+    def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss(1)})
+        ledger.reserve(entry("a", "1/3"), caps)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("b", "0.7"), caps)
+        (diagnostic,) = refusal.value.diagnostics
+        assert diagnostic.message == "total budget of unit 'patient': ε 0.7 asked, 0.666666 left"
+        assert diagnostic.help[0] == "use epsilon = 0.666666 or less"
+        assert "budgets.total" in diagnostic.help[-1]
+        assert diagnostic.notes == ("nothing was run and nothing was spent",)
+        ledger.reserve(entry("c", "0.666666"), caps)
+
+    def test_the_repair_fits_every_cap_at_once(self, ledger: Ledger) -> None:
+        caps = Caps({"patient": loss("0.5")}, {"patient": loss("0.4")}, loss("0.3"))
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("a", "0.6"), caps)
+        assert {d.help[0] for d in refusal.value.diagnostics} == {"use epsilon = 0.3 or less"}
+
+    def test_an_empty_account_says_so(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss("0.1")})
+        ledger.reserve(entry("a"), caps)
+        with pytest.raises(BudgetExceeded, match="nothing is left"):
+            ledger.reserve(entry("b"), caps)
+
+    def test_rho_is_counted_in_a_zcdp_ledger_and_epsilon_is_not_accepted(self, make: Make) -> None:
+        ledger = make("zcdp")
+        caps = Caps(total={"patient": loss(rho="0.5")})
+        ledger.reserve(Entry("a", "ana", {"patient": loss(rho="0.1")}, "p", "q"), caps)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(Entry("b", "ana", {"patient": loss(rho="1.6")}, "p", "q"), caps)
+        (diagnostic,) = refusal.value.diagnostics
+        assert diagnostic.message == "total budget of unit 'patient': ρ 1.6 asked, 0.4 left"
+        assert diagnostic.help[0] == "use a smaller epsilon: multiply it by 0.5 or less"
+        with pytest.raises(ValueError, match="not in terms of zcdp"):
+            ledger.reserve(entry("c"), caps)
+
+    @pytest.mark.parametrize("accountant", ["pure_dp", "approx_dp"])
+    def test_rho_is_not_accepted_elsewhere(self, make: Make, accountant: str) -> None:
+        ledger = make(accountant)
+        with pytest.raises(ValueError, match="not in terms"):
+            ledger.reserve(Entry("a", "ana", {"patient": loss(rho="0.1")}, "p", "q"), Caps())
+        assert ledger.accounts() == []
+
+    def test_an_unknown_accountant_is_refused(self, make: Make) -> None:
+        with pytest.raises(ValueError, match="accountant must be one of"):
+            make("renyi")
+
+    def test_any_text_can_be_stored(self, ledger: Ledger) -> None:
+        odd = replace(entry("a", analyst="Zoë '; --"), statement="SELECT 'é\x00\n\U0001f600'")
+        assert ledger.reserve(odd, Caps()).entry == odd
+        assert ledger.history()[0].entry == odd
+        halves = replace(entry("b", analyst="\udcff"), statement="\ud800")
+        assert ledger.reserve(halves, Caps()) == ledger.reserve(halves, Caps())
+        assert ledger.spent("patient", "\udcff") == loss("0.1")
+
+    def test_there_is_no_way_back(self, ledger: Ledger) -> None:
+        public = {name for name in dir(ledger) if not name.startswith("_")}
+        assert public <= {"reserve", "spent", "accounts", "history", "salt", "close", "open", "path", "verify"}
+
+    def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:
+        assert 0 <= ledger.salt < 2**62
+        assert ledger.salt != MemoryLedger().salt
+
+    def test_threads_together_never_exceed_a_cap(self, ledger: Ledger) -> None:
+        caps = Caps(total={"patient": loss(2)})
+        admitted: list[int] = []
+        refused: list[int] = []
+
+        def work(thread: int) -> None:
+            for i in range(10):
+                try:
+                    admitted.append(ledger.reserve(entry(f"{thread}-{i}"), caps).sequence)
+                except BudgetExceeded:
+                    refused.append(i)
+
+        threads = [threading.Thread(target=work, args=(t,)) for t in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(admitted) == list(range(1, 21))
+        assert len(refused) == 60
+        assert ledger.spent("patient") == loss(2)
+
+
+class TestMemoryLedger(LedgerContract):
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        return lambda accountant="approx_dp": MemoryLedger("clinic", accountant)
+
+
+class TestSqliteLedger(LedgerContract):
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        def open_ledger(accountant: str = "approx_dp") -> Ledger:
+            return SqliteLedger.open(tmp_path / "l.sqlite", tmp_path / "head.json", "clinic", accountant)
+
+        return open_ledger
+
+    def test_a_second_opening_knows_everything(self, make: Make) -> None:
+        with_first = make()
+        with_first.reserve(entry("a", "0.1", "patient", "doctor", delta="1e-9"), Caps())
+        again = make()
+        assert again.history() == with_first.history()
+        assert again.accounts() == with_first.accounts()
+        assert again.salt == with_first.salt
+        again.reserve(entry("b", "0.2"), Caps())
+        assert with_first.spent("patient") == loss("0.3", "1e-9")
