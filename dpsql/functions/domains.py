@@ -13,13 +13,13 @@ ENUMERABLE = 10_000
 """Domains up to this size are mapped value by value through a function's `python`."""
 
 DAY = dt.timedelta(days=1)
-_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 UNITS = ("day", "week", *_MONTHS)
 """The steps a DateRange can take; every one starts where `date_trunc` of that part would start it."""
 
 
 def truncate(day: dt.date, unit: str) -> dt.date:
-    """The first day of the week (Monday), month, quarter, year or decade that holds `day`; date part only."""
+    """The first day of the week (Monday), month, quarter or year that holds `day`; date part only."""
     if unit == "day":
         return day
     if unit == "week":
@@ -48,7 +48,7 @@ def _start(index: int, unit: str) -> dt.date:
 
 @dataclass(frozen=True, slots=True)
 class DateRange(Sequence[dt.date]):
-    """The starts of all days (weeks, months, quarters, years, decades) that meet [first, last]; O(1) length."""
+    """The starts of all days (weeks, months, quarters, years) that meet [first, last]; O(1) length."""
 
     first: dt.date
     last: dt.date

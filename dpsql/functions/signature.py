@@ -90,9 +90,16 @@ def quote(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+_STORED = {
+    Kind.DATE: iv.interval(-(2**31), 2**31),
+    Kind.TIMESTAMP: iv.interval(-(2**63), 2**63),
+    Kind.VARCHAR: iv.interval(0, 2**32),
+}
+
+
 def stored(a: Value) -> Interval:
-    """The range of an argument, never wider than its type's."""
-    return iv_meet(a.range, type_range(a.type))
+    """The range of an argument, never wider than its type's: days, microseconds; of a text, its size in bytes."""
+    return iv_meet(a.range, _STORED.get(a.type.kind) or type_range(a.type))
 
 
 def on_ranges(args: Args) -> Args:

@@ -1,0 +1,174 @@
+"""All scalar functions by name, and `apply`, which turns a function and its arguments' facts into the result's facts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from types import MappingProxyType
+
+from dpsql.functions import (
+    arithmetic,
+    comparison,
+    conditional,
+    dateparts,
+    dates,
+    logic,
+    membership,
+    numeric,
+    patterns,
+    rounding,
+    strings,
+)
+from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.domains import map_domain
+from dpsql.functions.signature import iv_meet, on_ranges
+from dpsql.functions.value import Domain, Scalar, Value, type_range
+from dpsql.numbers.interval import everything, point
+from dpsql.types import Kind, SqlType
+
+FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
+    {
+        "Operators": arithmetic.FUNCTIONS,
+        "Comparison": comparison.FUNCTIONS,
+        "Logic": logic.FUNCTIONS,
+        "Conditional": conditional.FUNCTIONS,
+        "Membership": membership.FUNCTIONS,
+        "Rounding and bounds": rounding.FUNCTIONS,
+        "Numbers": numeric.FUNCTIONS,
+        "Text": strings.FUNCTIONS,
+        "Patterns": patterns.FUNCTIONS,
+        "Date parts": dateparts.FUNCTIONS,
+        "Dates": dates.FUNCTIONS,
+    }
+)
+
+
+def _by_name() -> Mapping[str, Function]:
+    found: dict[str, Function] = {}
+    for family in FAMILIES.values():
+        for function in family:
+            for name in function.names:
+                if name in found:
+                    raise ValueError(f"two functions are named {name}")
+                found[name] = function
+    return MappingProxyType(found)
+
+
+REGISTRY: Mapping[str, Function] = _by_name()
+"""Every function under every one of its names (lower case)."""
+
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def lookup(name: str) -> Function | None:
+    """The function of this name in any letter case, or None."""
+    return REGISTRY.get(name.lower())
+
+
+def position(value: Scalar, t: SqlType) -> Fraction | None:
+    """Where a non-NULL value of type `t` lies on the number line of Value.interval; None if it has no place there."""
+    match value:
+        case bool():
+            return Fraction(int(value))
+        case int() | Decimal():
+            return Fraction(value)
+        case float():
+            return Fraction(value) if isfinite(value) else None
+        case dt.datetime() if value.tzinfo is None:
+            return Fraction((value - EPOCH) // dt.timedelta(microseconds=1))
+        case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
+            return Fraction((value - EPOCH.date()).days)
+        case _:
+            return None
+
+
+def literal(value: Scalar, type: SqlType) -> Value:
+    """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
+    if value is None:
+        return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
+    at = position(value, type)
+    exact = everything() if at is None else point(at)
+    finite = not isinstance(value, float) or isfinite(value)
+    held = type_range(type) if at is None or type.kind is Kind.DOUBLE else exact
+    return Value(type, exact, held, False, finite, Domain((value,)) if finite else None, value)
+
+
+def check(function: Function, args: Args) -> SqlType:
+    """The result type; raises SignatureError if the arguments do not fit (a needed literal is missing, a wrong type)."""
+    for at in sorted(function.literal):
+        if at < len(args) and not args[at].is_constant:
+            raise SignatureError(f"expects a literal as argument {at + 1}")
+    return function.type(args)
+
+
+def apply(function: Function, args: Args) -> Value:
+    """All facts about `function(args)`: type, interval, range, nullability, finiteness, domain, constant.
+
+    Raises SignatureError if the arguments do not fit.
+    """
+    result_type = check(function, args)
+    if all(a.is_constant for a in args) and function.python is not None:
+        folded = _fold(function, args, result_type)
+        if folded is not None:
+            return folded
+    found = function.interval(args)
+    wide = type_range(result_type)
+    held = wide if result_type.kind is Kind.DOUBLE else iv_meet(function.interval(on_ranges(args)), wide)
+    finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
+    return Value(
+        result_type, found, held, function.nullable(args), finite, function.domain(args) or _mapped(function, args)
+    )
+
+
+def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
+    assert function.python is not None
+    try:
+        value = function.python(*(a.constant for a in args))
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    return literal(_as_stored(value, result_type), result_type)
+
+
+def _mapped(function: Function, args: Args) -> Domain | None:
+    """The image of the one finite domain among the arguments, all others being constants."""
+    moving = [i for i, a in enumerate(args) if not a.is_constant]
+    if function.python is None or len(moving) != 1:
+        return None
+    at, python = moving[0], function.python
+    result_type = function.type(args)
+
+    def image(key: Scalar) -> Scalar:
+        return _as_stored(python(*(key if i == at else a.constant for i, a in enumerate(args))), result_type)  # type: ignore[arg-type]
+
+    if result_type.kind is Kind.DOUBLE:
+        return None
+    return map_domain(args[at].domain, image)
+
+
+def _as_stored(value: Scalar, t: SqlType) -> Scalar:
+    """A folded value in the Python class of its SQL type."""
+    match value:
+        case None | bool():
+            return value
+        case int() | Decimal() if t.kind is Kind.DOUBLE:
+            return float(value)
+        case int() | Decimal() if t.kind is Kind.DECIMAL:
+            return Decimal(value).quantize(Decimal(1).scaleb(-t.scale))
+        case int() if t.kind is Kind.INTEGER and value not in type_range(t):
+            raise OverflowError
+        case _:
+            return value
+
+
+def describe_registry() -> dict[str, list[dict[str, object]]]:
+    """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`."""
+    return {
+        family: [
+            {"names": list(f.names), "signature": f.signature, "summary": f.summary, "operator": f.operator}
+            for f in functions
+        ]
+        for family, functions in FAMILIES.items()
+    }
