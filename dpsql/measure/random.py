@@ -116,11 +116,17 @@ class Chances:
 
 
 class Laplace:
-    """Discrete Laplace noise of one scale: the tabulated digits and the way to draw from them."""
+    """Discrete Laplace noise of one scale: the tabulated digits and the way to draw from them.
 
-    def __init__(self, scale: Fraction, first_bits: int = 8, second_bits: int = 64) -> None:
-        # 2^N ≥ 8·scale: the tail above the N digits is entered with probability e^-8 or less.
-        self.low_digits = max(0, (-(-8 * scale.numerator // scale.denominator) - 1).bit_length())
+    low_digits: N, how many binary digits are drawn apart from the tail. Any N ≤ 58 gives the same distribution; by
+    default 2^N ≥ 8·scale, so that the tail is entered with probability e^-8 or less.
+    """
+
+    def __init__(
+        self, scale: Fraction, low_digits: int | None = None, first_bits: int = 8, second_bits: int = 64
+    ) -> None:
+        enough = (-(-8 * scale.numerator // scale.denominator) - 1).bit_length()
+        self.low_digits = enough if low_digits is None else low_digits
         body = [Chance(_digit(Fraction(1 << i) / scale)) for i in range(self.low_digits)]
         body.append(Chance(_nonzero(1 / scale)))
         tail = Chance(_power(Fraction(1 << self.low_digits) / scale))
@@ -203,8 +209,3 @@ def discrete_laplace(scale: Fraction, n: int) -> list[int]:
     for start in range(0, n, _BLOCK):
         drawn += law.draw(min(_BLOCK, n - start), _KERNEL)
     return drawn
-
-
-def random_bytes(n: int) -> bytes:
-    """n bytes of operating-system entropy, for salts and identifiers."""
-    return os.urandom(n)

@@ -1,0 +1,175 @@
+"""Where the randomness comes from: the kernel alone, never the same twice, in no other module."""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpsql
+from dpsql.measure import random as source
+from dpsql.measure.random import discrete_laplace
+
+WIDE = Fraction(1 << 50)  # two honest lists of 50 draws share a value with probability about 1e-12
+ROOT = Path(dpsql.__file__).parent
+ALLOWED = ROOT / "measure" / "random.py"
+SALTS = {"budget/chain.py": {"secrets"}}  # the ledger's salt and nonce: secrets, not noise, and no noise may use them
+
+
+def draws() -> list[int]:
+    return discrete_laplace(WIDE, 50)
+
+
+def shared(lists: list[list[int]]) -> int:
+    """How many values occur more than once over all lists."""
+    values = [v for one in lists for v in one]
+    return len(values) - len(set(values))
+
+
+def in_children(draw: Callable[[], list[int]], count: int) -> list[list[int]]:
+    """What `draw` gives in this process before and after forking, and in each child."""
+    results = [draw()]
+    for _ in range(count):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.write(writer, repr(draw()).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            results.append([int(v) for v in pipe.read().strip("[]").split(",")])
+        os.waitpid(pid, 0)
+    return [*results, draw()]
+
+
+class Hoarding:
+    """The twin: fetches a large block ahead and hands it out, as a buffered generator would."""
+
+    def __init__(self) -> None:
+        self.stock = os.urandom(1 << 20)
+        self.at = 0
+
+    def words(self, count: int, bits: int) -> np.ndarray:
+        size = max(1, bits // 8) * count
+        self.at += size
+        taken = np.frombuffer(self.stock[self.at - size : self.at], np.uint64 if bits == 64 else np.uint8)
+        return taken & 1 if bits == 1 else taken
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+quiet = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@forks
+@quiet
+def test_parent_and_children_share_no_draw() -> None:
+    results = in_children(draws, 3)
+    assert [len(one) for one in results] == [50] * 5
+    assert shared(results) == 0
+
+
+@forks
+@quiet
+def test_a_buffer_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_KERNEL", Hoarding())
+    assert shared(in_children(draws, 2)) >= 50
+
+
+def test_threads_share_no_draw() -> None:
+    results: list[list[int]] = []
+    gate = threading.Barrier(8)
+
+    def work() -> None:
+        gate.wait()
+        mine = [draws() for _ in range(20)]
+        results.extend(mine)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(one) for one in results] == [50] * 160
+    assert shared(results) == 0
+
+
+def test_seeds_of_other_generators_have_no_influence() -> None:
+    seen = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)
+        seen.append(draws())
+    assert seen[0] != seen[1]
+
+
+def test_drawing_leaves_other_generators_alone() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    before, numpy_before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
+    draws()
+    assert random.getstate() == before
+    assert np.random.get_state()[1].tolist() == numpy_before  # type: ignore[index, union-attr]
+
+
+def sources_of_randomness(tree: ast.AST) -> list[str]:
+    """Imports and attributes in a module that give random numbers."""
+    modules = {"random", "secrets", "numpy.random"}
+    names = {"urandom", "getrandom", "SystemRandom", "default_rng", "RandomState"}
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                found += [a.name for a in aliases if a.name in modules or a.name.startswith("numpy.random.")]
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                found += [module] if module in modules or module.startswith("numpy.random.") else []
+                found += [a.name for a in aliases if f"{module}.{a.name}" in modules or a.name in names]
+            case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="random"):
+                found.append("numpy.random")
+            case ast.Attribute(attr=str(name)) if name in names:
+                found.append(name)
+    return found
+
+
+def test_no_other_module_draws() -> None:
+    files = sorted(ROOT.rglob("*.py"))
+    assert ALLOWED in files and len(files) > 10
+    found = {f.relative_to(ROOT).as_posix(): set(sources_of_randomness(ast.parse(f.read_text("utf-8")))) for f in files}
+    uses = {name: kinds - SALTS.get(name, set()) for name, kinds in found.items()}
+    assert {name: kinds for name, kinds in uses.items() if kinds} == {"measure/random.py": {"urandom"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import random",
+        "import numpy as np\nnp.random.laplace()",
+        "from numpy import random",
+        "import numpy.random",
+        "from numpy.random import default_rng",
+        "import secrets as s",
+        "from os import urandom",
+        "import os\nos.getrandom(3)",
+        "def f():\n    from random import choice",
+    ],
+)
+def test_the_search_finds_every_way_to_draw(text: str) -> None:
+    assert sources_of_randomness(ast.parse(text))
+
+
+def test_no_seed_and_no_clock_in_the_sampler() -> None:
+    tree = ast.parse(ALLOWED.read_text("utf-8"))
+    nodes = list(ast.walk(tree))
+    names = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.arg for n in nodes if isinstance(n, ast.arg)}
+    assert not {name for name in names if "seed" in name.lower()}
+    floats = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, float)]
+    assert floats == [], "no floating-point number takes part in a decision"
+    assert not {"float", "math", "time"} & names

@@ -1,0 +1,152 @@
+"""Interval rules contain every pointwise result, and are no wider than they must be where all ends are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.diagnostics.diagnostic import Reason
+from dpsql.numbers import interval as rules
+from dpsql.numbers.interval import Interval, everything, interval, point
+
+WHY = Reason("DP201", "no bounds on x")
+finite = st.fractions(min_value=-50, max_value=50, max_denominator=8)
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    a, b = sorted((draw(finite), draw(finite)))
+    ends = draw(st.sampled_from(["both", "both", "low open", "high open", "none"]))
+    lo = None if ends in ("low open", "none") else a
+    hi = None if ends in ("high open", "none") else b
+    return interval(lo, hi, () if ends == "both" else (WHY,))
+
+
+@st.composite
+def with_point(draw: st.DrawFn) -> tuple[Interval, Fraction]:
+    """An interval and a point of it, often an end."""
+    i = draw(intervals())
+    low = i.lo if i.lo is not None else (i.hi if i.hi is not None else Fraction(0)) - 1000
+    high = i.hi if i.hi is not None else max(low, Fraction(0)) + 1000
+    share = draw(st.sampled_from([Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 7)]))
+    return i, low + share * (high - low)
+
+
+Binary = Callable[[Interval, Interval], Interval]
+Value = Callable[[Fraction, Fraction], Fraction]
+BINARY: dict[str, tuple[Binary, Value]] = {
+    "add": (rules.add, lambda x, y: x + y),
+    "sub": (rules.sub, lambda x, y: x - y),
+    "mul": (rules.mul, lambda x, y: x * y),
+    "least": (rules.least, min),
+    "greatest": (rules.greatest, max),
+    "hull left": (rules.hull, lambda x, y: x),
+    "hull right": (rules.hull, lambda x, y: y),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@given(a=with_point(), b=with_point())
+def test_binary_rules_contain_every_result(
+    name: str, a: tuple[Interval, Fraction], b: tuple[Interval, Fraction]
+) -> None:
+    rule, value = BINARY[name]
+    assert value(a[1], b[1]) in rule(a[0], b[0])
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "least", "greatest"])
+@given(a=intervals(), b=intervals())
+def test_binary_rules_are_tight_on_bounded_intervals(name: str, a: Interval, b: Interval) -> None:
+    rule, value = BINARY[name]
+    found = rule(a, b)
+    if a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None:
+        corners = [value(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
+        assert (found.lo, found.hi) == (min(corners), max(corners))
+
+
+@pytest.mark.parametrize("name", BINARY)
+@given(a=intervals(), b=intervals())
+def test_an_open_end_has_a_reason(name: str, a: Interval, b: Interval) -> None:
+    found = BINARY[name][0](a, b)
+    assert found.bounded or found.why == (WHY,)
+
+
+@given(with_point())
+def test_unary_rules_contain_every_result(a: tuple[Interval, Fraction]) -> None:
+    i, x = a
+    assert -x in rules.neg(i)
+    assert abs(x) in rules.absolute(i)
+    assert rules.absolute(i).lo is not None
+    if x != 0:
+        assert 1 / x in rules.reciprocal(i, WHY)
+
+
+@given(intervals())
+def test_reciprocal_of_an_interval_with_zero_is_open(i: Interval) -> None:
+    """Near zero 1/x exceeds every bound, so an interval around zero may have no bounded reciprocal."""
+    if 0 in i:
+        assert rules.reciprocal(i, WHY).bounded is False
+        assert WHY in rules.reciprocal(i, WHY).why
+
+
+@given(with_point(), finite, finite, st.booleans(), st.booleans())
+def test_clamp(a: tuple[Interval, Fraction], x: Fraction, y: Fraction, below: bool, above: bool) -> None:
+    lo, hi = (min(x, y) if below else None), (max(x, y) if above else None)
+    found = rules.clamp(a[0], lo, hi)
+    value = a[1]
+    value = value if lo is None else max(value, lo)
+    value = value if hi is None else min(value, hi)
+    assert value in found
+    assert found.bounded or a[0].why == found.why
+    if lo is not None and hi is not None:
+        assert found.within(interval(lo, hi))
+
+
+@given(intervals(), intervals(), with_point())
+def test_within_is_inclusion(a: Interval, b: Interval, c: tuple[Interval, Fraction]) -> None:
+    assert a.within(rules.hull(a, b))
+    assert b.within(rules.hull(a, b))
+    assert a.within(everything())
+    if c[0].within(a):
+        assert c[1] in a
+    if a.within(b) and b.within(a):
+        assert a == b
+
+
+@given(with_point())
+def test_magnitude(a: tuple[Interval, Fraction]) -> None:
+    magnitude = a[0].magnitude
+    assert (magnitude is not None) == a[0].bounded
+    if magnitude is not None:
+        assert abs(a[1]) <= magnitude
+        assert magnitude in a[0] or -magnitude in a[0]
+
+
+def test_zero_times_anything_is_zero() -> None:
+    assert rules.mul(point(0), everything(WHY)) == point(0)
+    assert rules.mul(everything(WHY), point(0)) == point(0)
+
+
+def test_half_open_products_keep_the_known_side() -> None:
+    assert rules.mul(interval(2, None), interval(3, None)) == interval(6, None)
+    assert rules.mul(interval(None, -2), interval(3, None)) == interval(None, -6)
+    assert rules.mul(interval(0, None), interval(-1, 1)) == everything()
+
+
+def test_empty_intervals_do_not_exist() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        interval(1, 0)
+
+
+def test_reasons_take_no_part_in_equality_and_are_not_repeated() -> None:
+    assert everything(WHY) == everything()
+    assert rules.add(everything(WHY), everything(WHY)).why == (WHY,)
+
+
+def test_text() -> None:
+    assert str(interval(0, 110)) == "[0, 110]"
+    assert str(interval(Fraction(-1, 2), None)) == "[-0.5, ∞]"
