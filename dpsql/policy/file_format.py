@@ -110,7 +110,7 @@ class FrequencyFile(_File):
     rows: Count
     """The most rows that agree on them."""
     enforce: Enforce | None = None
-    """truncate (default): the plan keeps this many per value; drop: values with more are left out; assume: a promise."""
+    """truncate (default): the plan keeps this many per value; drop: values with more are left out; assume: promised."""
 
 
 class RowLimitFile(_File):

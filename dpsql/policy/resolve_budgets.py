@@ -9,6 +9,7 @@ from dpsql.policy.budgets import AnalystBudget, Budgets, Defaults
 from dpsql.policy.file_format import LossFile, PerQueryFile, PolicyFile
 from dpsql.policy.issues import Issues, did_you_mean, listed
 from dpsql.policy.places import Loc
+from dpsql.policy.scalars import usable_name
 
 
 def resolve_defaults(file: PolicyFile, issues: Issues) -> Defaults:
@@ -44,7 +45,7 @@ def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budge
     analysts = {}
     for name, analyst in spec.analysts.items():
         loc = ("budgets", "analysts", name)
-        if not name.strip() or len(name) > 255 or any(ord(c) < 32 for c in name):
+        if not usable_name(name):
             issues.add(loc, "is no name", key=True)
         limits = None if analyst.per_query is None else reader.per_query((*loc, "per_query"), analyst.per_query)
         analysts[name] = AnalystBudget(reader.loss(loc, analyst), limits)

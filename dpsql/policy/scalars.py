@@ -22,6 +22,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 MAX_COUNT = 2**62
 
 
+def usable_name(text: str) -> bool:
+    """True if a policy can hold this as the name of a table, column or analyst."""
+    return bool(text.strip()) and len(text) <= 255 and not _CONTROL.search(text)
+
+
 def wrong(message: str) -> PydanticCustomError:
     """An error with this text as it stands."""
     return PydanticCustomError(MESSAGE, "{text}", {"text": message})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dpsql.policy.file_format import ColumnFile, PolicyFile, TableFile
 from dpsql.policy.issues import Issues, did_you_mean, listed
 from dpsql.policy.places import Loc
+from dpsql.policy.scalars import usable_name
 from dpsql.types import SqlType, parse_type
 
 _IDENTIFIER = r'\s*("(?:[^"]|"")+"|[^(),"]+?)\s*'
@@ -41,7 +42,7 @@ class Scope:
                 self.issues.add(
                     (*loc, name), f"is the same name as `{other}`: SQL names do not differ by case", key=True
                 )
-            if not name.strip() or len(name) > 255 or any(ord(c) < 32 for c in name):
+            if not usable_name(name):
                 self.issues.add((*loc, name), "is no name", key=True)
         return found
 

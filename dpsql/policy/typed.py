@@ -32,15 +32,23 @@ def read_bounds(pair: list[Any], type: SqlType | None) -> tuple[Bound | None, Bo
         raise ValueProblem(f"must be [lower, upper] of one kind, got {shown(pair)}")
     if isinstance(lower, dt.datetime) != isinstance(upper, dt.datetime):
         lower, upper = _as_datetime(lower), _as_datetime(upper)
-    if not lower < upper:
+    if not _below(lower, upper):
         raise ValueProblem(f"must be [lower, upper] with lower < upper, got {shown(pair)}")
     return lower, upper
+
+
+def _below(lower: Bound, upper: Bound) -> bool:
+    """lower < upper, for two of one kind."""
+    if isinstance(lower, Fraction) or isinstance(upper, Fraction):
+        return isinstance(lower, Fraction) and isinstance(upper, Fraction) and lower < upper
+    return lower < upper
 
 
 def read_value(value: Any, type: SqlType | None) -> DomainValue:
     """A domain's value as the column holds it. `type` None: as it stands."""
     if type is None:
-        return float(value) if isinstance(value, Fraction) else value  # type: ignore[no-any-return]
+        plain: DomainValue = float(value) if isinstance(value, Fraction) else value
+        return plain
     match type.kind:
         case Kind.BOOLEAN:
             if isinstance(value, bool):
