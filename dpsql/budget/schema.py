@@ -6,8 +6,12 @@ import sqlite3
 from dataclasses import asdict
 from pathlib import Path
 
+from dpsql.budget.accountant import ACCOUNTANTS
 from dpsql.budget.chain import FORMAT, Identity
 from dpsql.budget.refusals import unusable
+
+MAGIC = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 
 APPLICATION_ID = 0x6470736C
 """`dpsl`, in SQLite's file header: tells a ledger from any other SQLite file."""
@@ -72,6 +76,8 @@ def read_identity(connection: sqlite3.Connection, path: Path) -> Identity:
     """What the ledger says it is for."""
     values = dict(connection.execute("SELECT name, value FROM identity"))
     try:
+        if values["accountant"] not in ACCOUNTANTS:
+            raise ValueError
         return Identity(values["dataset"], values["accountant"], int(values["salt"]), values["nonce"])
     except (KeyError, ValueError, TypeError):
         raise unusable(path, "its identity was changed", *RESTORE) from None

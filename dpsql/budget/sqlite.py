@@ -24,7 +24,7 @@ from typing import Self, TypeVar
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
-from dpsql.budget.head import Head
+from dpsql.budget.head import PAUSE, Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import unusable
 from dpsql.diagnostics.errors import CannotOpen
@@ -60,7 +60,7 @@ class SqliteLedger:
         head_path: where the last hash is kept, best on another disk or account (`head.default_head_path`).
         dataset: the policy's name; a ledger serves one. accountant: `pure_dp`, `approx_dp` or `zcdp`.
         timeout: seconds to wait for other processes. Raises CannotOpen (DP407); ValueError for an unknown accountant.
-        The time to open grows with the number of entries, about 10 µs each (benchmarks/ledger.py).
+        The time to open grows with the number of entries, about 25 µs each (benchmarks/ledger.py).
         """
         Book(accountant)
         where = Path(path).absolute()
@@ -310,13 +310,17 @@ def acceptance_help(path: Path, head: Path) -> tuple[str, ...]:
 
 def _connect(path: Path, timeout: float) -> sqlite3.Connection:
     """A connection with every durability setting on; makes the file (mode 0600) but writes nothing into it."""
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+            start = file.read(len(schema.MAGIC))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a file name"
         raise unusable(path, f"it cannot be opened for writing ({reason})", _WRITABLE) from None
+    if start not in (b"", schema.MAGIC):
+        # SQLite itself would take a file of one byte for an empty one and overwrite it.
+        raise unusable(path, "this is not a ledger", *schema.OTHER_FILE)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
     with _translated(path, timeout):
@@ -373,9 +377,9 @@ def _patiently(action: Callable[[], _Result], timeout: float) -> _Result:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
-        time.sleep(0.0005)
+        time.sleep(PAUSE)
 
 
 @contextlib.contextmanager
@@ -383,6 +387,8 @@ def _translated(path: Path, timeout: float) -> Iterator[None]:
     """Turn SQLite's errors into DP407. Its texts speak of the file, never of the data."""
     try:
         yield
+    except UnicodeDecodeError:  # Python cannot read SQLite's own complaint about a damaged file
+        raise unusable(path, "the file is damaged", *schema.RESTORE, nothing_ran=False) from None
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _BUSY:

@@ -63,7 +63,7 @@ def test_a_numpy_float_is_read_like_a_python_float() -> None:
     ],
 )
 def test_anything_else_is_refused_in_one_short_sentence(value: object) -> None:
-    with pytest.raises(ValueError, match="epsilon must be a finite number such as 0.1, got") as refusal:
+    with pytest.raises(ValueError, match=r"epsilon must be a finite number such as 0\.1, got") as refusal:
         exact(value, "epsilon")
     assert len(str(refusal.value)) < 120
 
