@@ -14,7 +14,7 @@ from dpsql.budget.ledger import Account, Caps, Entry, Ledger
 from dpsql.budget.memory import MemoryLedger
 from dpsql.budget.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import NO_LOSS, PrivacyLoss, exact
+from dpsql.loss import GRID, NO_LOSS, PrivacyLoss, exact
 
 Make = Callable[..., Ledger]
 
@@ -73,10 +73,14 @@ class LedgerContract:
             ledger.reserve(entry(str(i), "1/3"), caps)
         assert ledger.spent("patient") == loss(1)
 
-    def test_a_charge_is_never_stored_below_its_loss(self, ledger: Ledger) -> None:
+    def test_a_charge_is_rounded_up_to_the_grid_never_below_its_loss(self, ledger: Ledger) -> None:
         odd = Fraction(1, 10**70 + 7)
         ledger.reserve(entry("a", odd), Caps())
-        assert odd <= ledger.spent("patient").epsilon < odd + Fraction(1, 10**60)
+        ledger.reserve(entry("b", Fraction(1, 10**70 + 9)), Caps())
+        spent = ledger.spent("patient").epsilon
+        assert 2 * odd <= spent < 2 * odd + Fraction(2, 10**60)
+        # Sums stay on the grid: no choice of ε can make the numbers of a ledger grow without end.
+        assert (spent * GRID).denominator == 1
 
     @pytest.mark.parametrize(
         ("caps", "expected"),
