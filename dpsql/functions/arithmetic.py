@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.functions import shift
-from dpsql.functions.base import Args, Function
+from dpsql.functions.base import Args, Function, Spelling
 from dpsql.functions.signature import (
     as_type,
     bounded_double,
@@ -61,11 +61,8 @@ def _div(args: Args) -> Interval:
 
 def trunc_interval(i: Interval) -> Interval:
     """The image under truncation towards zero, which never falls."""
-    return Interval(
-        None if i.lo is None else Fraction(math.trunc(i.lo)),
-        None if i.hi is None else Fraction(math.trunc(i.hi)),
-        i.why,
-    )
+    lo, hi = (None if end is None else Fraction(math.trunc(end)) for end in (i.lo, i.hi))
+    return Interval(lo, hi, i.why)
 
 
 def _intdiv(args: Args) -> Interval:
@@ -144,12 +141,12 @@ def _mod_type(args: Args) -> SqlType:
     count(args, 2)
     for a in args:
         number(a)
-    a = stored(args[0])
+    held = stored(args[0])
     # The engine divides before it takes the remainder, and refuses min % -1: leave room for -min.
-    return exact_type(iv.hull(a, iv.neg(a)), args, _scale(args))
+    return exact_type(iv.hull(held, iv.neg(held)), args, _scale(args))
 
 
-def _spell_linear(operator: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_linear(operator: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
         out = f"({a} {operator} {b})"
@@ -170,7 +167,7 @@ def _spell_neg(sql: Sequence[str], args: Args, result: Value) -> str:
     return f"(- {as_type(sql[0], args[0], result.type)})"
 
 
-def _spell_guarded(operator: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_guarded(operator: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
         if may_be_zero(args[1]):

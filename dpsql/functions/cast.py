@@ -18,7 +18,7 @@ from dpsql.functions.registry import literal
 from dpsql.functions.rounding import outward
 from dpsql.functions.shift import DAY_US
 from dpsql.functions.signature import iv_meet, may_fail, stored
-from dpsql.functions.value import Domain, Scalar, Value, type_range
+from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval, everything
 from dpsql.types import Kind, SqlType
@@ -45,7 +45,7 @@ def cast(arg: Value, target: SqlType) -> Value:
     if target.kind not in _TARGETS.get(arg.type.kind, frozenset()):
         raise SignatureError(f"cannot convert {arg.type} to {target}")
     if arg.is_constant:
-        folded = _folded(arg.constant, arg.type, target)
+        folded = _folded(_known(arg), target)
         if folded is not None:
             return literal(folded, target)
     found = _image(arg.interval, arg.type, target)
@@ -119,6 +119,11 @@ def _finite(arg: Value, target: SqlType) -> bool:
     return arg.type.kind is not Kind.VARCHAR and arg.finite
 
 
+def _known(arg: Value) -> Scalar:
+    assert not isinstance(arg.constant, _Missing)
+    return arg.constant
+
+
 def _domain(arg: Value, target: SqlType) -> Domain | None:
     if arg.domain is None or target.kind is Kind.DOUBLE:
         return Domain((False, True), null=_nullable(arg, target)) if target.kind is Kind.BOOLEAN else None
@@ -131,7 +136,7 @@ def _domain(arg: Value, target: SqlType) -> Domain | None:
     def image(key: Scalar) -> Scalar:
         if key is None:
             return None
-        converted = _folded(key, arg.type, target)
+        converted = _folded(key, target)
         if converted is None:
             raise ValueError("not known without the engine")
         return converted
@@ -145,7 +150,7 @@ _TIMESTAMP_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[
 _DECIMAL_TEXT = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
-def _folded(value: Scalar, source: SqlType, target: SqlType) -> Scalar:
+def _folded(value: Scalar, target: SqlType) -> Scalar:
     """The converted value where Python gives it exactly as the engine does; None where that is not known."""
     if isinstance(value, str):
         return _from_text(value, target)
@@ -177,8 +182,8 @@ def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
         case Kind.VARCHAR if isinstance(value, int):
             return str(value)
         case Kind.INTEGER:
-            whole = round(value) if isinstance(value, float) else math.floor(abs(value) + Decimal("0.5"))
-            whole = whole if isinstance(value, float) or value >= 0 else -whole
+            half_up = math.floor(abs(Fraction(value)) + Fraction(1, 2))
+            whole = round(value) if isinstance(value, float) else half_up if value >= 0 else -half_up
             return whole if whole in type_range(target) else None
         case Kind.DECIMAL if isinstance(value, int | Decimal):
             exact = Fraction(value) * 10**target.scale

@@ -9,10 +9,20 @@ import datetime as dt
 import math
 import operator
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
-from dpsql.functions.base import Args, Function
+from dpsql.functions.base import Args, Function, Spelling
 from dpsql.functions.domains import midnight
-from dpsql.functions.signature import as_type, comparable, comparison_types, count, duckdb, interval_of, may_fail
+from dpsql.functions.signature import (
+    as_double,
+    as_type,
+    comparable,
+    comparison_types,
+    count,
+    duckdb,
+    interval_of,
+    may_fail,
+)
 from dpsql.functions.value import Domain, Scalar, Value
 from dpsql.types import BOOLEAN, SqlType
 
@@ -55,12 +65,15 @@ def compare(a: Scalar, b: Scalar, test: Callable[[object, object], bool]) -> boo
     """`test` under the engine's order of values (NaN last, dates as midnights, text by its UTF-8 bytes)."""
     if isinstance(a, str) and isinstance(b, str):
         return test(a.encode(), b.encode())
-    if isinstance(a, float) or isinstance(b, float):
-        return test(_key(float(a)), _key(float(b)))  # type: ignore[arg-type]
+    if type(a) is not type(b) and all(isinstance(v, int | float | Decimal) for v in (a, b)):
+        # Decimals of different widths may have to meet in DOUBLE: stay where both ways agree.
+        return test(_key(as_double(a)), _key(as_double(b)))
+    if isinstance(a, Decimal) and isinstance(b, Decimal) and a.as_tuple().exponent != b.as_tuple().exponent:
+        return test(as_double(a), as_double(b))
     return test(_key(a), _key(b))
 
 
-def _spell(symbol: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell(symbol: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         a, b = sides(sql, args)
         return f"({a} {symbol} {b})"

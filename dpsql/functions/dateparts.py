@@ -51,7 +51,7 @@ PARTS = (
     Part(("week", "weekofyear"), "ISO week, 1 to 53.", 1, 53, lambda x: x.isocalendar()[1], guarded=True),
     Part(
         ("isoyear",),
-        "ISO year: the year the ISO week belongs to.",
+        "The year the ISO week belongs to.",
         None,
         None,
         lambda x: x.isocalendar()[0],
@@ -59,12 +59,12 @@ PARTS = (
     ),
     Part(
         ("dayofweek", "dow", "weekday"),
-        "Day of the week, Sunday = 0 to Saturday = 6.",
+        "Weekday, Sunday = 0 to Saturday = 6.",
         0,
         6,
         lambda x: x.isoweekday() % 7,
     ),
-    Part(("isodow",), "ISO day of the week, Monday = 1 to Sunday = 7.", 1, 7, lambda x: x.isoweekday()),
+    Part(("isodow",), "Weekday, Monday = 1 to Sunday = 7.", 1, 7, lambda x: x.isoweekday()),
     Part(("dayofyear", "doy"), "Day of the year, 1 to 366.", 1, 366, lambda x: x.timetuple().tm_yday),
     Part(("decade",), "Year divided by ten.", None, None, lambda x: x.year // 10),
     Part(("century",), "Century.", None, None, lambda x: (x.year - 1) // 100 + 1),
@@ -148,12 +148,9 @@ def part_of(part: Part, day: dt.date | dt.time) -> int:
 
 def part_sql(sql: str, a: Value, part: Part) -> str:
     """The total SQL of one part."""
-    x = (
-        safe(sql, a)
-        if a.type.kind is not Kind.TIME and (part.guarded or (a.type.kind is Kind.DATE and part.timed))
-        else sql
-    )
-    return f"CAST({part.name}({x}) AS BIGINT)"
+    if part.guarded or (part.timed and a.type.kind is Kind.DATE):
+        sql = safe(sql, a)
+    return f"CAST({part.name}({sql}) AS BIGINT)"
 
 
 def part_nullable(a: Value) -> bool:

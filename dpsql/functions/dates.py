@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.functions import shift
-from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.arithmetic import trunc_interval
+from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.domains import Midnights, TimestampRange, midnight, span_of, truncate
 from dpsql.functions.shift import DAY_US, EPOCH, is_safe, near, safe
 from dpsql.functions.signature import (
@@ -55,8 +56,6 @@ def _index(us: Fraction | None, unit: str) -> int | None:
     """The number of the unit that holds an instant; never falls with time."""
     if us is None:
         return None
-    if unit == "week":
-        return math.floor((us / DAY_US + 3) / 7)
     if unit in _FIXED:
         return math.floor(us / _FIXED[unit])
     day = EPOCH + dt.timedelta(days=math.floor(us / DAY_US))
@@ -135,7 +134,7 @@ def _diff_type(args: Args) -> SqlType:
     return BIGINT
 
 
-def _spell_diff(name: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_diff(name: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         sides = (f"CAST({safe(s, a)} AS TIMESTAMP)" for s, a in zip(sql[1:], args[1:], strict=True))
         return f"{name}({quote(unit_of(args[0]))}, {', '.join(sides)})"
@@ -146,28 +145,37 @@ def _spell_diff(name: str) -> Callable[[Sequence[str], Args, Value], str]:
 def _diff_interval(args: Args) -> Interval:
     unit = unit_of(args[0])
     a, b = _micros(args[1]), _micros(args[2])
+    if unit == "week":
+        return trunc_interval(iv.mul(iv.sub(_day_numbers(b), _day_numbers(a)), iv.point(Fraction(1, 7))))
     a_lo, a_hi, b_lo, b_hi = (_index(end, unit) for end in (a.lo, a.hi, b.lo, b.hi))
     lo = None if b_lo is None or a_hi is None else b_lo - a_hi
     hi = None if b_hi is None or a_lo is None else b_hi - a_lo
     return iv.interval(lo, hi, (*a.why, *b.why))
 
 
+def _day_numbers(micros: Interval) -> Interval:
+    lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (micros.lo, micros.hi))
+    return Interval(lo, hi, micros.why)
+
+
 def _sub_interval(args: Args) -> Interval:
     """Whole units that have passed: at most the number of unit starts between the two, plus one against the clock."""
     i = _diff_interval(args)
-    return Interval(
-        None if i.lo is None else min(i.lo, Fraction(0)), None if i.hi is None else max(i.hi, Fraction(0)), i.why
-    )
+    lo = None if i.lo is None else min(i.lo, Fraction(0))
+    return Interval(lo, None if i.hi is None else max(i.hi, Fraction(0)), i.why)
 
 
 def _py_diff(unit: str, a: Scalar, b: Scalar) -> Scalar:
-    ends = []
+    unit, ends = UNITS[unit.lower()], []
     for x in (a, b):
         assert isinstance(x, dt.date)
         at = x if isinstance(x, dt.datetime) else midnight(x)
-        ends.append(_index(Fraction((at - midnight(EPOCH)) // dt.timedelta(microseconds=1)), UNITS[unit.lower()]))
+        ends.append(
+            _index(Fraction((at - midnight(EPOCH)) // dt.timedelta(microseconds=1)), "day" if unit == "week" else unit)
+        )
     assert ends[0] is not None and ends[1] is not None
-    return ends[1] - ends[0]
+    found = ends[1] - ends[0]
+    return math.trunc(Fraction(found, 7)) if unit == "week" else found
 
 
 # x + n units
@@ -200,8 +208,8 @@ def _moved_interval(args: Args) -> Interval:
     if unit in _FIXED:
         return iv.add(_micros(args[0]), iv.point(n * _FIXED[unit]))
     months = n * _CALENDAR[unit]
-    ends = sorted((28 * months * DAY_US, 31 * months * DAY_US))
-    return iv.add(_micros(args[0]), iv.interval(*ends))
+    low, high = sorted((28 * months * DAY_US, 31 * months * DAY_US))
+    return iv.add(_micros(args[0]), iv.interval(low, high))
 
 
 def _py_moved(x: Scalar, n: Scalar, unit: Scalar) -> Scalar:
@@ -218,16 +226,16 @@ def _py_moved(x: Scalar, n: Scalar, unit: Scalar) -> Scalar:
 
 
 def _last(day: dt.date) -> dt.date:
-    return (
-        dt.date(day.year, day.month, 31) if day.month == 12 else dt.date(day.year, day.month + 1, 1) - dt.timedelta(1)
-    )
+    if day.month == 12:
+        return dt.date(day.year, 12, 31)
+    return dt.date(day.year, day.month + 1, 1) - dt.timedelta(days=1)
 
 
 def _last_interval(args: Args) -> Interval:
     i = near(args[0])
     if args[0].type.kind is Kind.TIMESTAMP:
-        ends = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
-        i = Interval(*ends, i.why)
+        lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+        i = Interval(lo, hi, i.why)
     return Interval(i.lo, None if i.hi is None else i.hi + 30, i.why)
 
 
@@ -270,8 +278,8 @@ def _format(a: Value) -> str:
     text = constant_text(a, "the format")
     if any(letter not in tuple(_DIRECTIVES) for letter in _letters(text)):
         raise SignatureError(f"knows only the directives {' '.join('%' + d for d in _DIRECTIVES)}")
-    if len(text) > 100 or "\0" in text:
-        raise SignatureError("expects a format of at most 100 characters")
+    if not 1 <= len(text) <= 100 or "\0" in text:
+        raise SignatureError("expects a format of 1 to 100 characters")
     return text
 
 
@@ -321,7 +329,7 @@ FUNCTIONS = (
     Function(
         ("date_diff", "datediff"),
         "date_diff(unit: literal, x: date | timestamp, y: date | timestamp) → integer",
-        "How many starts of a unit lie between x and y.",
+        "How many starts of a unit lie between x and y; for weeks, how many times seven days.",
         type=_diff_type,
         spell=duckdb(_spell_diff("date_diff")),
         interval=_diff_interval,

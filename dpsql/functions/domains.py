@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import overload
 
 from dpsql.functions.value import Domain, Scalar
@@ -156,11 +157,11 @@ def span_of(values: Sequence[Scalar] | None) -> DateRange | None:
 
 
 def map_domain(domain: Domain | None, f: Callable[[Scalar], Scalar]) -> Domain | None:
-    """The image of a small enough domain under `f`, in order of first appearance; None if it is too long or `f` fails."""
+    """The image of a small enough domain under `f`, in order of first appearance; else, or if `f` fails, None."""
     if domain is None or domain.size > ENUMERABLE:
         return None
     try:
-        return from_keys(f(key) for key in domain.keys())
+        return from_keys(map(f, domain.keys()))
     except (ArithmeticError, ValueError, TypeError):
         return None
 
@@ -176,4 +177,4 @@ def union(*domains: Domain | None) -> Domain | None:
     known = [d for d in domains if d is not None]
     if len(known) < len(domains) or sum(d.size for d in known) > ENUMERABLE:
         return None
-    return from_keys(key for d in known for key in d.keys())
+    return from_keys(chain.from_iterable(d.keys() for d in known))

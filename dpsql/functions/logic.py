@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpsql.functions.base import Args, Function
+from dpsql.functions.base import Args, Function, Spelling
 from dpsql.functions.signature import anything, boolean, count, duckdb, interval_of, number, returns, truth_domain
 from dpsql.functions.value import Domain, Scalar, Value
 from dpsql.types import BOOLEAN, SqlType
@@ -27,7 +27,7 @@ def _never_null(args: Args) -> Domain | None:
     return truth_domain(args, False)
 
 
-def _spell_junction(word: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_junction(word: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         return f"({f' {word} '.join(sql)})"
 

@@ -36,6 +36,7 @@ def _lost(what: str, repair: str) -> Reason:
 
 _LOG = _lost("the logarithm falls without bound near zero", "keep the argument away from zero: LN(CLIP(x, 1, 1000))")
 _EXP = _lost("the power exceeds every DOUBLE", "bound the argument: EXP(CLIP(x, 0, 10))")
+_TAN = _lost("the tangent has no bounds", "bound the result: CLIP(TAN(x), -10, 10)")
 _POW = _lost(
     "the power has no bounds for this base and exponent",
     "bound the base and use a constant exponent: POW(CLIP(x, 0, 100), 2)",
@@ -254,9 +255,7 @@ FUNCTIONS = (
     _real(
         ("tan",),
         "Tangent; NULL for NaN and ±∞.",
-        lambda i: Interval(
-            None, None, (_lost("the tangent has no bounds", "bound the result: CLIP(TAN(x), -10, 10)"),)
-        ),
+        lambda i: Interval(None, None, (_TAN,)),
         guard=_INFINITE_IN,
     ),
     _real(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.signature import (
     constant_text,
     count,
@@ -66,8 +66,8 @@ def _escape(args: Args) -> str:
     if len(args) < 3:
         return ""
     escape = constant_text(args[2], "the escape character")
-    if len(escape) != 1 or not escape.isascii() or escape in "%_":
-        raise SignatureError("expects one ASCII character other than % and _ after ESCAPE")
+    if len(escape) != 1 or not escape.isascii() or escape.isalnum() or escape in "%_":
+        raise SignatureError("expects one ASCII character after ESCAPE, no letter or digit, nor % or _")
     return escape
 
 
@@ -88,7 +88,7 @@ def _tokens(pattern: str, escape: str) -> str:
     return "".join(out)
 
 
-def _spell_like(word: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_like(word: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         escape = f" ESCAPE {sql[2]}" if len(args) > 2 else ""
         return f"({sql[0]} {word} {sql[1]}{escape})"

@@ -1,10 +1,10 @@
-"""All scalar functions by name, and `apply`, which turns a function and its arguments' facts into the result's facts."""
+"""All scalar functions by name, and `apply`, which turns a function and its arguments' facts into the result's."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import isfinite
 from types import MappingProxyType
@@ -23,9 +23,9 @@ from dpsql.functions import (
     strings,
 )
 from dpsql.functions.base import Args, Function, SignatureError
-from dpsql.functions.domains import map_domain
-from dpsql.functions.signature import iv_meet, on_ranges
-from dpsql.functions.value import Domain, Scalar, Value, type_range
+from dpsql.functions.domains import map_domain, midnight
+from dpsql.functions.signature import as_double, iv_meet, on_ranges
+from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
 from dpsql.numbers.interval import everything, point
 from dpsql.types import Kind, SqlType
 
@@ -97,7 +97,7 @@ def literal(value: Scalar, type: SqlType) -> Value:
 
 
 def check(function: Function, args: Args) -> SqlType:
-    """The result type; raises SignatureError if the arguments do not fit (a needed literal is missing, a wrong type)."""
+    """The result type; raises SignatureError if a literal is missing or the types do not fit."""
     for at in sorted(function.literal):
         if at < len(args) and not args[at].is_constant:
             raise SignatureError(f"expects a literal as argument {at + 1}")
@@ -119,46 +119,61 @@ def apply(function: Function, args: Args) -> Value:
     held = wide if result_type.kind is Kind.DOUBLE else iv_meet(function.interval(on_ranges(args)), wide)
     finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
     return Value(
-        result_type, found, held, function.nullable(args), finite, function.domain(args) or _mapped(function, args)
+        result_type,
+        found,
+        held,
+        function.nullable(args),
+        finite,
+        function.domain(args) or _mapped(function, args, result_type),
     )
 
 
-def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
+def evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:
+    """The function on Python values, exactly as the engine computes it for this result type.
+
+    Raises ValueError, TypeError or ArithmeticError where that is not known.
+    """
     assert function.python is not None
+    if result_type.kind is Kind.DOUBLE:
+        values = [v if i in function.literal else as_double(v) for i, v in enumerate(values)]
+    with localcontext(prec=200):
+        return _as_stored(function.python(*values), result_type)
+
+
+def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
+    values = [a.constant for a in args if not isinstance(a.constant, _Missing)]
     try:
-        value = function.python(*(a.constant for a in args))
+        return literal(evaluate(function, values, result_type), result_type)
     except (ArithmeticError, ValueError, TypeError):
         return None
-    return literal(_as_stored(value, result_type), result_type)
 
 
-def _mapped(function: Function, args: Args) -> Domain | None:
+def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | None:
     """The image of the one finite domain among the arguments, all others being constants."""
     moving = [i for i, a in enumerate(args) if not a.is_constant]
-    if function.python is None or len(moving) != 1:
+    if function.python is None or len(moving) != 1 or result_type.kind is Kind.DOUBLE:
         return None
-    at, python = moving[0], function.python
-    result_type = function.type(args)
+    fixed = [None if isinstance(a.constant, _Missing) else a.constant for a in args]
 
     def image(key: Scalar) -> Scalar:
-        return _as_stored(python(*(key if i == at else a.constant for i, a in enumerate(args))), result_type)  # type: ignore[arg-type]
+        return evaluate(function, [key if i == moving[0] else c for i, c in enumerate(fixed)], result_type)
 
-    if result_type.kind is Kind.DOUBLE:
-        return None
-    return map_domain(args[at].domain, image)
+    return map_domain(args[moving[0]].domain, image)
 
 
 def _as_stored(value: Scalar, t: SqlType) -> Scalar:
     """A folded value in the Python class of its SQL type."""
     match value:
-        case None | bool():
-            return value
         case int() | Decimal() if t.kind is Kind.DOUBLE:
-            return float(value)
-        case int() | Decimal() if t.kind is Kind.DECIMAL:
+            return as_double(value)
+        case int() | Decimal() if t.kind is Kind.DECIMAL and not isinstance(value, bool):
             return Decimal(value).quantize(Decimal(1).scaleb(-t.scale))
+        case Decimal() if t.kind is Kind.INTEGER and value == int(value):
+            return _as_stored(int(value), t)
         case int() if t.kind is Kind.INTEGER and value not in type_range(t):
             raise OverflowError
+        case dt.date() if t.kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
+            return midnight(value)
         case _:
             return value
 

@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from dpsql.functions.arithmetic import trunc_interval
-from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.comparison import compare
 from dpsql.functions.conditional import scaled
 from dpsql.functions.signature import (
@@ -118,7 +118,7 @@ def _round_type(args: Args) -> SqlType:
     return _rounded_type(args)
 
 
-def _spell_rounded(name: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_rounded(name: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         t = args[0].type
         if t.kind is Kind.INTEGER:
@@ -144,7 +144,7 @@ def _py_round(x: Scalar, places: int = 0) -> Scalar:
 
 
 def _whole(x: Scalar, places: int, rounding: str) -> Scalar:
-    exact = Decimal(x)  # type: ignore[arg-type]
+    exact = Decimal(x)
     rounded = exact.quantize(Decimal(1).scaleb(-places), rounding)
     return float(rounded) if isinstance(x, float) else rounded
 
@@ -169,6 +169,10 @@ def _unary(name: tuple[str, ...], summary: str, rule: Callable[[Args], Interval]
     )
 
 
+def _py_sign(x: int) -> Scalar:
+    return (x > 0) - (x < 0)
+
+
 # CLIP
 
 
@@ -186,7 +190,7 @@ def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
             raise SignatureError("expects bounds below 1e300")
         ends.append(Fraction(float(value)) if args[0].type.kind is Kind.DOUBLE else Fraction(value))
     if ends[0] > ends[1]:
-        raise SignatureError(f"expects the lower bound first, got CLIP(x, {args[1].constant}, {args[2].constant})")
+        raise SignatureError(f"expects the lower bound first, got CLIP(x, {float(ends[0]):g}, {float(ends[1]):g})")
     return ends[0], ends[1]
 
 
@@ -217,14 +221,18 @@ def _clip_type(args: Args) -> SqlType:
 
 def _spell_clip(sql: Sequence[str], args: Args, result: Value) -> str:
     lo, hi = clip_bounds(args)
-    x = as_type(sql[0], args[0], DOUBLE) if result.type.kind is Kind.DOUBLE else sql[0]
-    low, high = (_bound(end, result.type) for end in (lo, hi))
-    inside = x if result.type.kind is Kind.DOUBLE else as_type(sql[0], args[0], result.type)
-    above = f"WHEN {x} >= {high} THEN {high}"
-    below = f"WHEN {x} <= {low} THEN {low}"
-    if args[0].type.kind is Kind.DOUBLE and not args[0].finite:
-        return f"CASE WHEN NOT isfinite({x}) THEN NULL {below} {above} ELSE {x} END"
-    return f"CASE {below} {above} ELSE {inside} END"
+    inside = as_type(sql[0], args[0], result.type)
+    x = inside if result.type.kind is Kind.DOUBLE else sql[0]
+    held = stored(args[0])
+    arms = []
+    if result.type.kind is Kind.DOUBLE and not args[0].finite:
+        arms.append(f"WHEN NOT isfinite({x}) THEN NULL")
+    # A bound that no stored value can pass needs no comparison, and may not even fit into the type.
+    if held.lo is None or held.lo < lo:
+        arms.append(f"WHEN {x} <= {_bound(lo, result.type)} THEN {_bound(lo, result.type)}")
+    if held.hi is None or held.hi > hi:
+        arms.append(f"WHEN {x} >= {_bound(hi, result.type)} THEN {_bound(hi, result.type)}")
+    return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
 
 
 def _bound(end: Fraction, t: SqlType) -> str:
@@ -237,7 +245,7 @@ def _bound(end: Fraction, t: SqlType) -> str:
 def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
     assert isinstance(x, int | float | Decimal)
     if isinstance(x, float):
-        return None if not math.isfinite(x) else min(max(x, float(lo)), float(hi))  # type: ignore[arg-type]
+        return None if not math.isfinite(x) else min(max(x, float(lo)), float(hi))
     return min(max(x, lo), hi)  # type: ignore[type-var]
 
 
@@ -318,7 +326,7 @@ FUNCTIONS = (
         type=_abs_type,
         spell=duckdb(_spell_abs),
         interval=_abs,
-        python=strict(abs),  # type: ignore[arg-type]
+        python=strict(abs),
     ),
     Function(
         ("sign",),
@@ -327,7 +335,7 @@ FUNCTIONS = (
         type=returns(INTEGER, number),
         spell=duckdb(_spell_sign),
         interval=lambda args: _sign(args) if args[0].finite else interval_of(-1, 1)(args),
-        python=strict(lambda x: (x > 0) - (x < 0)),
+        python=strict(_py_sign),
     ),
     _unary(("floor",), "The greatest whole number that is at most x.", _floor, math.floor),
     _unary(("ceil", "ceiling"), "The least whole number that is at least x.", _ceil, math.ceil),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.signature import count, duckdb, is_null, iv_meet, strict
 from dpsql.functions.value import Scalar, Value
 from dpsql.numbers import interval as iv
@@ -126,7 +126,7 @@ def _step_sql(sql: str, a: Value) -> str:
     return f"TRY_CAST({sql} AS INTEGER)"
 
 
-def _spell(operator: str) -> object:
+def _spell(operator: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         if result.type == BIGINT:
             return f"CAST({_paren(safe(sql[0], args[0]))} - {_paren(safe(sql[1], args[1]))} AS BIGINT)"
@@ -168,7 +168,7 @@ def _py_sub(a: Scalar, b: Scalar) -> Scalar:
 ADD = Function(
     ("add",), "", "",
     type=_shift_type,
-    spell=duckdb(_spell("+")),  # type: ignore[arg-type]
+    spell=duckdb(_spell("+")),
     interval=_add_interval,
     nullable=_nullable,
     python=strict(_py_add),
@@ -177,7 +177,7 @@ ADD = Function(
 SUB = Function(
     ("sub",), "", "",
     type=_sub_type,
-    spell=duckdb(_spell("-")),  # type: ignore[arg-type]
+    spell=duckdb(_spell("-")),
     interval=_sub_interval,
     nullable=_nullable,
     python=strict(_py_sub),

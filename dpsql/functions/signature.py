@@ -1,11 +1,13 @@
-"""Helpers the families share: type checks with readable messages, common types, casts that cannot overflow, literals."""
+"""Helpers the families share: type checks with readable messages, common types, conversions that cannot overflow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
+from itertools import pairwise
 
 from dpsql.functions.base import Args, SignatureError, Spelling
 from dpsql.functions.value import Domain, Scalar, Value, type_range
@@ -170,7 +172,7 @@ def comparable(*args: Value) -> None:
     for t in typed:
         if t.kind in (Kind.LIST, Kind.INTERVAL):
             raise SignatureError(f"cannot compare {t} values")
-    for a, b in zip(typed, typed[1:], strict=False):
+    for a, b in pairwise(typed):
         if (a.numeric and b.numeric) or (a.temporal and b.temporal) or a.kind is b.kind:
             continue
         other = a if b.kind is Kind.VARCHAR else b
@@ -186,7 +188,7 @@ def comparable(*args: Value) -> None:
 
 
 def as_type(sql: str, a: Value, target: SqlType) -> str:
-    """`sql` as `target`, for a value whose range fits; TRY_CAST guards every conversion that the types alone allow to fail."""
+    """`sql` as `target`, for a value whose range fits; TRY_CAST wherever the types alone would allow an error."""
     if a.type == target or target.kind is Kind.NULL:
         return sql
     widening = (
@@ -230,6 +232,24 @@ def bounded_double(rule: Callable[[Args], Interval]) -> Callable[[Args], bool]:
         return any(top is not None and top < HUGE for top in tops)
 
     return finite
+
+
+def as_double(value: Scalar) -> Scalar:
+    """A number as the engine converts it to DOUBLE. Raises ValueError where its conversion may round differently."""
+    match value:
+        case bool():
+            return value
+        case int():
+            if abs(value) > 2**53:
+                raise ValueError("a long integer")
+            return float(value)
+        case Decimal():
+            exact = value.as_tuple()
+            if len(exact.digits) > 15 or not isinstance(exact.exponent, int) or not -22 <= exact.exponent <= 0:
+                raise ValueError("a long decimal")
+            return float(value)
+        case _:
+            return value
 
 
 def strict(f: Callable[..., Scalar]) -> Callable[..., Scalar]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpsql.functions.base import Args, Function, SignatureError
+from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.signature import (
     call,
     constant_int,
@@ -114,7 +114,7 @@ def near_sql(sql: str, a: Value) -> str:
     return f"TRY_CAST({sql} AS BIGINT)"
 
 
-def _spell_part(name: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _spell_part(name: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         return f"{name}({', '.join([sql[0], *(near_sql(s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
 
@@ -126,14 +126,18 @@ def _part_nullable(args: Args) -> bool:
 
 
 def _left(x: str, n: int) -> Scalar:
-    return x[:n]
+    return None if abs(n) > FAR else x[:n]
 
 
 def _right(x: str, n: int) -> Scalar:
+    if abs(n) > FAR:
+        return None
     return x[len(x) - n :] if 0 <= n <= len(x) else x[-n:] if n < 0 else x
 
 
 def _substring(x: str, start: int, length: int | None = None) -> Scalar:
+    if abs(start) > FAR or abs(length or 0) > FAR:
+        return None
     if start < 1 or (length is not None and length < 0):
         raise ValueError("positions before the first character follow the engine's own rules")
     return x[start - 1 :] if length is None else x[start - 1 : start - 1 + length]
@@ -165,7 +169,7 @@ def _pad_type(args: Args) -> SqlType:
 
 def _pad(name: str, summary: str, python: Callable[..., Scalar]) -> Function:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({sql[0]}, CAST({args[1].constant} AS INTEGER), {sql[2]})"
+        return f"{name}({sql[0]}, CAST({args[1].constant!r} AS INTEGER), {sql[2]})"
 
     return Function(
         (name,),
@@ -213,7 +217,7 @@ def _split_type(args: Args) -> SqlType:
 
 
 def _spell_split(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"split_part({sql[0]}, {sql[1]}, CAST({args[2].constant} AS BIGINT))"
+    return f"split_part({sql[0]}, {sql[1]}, CAST({args[2].constant!r} AS BIGINT))"
 
 
 def _split_part(x: str, separator: str, n: int) -> Scalar:
@@ -245,7 +249,7 @@ def _concat_ws(separator: str, *parts: Scalar) -> Scalar:
     return separator.join(p for p in parts if isinstance(p, str))
 
 
-def _code(spelled: str) -> Callable[[Sequence[str], Args, Value], str]:
+def _code(spelled: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         return f"CAST({spelled}({sql[0]}) AS INTEGER)"
 
@@ -335,7 +339,7 @@ FUNCTIONS = (
         type=_ws_type,
         spell=duckdb(call("concat_ws")),
         nullable=lambda args: False,
-        python=_concat_ws,  # type: ignore[arg-type]
+        python=_concat_ws,
         literal=frozenset({0}),
     ),
     Function(
