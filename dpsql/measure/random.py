@@ -28,7 +28,7 @@ from dpsql.measure.scale import check_scale
 from dpsql.numbers.exact import exp_minus, floor
 from dpsql.numbers.interval import Interval
 
-_BLOCK = 1 << 14  # draws at a time, so that the digit matrix stays in the cache
+_BLOCK = 1 << 12  # draws at a time, so that the digit matrix stays in the cache
 
 Words = NDArray[Any]
 
@@ -97,13 +97,15 @@ class Chances:
         rows = len(self.chances)
         words = source.words(rows * count, self.first_bits).reshape(rows, count)
         below: NDArray[np.bool_] = words < self.first
-        row, column = np.nonzero(words == self.first)
-        if row.size:
-            more = source.words(row.size, self.second_bits)
+        tied = np.flatnonzero(words == self.first)
+        if tied.size:
+            row = tied // count
+            more = source.words(tied.size, self.second_bits)
             threshold = self.second[row]
-            below[row, column] = more < threshold
+            answer = more < threshold
             for k in np.flatnonzero(more == threshold):
-                below[row[k], column[k]] = self._settle(self.chances[int(row[k])], source)
+                answer[k] = self._settle(self.chances[int(row[k])], source)
+            below.reshape(-1)[tied] = answer
         return below
 
     def _settle(self, chance: Chance, source: BitSource) -> bool:

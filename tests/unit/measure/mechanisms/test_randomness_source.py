@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -173,3 +175,17 @@ def test_no_seed_and_no_clock_in_the_sampler() -> None:
     floats = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, float)]
     assert floats == [], "no floating-point number takes part in a decision"
     assert not {"float", "math", "time"} & names
+
+
+def test_pricing_loads_no_numpy() -> None:
+    """Planning and `dpsql check` price noise without drawing any: they should not pay for loading the sampler."""
+    program = (
+        "import sys; from fractions import Fraction as F; from dpsql.measure.mechanisms import *\n"
+        "m = DiscreteLaplace.calibrate(F(1), F(1, 2)); m.half_width(F(19, 20)); m.variance()\n"
+        "KeyThreshold.calibrate(m, 1, 1, F(1, 100)).delta\n"
+        "assert 'numpy' not in sys.modules\n"
+        "m.add_noise([1])\n"
+        "assert 'numpy' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT.parent, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
