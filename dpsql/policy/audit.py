@@ -19,7 +19,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One trusted claim. `where`: its dotted path in the policy. `unit`: whose protection rests on it (None: anybody's)."""
+    """One trusted claim. `where`: its dotted path. `unit`: whose protection rests on it (None: anybody's)."""
 
     kind: Kind
     where: str

@@ -251,7 +251,7 @@ class PolicyFile(_File):
     """The version of this format: 1."""
     name: Name
     """A short name; the ledger is called after it."""
-    data_version: Label = ""
+    data_version: Label | None = None
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None
     """The DuckDB file that holds the tables without `source`; relative to the policy."""

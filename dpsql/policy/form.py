@@ -137,7 +137,9 @@ def _issue(detail: ErrorDetails, loc: Loc) -> Issue:
         name = str(loc[-1])
         known = _keys_at(loc)
         hint = did_you_mean(name, known) or f"; known here: {listed(known, 16)}"
-        return Issue(loc, f"is not a key of the policy format{hint}", key=True)
+        torn = name.endswith(")") and name[:-1].isdigit() and given is None
+        help = ("a type with a comma needs quotes:  type: 'decimal(10,2)'",) if torn else ()
+        return Issue(loc, f"is not a key of the policy format{hint}", key=True, help=help)
     if kind in ("dict_type", "model_type", "model_attributes_type"):
         return Issue(loc, f"must be a mapping (key: value), got {shown(given)}")
     if kind == "list_type":

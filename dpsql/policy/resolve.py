@@ -62,7 +62,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         budgets=resolve_budgets(file, list(units), issues),
         hash=digest(document),
         version=file.version,
-        data_version=file.data_version,
+        data_version=file.data_version or "",
         database=file.database,
         ledger=file.ledger,
         ledger_head=file.ledger_head,
