@@ -10,6 +10,7 @@ from dpsql.policy.issues import Issues, did_you_mean, listed
 from dpsql.policy.places import Loc
 from dpsql.policy.scope import Scope
 from dpsql.policy.units import DEFAULT_UNIT, Hop, IdUnit, Neighbours, PathUnit, Protection, RowUnit, Unit
+from dpsql.types import Kind
 
 _FORMS = "unit: {rows: 1}, unit: {column: id} or unit: {path: [{column: …, references: table(key)}]}"
 
@@ -210,6 +211,7 @@ def collect_units(scope: Scope, protections: dict[str, Protection | None]) -> di
         old = units.get(p.name)
         kind: Literal["rows", "id"] = "rows" if isinstance(p, RowUnit) else "id"
         units[p.name] = Unit(p.name, kind, p.neighbours, (*(old.tables if old else ()), name))
+    _same_id_types(scope, protections)
     for name, spec in scope.file.units.items():
         loc: Loc = ("units", name)
         if spec.table is None:
@@ -236,3 +238,20 @@ def collect_units(scope: Scope, protections: dict[str, Protection | None]) -> di
             old = units[name]
             units[name] = Unit(name, "id", old.neighbours, old.tables, table, protection.column)
     return units
+
+
+def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> None:
+    """One unit, one kind of id: whether 7 and '07' are one person must not depend on a cast."""
+    first: dict[str, tuple[str, str, Kind]] = {}
+    for name, p in protections.items():
+        type = scope.type(name, p.column) if isinstance(p, IdUnit) else None
+        if not isinstance(p, IdUnit) or type is None:
+            continue
+        loc: Loc = ("tables", name, "unit", "column")
+        table, column, kind = first.setdefault(p.name, (name, p.column, type.kind))
+        if type.kind is Kind.LIST:
+            scope.issues.add(loc, f"names `{p.column}`, which is {type}: an id is one value")
+        elif kind is not type.kind:
+            scope.issues.add(
+                loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}"
+            )

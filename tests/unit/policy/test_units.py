@@ -217,3 +217,12 @@ def test_promises_list_what_is_trusted_and_nothing_else() -> None:
         ("size", "tables.s.size"),
     }
     assert all(p.claim and p.when_false for p in promises(policy(tables)))
+
+
+def test_ids_of_one_unit_are_of_one_kind() -> None:
+    number = {"unit": {"column": "id"}, "columns": {"id": {"type": "integer"}}}
+    wide = {"unit": {"column": "id"}, "columns": {"id": {"type": "bigint"}}}
+    text = {"unit": {"column": "id"}, "columns": {"id": {"type": "varchar"}}}
+    assert policy({"a": number, "b": wide}).units["unit"].tables == ("a", "b")
+    assert "the same unit's id `a.id` is integer" in refused({"a": number, "b": text})
+    assert "an id is one value" in refused({"a": {"unit": {"column": "id"}, "columns": {"id": {"type": "integer[]"}}}})
