@@ -27,7 +27,7 @@ from dpsql.functions.signature import (
 from dpsql.functions.value import Scalar, Value
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval
-from dpsql.types import DOUBLE, Kind, SqlType
+from dpsql.types import DOUBLE, Kind, SqlType, decimal
 
 ZERO_DIVISOR = Reason(
     "DP202",
@@ -159,6 +159,9 @@ def _spell_mul(sql: Sequence[str], args: Args, result: Value) -> str:
     if result.type.kind is not Kind.DECIMAL:
         return _spell_linear("*")(sql, args, result)
     narrow = [decimal_for(stored(a), a.type.scale) or a.type for a in args]
+    if result.type.precision > 18 and all(t.precision <= 18 for t in narrow):
+        # Two factors of at most 18 digits are multiplied in 64 bits, whatever the product needs: force 128.
+        narrow[0] = decimal(19, narrow[0].scale)
     a, b = (as_type(s, x, t) for s, x, t in zip(sql, args, narrow, strict=True))
     return f"TRY_CAST({a} * {b} AS {result.type})"
 

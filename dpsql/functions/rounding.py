@@ -144,6 +144,7 @@ def _py_round(x: Scalar, places: int = 0) -> Scalar:
 
 
 def _whole(x: Scalar, places: int, rounding: str) -> Scalar:
+    assert isinstance(x, float | Decimal)
     exact = Decimal(x)
     rounded = exact.quantize(Decimal(1).scaleb(-places), rounding)
     return float(rounded) if isinstance(x, float) else rounded
@@ -186,7 +187,7 @@ def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
         value = a.constant
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
-        if abs(value) > 10**300:
+        if abs(Fraction(value)) > 10**300:
             raise SignatureError("expects bounds below 1e300")
         ends.append(Fraction(float(value)) if args[0].type.kind is Kind.DOUBLE else Fraction(value))
     if ends[0] > ends[1]:
@@ -244,9 +245,10 @@ def _bound(end: Fraction, t: SqlType) -> str:
 
 def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
     assert isinstance(x, int | float | Decimal)
+    assert isinstance(lo, int | float | Decimal) and isinstance(hi, int | float | Decimal)
     if isinstance(x, float):
-        return None if not math.isfinite(x) else min(max(x, float(lo)), float(hi))
-    return min(max(x, lo), hi)  # type: ignore[type-var]
+        return min(max(x, float(lo)), float(hi)) if math.isfinite(x) else None
+    return lo if x < lo else hi if x > hi else x
 
 
 # GREATEST and LEAST ignore NULL

@@ -29,12 +29,39 @@ duckdb = pytest.importorskip("duckdb")
 FUNCTIONS = [f for family in FAMILIES.values() for f in family]
 CALLS = 30
 _PARTS: list[Scalar] = [
-    "year", "month", "day", "quarter", "week", "isoyear", "dow", "isodow", "doy", "decade", "century", "hour", "minute",
-    "second", "millisecond", "microsecond", "epoch", "Months", "days",
-]  # fmt: skip
+    "year",
+    "month",
+    "day",
+    "quarter",
+    "week",
+    "isoyear",
+    "dow",
+    "isodow",
+    "doy",
+    "decade",
+    "century",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "epoch",
+    "Months",
+    "days",
+]
 _UNITS: list[Scalar] = [
-    "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade",
-]  # fmt: skip
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "decade",
+]
 _PATTERNS: list[Scalar] = ["a%", "%", "", "_", "%b_c%", "A%", "日%", "\\", "no!%", "!!a", "nor__"]
 _BOUNDS: list[Scalar] = [-(10**20), -5, 0, 1, 3, 100, 10**12, 10**30]
 LITERALS: dict[str, dict[int, list[Scalar]]] = {
@@ -144,9 +171,24 @@ def test_every_claim_holds_on_every_row(lab: Lab, function: Function) -> None:
 
 
 TARGETS = [
-    "TINYINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "DECIMAL(4,2)", "DECIMAL(18,0)", "DECIMAL(38,10)", "DECIMAL(38,38)",
-    "DOUBLE", "FLOAT", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "UUID",
-]  # fmt: skip
+    "TINYINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UBIGINT",
+    "DECIMAL(4,2)",
+    "DECIMAL(18,0)",
+    "DECIMAL(38,10)",
+    "DECIMAL(38,38)",
+    "DOUBLE",
+    "FLOAT",
+    "BOOLEAN",
+    "VARCHAR",
+    "DATE",
+    "TIMESTAMP",
+    "TIME",
+    "UUID",
+]
 
 
 @pytest.mark.parametrize("target", TARGETS)
