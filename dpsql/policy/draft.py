@@ -46,6 +46,8 @@ def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mappi
     yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}"
     yield "# units:"
     yield "#   person: {table: <table of persons>, key: <id>}"
+    yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public list of"
+    yield "#   group keys, if there is one). Take out the columns nobody is to ask about."
     yield "tables:" if any(usable_name(t.name) for t in catalogue.tables) else "tables: {}"
     for table in catalogue.tables:
         yield from _table(table, catalogue, sources.get(table.name))
@@ -104,13 +106,13 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
     line = f"      {_scalar(column.name)}: {{{', '.join(parts)}}}"
     match type.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
-            return f"{line}   # bounds: [lower, upper]  (what may occur, not what does; needed by SUM and AVG)"
+            return f"{line}   # bounds: [lower, upper]"
         case Kind.DATE | Kind.TIMESTAMP:
-            return f"{line}   # bounds: [first, last]  (needed to group by it)"
+            return f"{line}   # bounds: [first, last]"
         case Kind.VARCHAR:
-            return f"{line}   # domain: [a, b]  (the public list of group keys, if there is one)"
+            return f"{line}   # domain: [a, b]"
         case Kind.LIST:
-            return f"{line}   # max_length: n  (needed by UNNEST)"
+            return f"{line}   # max_length: n"
         case _:
             return line
 
@@ -119,7 +121,7 @@ def _candidates(table: CatalogueTable, known: Mapping[str, SqlType]) -> list[str
     """Columns that look like an id: keys, foreign keys, and names that end in id."""
     kinds = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
     names = [*(c for key in table.foreign_keys for c in key.columns), *table.primary_key]
-    names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "_key", "_no", "uuid"))]
+    names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "key", "_no", "num", "number"))]
     return [n for n in dict.fromkeys(names) if n in known and known[n].kind in kinds]
 
 
