@@ -278,19 +278,7 @@ class Release:
     span: Span | None = field(default=None, compare=False)
 
 
-Node = (
-    Scan
-    | Values
-    | Filter
-    | Project
-    | Join
-    | Aggregate
-    | Sort
-    | Limit
-    | GroupKeys
-    | BoundContributions
-    | Release
-)
+Node = Scan | Values | Filter | Project | Join | Aggregate | Sort | Limit | GroupKeys | BoundContributions | Release
 
 
 def inputs(node: Node) -> tuple[Node, ...]:

@@ -1,0 +1,90 @@
+"""Facts for every node of a plan, bottom-up: one `match`, one rule per operator, default deny."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from dpsql.analysis.context import Context
+from dpsql.analysis.facts import ColumnFact, Facts
+from dpsql.analysis.rules.bound_contributions import bound_contributions
+from dpsql.analysis.rules.filter import filter_
+from dpsql.analysis.rules.group_keys import group_keys
+from dpsql.analysis.rules.join import join
+from dpsql.analysis.rules.project import project
+from dpsql.analysis.rules.release import release
+from dpsql.analysis.rules.scan import scan
+from dpsql.diagnostics.errors import reject
+from dpsql.functions.value import Value, type_range
+from dpsql.plan.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    Sort,
+    Values,
+    inputs,
+)
+from dpsql.plan.walk import Tagged
+
+
+def derive(node: Node, ctx: Context) -> Tagged[Facts]:
+    """The plan with its facts. Raises Rejected where a rule refuses."""
+    below = tuple(derive(child, ctx) for child in inputs(node))
+    return Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
+
+
+def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+    match node:
+        case Scan():
+            return scan(node, ctx)
+        case Values():
+            columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type))) for c in node.columns}
+            return Facts(columns, rule="values")
+        case Filter():
+            return filter_(node, below[0])
+        case Project():
+            return project(node, below[0])
+        case Join():
+            return join(node, below[0], below[1], ctx)
+        case GroupKeys():
+            return group_keys(node, below[0])
+        case BoundContributions():
+            return bound_contributions(node, below[0])
+        case Release():
+            return release(node, below[0])
+        case Aggregate():
+            return _public_aggregate(node, below[0])
+        case Sort():
+            return _public_order(node, below[0], "ORDER BY")
+        case Limit():
+            return _public_order(node, below[0], "LIMIT")
+        case _:
+            assert_never(node)
+
+
+def _public_aggregate(node: Aggregate, below: Facts) -> Facts:
+    """Over public rows an aggregate is plain SQL. Over private ones it must have become a release."""
+    if not below.public:
+        raise reject("DP110", "an aggregate over private rows that is no release", span=node.span)
+    columns = {
+        c.uid: ColumnFact(Value(c.type, range=type_range(c.type)))
+        for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))
+    }
+    return Facts(columns, keys=frozenset({frozenset(k.column.uid for k in node.keys)}), rule="aggregate")
+
+
+def _public_order(node: Sort | Limit, below: Facts, what: str) -> Facts:
+    """Order and LIMIT of private rows depend on all of them at once: unbounded (semantics.md §3)."""
+    if not below.public:
+        raise reject(
+            "DP112", f"{what} over private rows", span=node.span,
+            label="which rows come first depends on everybody's rows",
+            help=["aggregate first, then sort or limit the result"],
+        )  # fmt: skip
+    return Facts(below.columns, keys=below.keys, frequency=below.frequency, rule=what.lower())

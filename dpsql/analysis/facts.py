@@ -1,0 +1,132 @@
+"""What holds for a node's rows in every pair of neighbouring databases. Beside the tree, never on it.
+
+A fact is a claim that the noise relies on. Hints (declared bounds, declared domains) are kept apart in `Hint`: they
+steer the rewrites and become facts only where the finished tree enforces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dpsql.functions.value import Value
+from dpsql.numbers.cap import ONE, Cap, smaller
+from dpsql.numbers.interval import Interval
+
+Columns = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Where a bare column comes from and what the policy says about it; used to choose clips and keys.
+
+    scan: number of the scan's first column, which tells two scans of one table apart.
+    """
+
+    table: str
+    column: str
+    public: bool
+    scan: int
+    bounds: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFact:
+    """A column's values, and its origin if it is a bare table column."""
+
+    value: Value
+    hint: Hint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much of a release one privacy unit can change, as enforced by the tree below it (semantics.md §4, §5).
+
+    by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used.
+    per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.
+    scaled: contributions are multiplied by exact integer weights (else every row counts 1).
+    ids: how many ids change between neighbours: 1, or 2 where one id's rows are replaced by another's.
+    """
+
+    by_rows: int | None
+    per_group: int | None = None
+    groups: int | None = None
+    scaled: bool = False
+    ids: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Most (weighted) rows of a unit in the whole result: c, C or M·G."""
+        if self.by_rows is not None:
+            return self.by_rows
+        assert self.per_group is not None and self.groups is not None
+        return self.per_group * self.groups
+
+    @property
+    def rows_in_one_group(self) -> int:
+        """Most (weighted) rows of a unit in one group: c, C or M."""
+        return self.per_group if self.by_rows is None and self.per_group is not None else self.rows
+
+    @property
+    def l2_squared(self) -> int:
+        """Square of the l2 norm of a unit's row counts over groups: c², C² or G·M²."""
+        if self.by_rows is not None:
+            return self.by_rows**2
+        assert self.per_group is not None and self.groups is not None
+        return self.groups * self.per_group**2
+
+    @property
+    def most_groups(self) -> int:
+        """Most groups that a unit can touch: G, else as many as it has rows."""
+        return self.groups if self.groups is not None else self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts of one node.
+
+    columns: every column that expressions above may read.
+    unit: name of the privacy unit, None for public rows. ids: columns that hold its id, bare (empty: unit is rows).
+    stability: unit → most rows that differ (row units) or most ids whose rows differ (id units).
+    keys: column sets unique in every neighbouring database, counting NULL as a value.
+    frequency: column set → most rows that agree on it under `=`.
+    by_id: columns whose value is a function of the id.
+    contribution: what one unit can change in the release above; set by the bounding rules.
+    rule, note: the rule that derived this, for EXPLAIN.
+    """
+
+    columns: Mapping[int, ColumnFact]
+    unit: str | None = None
+    ids: Columns = frozenset()
+    stability: Mapping[str, Cap] = field(default_factory=dict)
+    keys: frozenset[Columns] = frozenset()
+    frequency: Mapping[Columns, Cap] = field(default_factory=dict)
+    by_id: Columns = frozenset()
+    contribution: Contribution | None = None
+    replaced: bool = False
+    rule: str = ""
+    note: str = ""
+
+    @property
+    def public(self) -> bool:
+        """True if no row depends on private data."""
+        return self.unit is None
+
+    @property
+    def env(self) -> dict[int, Value]:
+        """Column → value, for `evaluate`."""
+        return {uid: fact.value for uid, fact in self.columns.items()}
+
+    def is_key(self, columns: Columns) -> bool:
+        """True if no two rows agree on all of `columns`."""
+        return any(key <= columns for key in self.keys)
+
+    def most_rows(self, columns: Columns) -> Cap | None:
+        """The least known bound on rows that agree on `columns` under `=`; None if there is none."""
+        if self.is_key(columns):
+            return ONE
+        best: Cap | None = None
+        for known, cap in self.frequency.items():
+            if known <= columns:
+                best = cap if best is None else smaller(best, cap)
+        return best

@@ -1,0 +1,51 @@
+"""Bounding what one id contributes (semantics.md §4).
+
+Claim: one id changes the weighted counts of the release above by at most `rows` in all (l1), or by at most
+    `per_group` in each group and `per_group · groups` in all.
+Why: the emitted SQL multiplies each contribution by an exact integer weight that depends on that id's rows alone, so
+    only its own vector moves when it is added; Σ over its K groups of at most M·G/max(K, G) is at most M·G. With
+    truncation only the first G groups of the id stay. Rows whose id is NULL are dropped.
+When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
+    could share weights); a node whose limits come from a promise rather than from the emitted weights.
+Tested by: tests/property/test_contributions.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.facts import Contribution, Facts
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.nodes import BoundContributions, GroupKeys
+
+
+def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
+    """Facts of the rows with the contribution that the node enforces."""
+    if node.id.uid not in below.ids:
+        raise reject("DP220", "contributions are not bounded by the privacy unit's id", span=node.id.span)
+    if node.few_groups and not _few(node, below):
+        raise reject("DP211", "more groups are possible than the plan claims", span=node.id.span)
+    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True)
+    limits = (
+        f"≤ {node.rows} rows per id"
+        if node.rows is not None
+        else f"≤ {node.groups} groups × {node.per_group} rows per id"
+        if node.keys
+        else f"≤ {node.per_group} rows per id"
+    )
+    return replace(below, contribution=contribution, rule="bound contributions", note=limits)
+
+
+def _few(node: BoundContributions, below: Facts) -> bool:
+    """Whether no id can have rows in more than `groups` of the groups that are released."""
+    if node.groups is None or node.groups < 1:
+        return False
+    keys = frozenset(k.uid for k in node.keys)
+    if not keys or keys <= below.by_id:
+        return True  # one group in all, or one group per id
+    if not isinstance(node.input, GroupKeys) or node.input.sources is None:
+        return False
+    possible = 1
+    for source in node.input.sources:
+        possible *= len(source.keys)
+    return 0 < possible <= node.groups

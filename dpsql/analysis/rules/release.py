@@ -1,0 +1,80 @@
+"""Release: the only node above which everything is public.
+
+Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
+    given here: c rows of a row unit; the enforced limits, or the proven frequency of the id, for an id unit.
+Why: an aggregate over rows that differ by at most c moves by at most c·B in all (semantics.md §5).
+When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
+    below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
+Tested by: tests/property/test_stability.py, tests/property/test_contributions.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.facts import ColumnFact, Contribution, Facts
+from dpsql.diagnostics.diagnostic import Diagnostic, Reason
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.value import Value, type_range
+from dpsql.numbers.cap import Cap, Unbounded
+from dpsql.plan.nodes import Release
+
+
+def release(node: Release, below: Facts) -> Facts:
+    """Facts of the released (public) rows; refuses what has no finite contribution."""
+    if below.public:
+        raise reject("DP101", "a release of public rows", span=node.span)
+    contribution(node, below)
+    columns = {
+        c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True))
+        for c in (*node.keys, *(o.column for o in node.outputs))
+    }
+    keys = frozenset({frozenset(k.uid for k in node.keys)})
+    return Facts(columns, keys=keys, rule="release", note="")
+
+
+def contribution(node: Release, below: Facts) -> Contribution:
+    """What one privacy unit can change in this release. Raises Rejected DP210, DP211 with the reason."""
+    if below.contribution is not None:
+        return _replaced(below.contribution, below)
+    if not below.ids:
+        (cap,) = below.stability.values()
+        return Contribution(_whole(cap))
+    found = below.most_rows(below.ids) or _fewest(below)
+    if found is None:
+        raise Rejected([Diagnostic.from_reason(no_limit(node, below))])
+    return _replaced(Contribution(_whole(found)), below)
+
+
+def _fewest(below: Facts) -> Cap | None:
+    """The frequency of any one of the equal id columns bounds the rows of an id."""
+    found = [cap for uid in below.ids if (cap := below.most_rows(frozenset({uid}))) is not None]
+    bounded = [cap for cap in found if not isinstance(cap, Unbounded)]
+    return min(bounded, key=lambda cap: cap.value) if bounded else None
+
+
+def _replaced(found: Contribution, below: Facts) -> Contribution:
+    """Where ids are replaced, two ids change: the old one's rows go, the new one's come."""
+    return replace(found, ids=2) if below.replaced and below.ids else found
+
+
+def _whole(cap: Cap) -> int:
+    if isinstance(cap, Unbounded):
+        raise Rejected([Diagnostic.from_reason(cap.reasons[0])])
+    return -(-cap.value.numerator // cap.value.denominator)
+
+
+def no_limit(node: Release, below: Facts) -> Reason:
+    """Nothing says how many rows one id may contribute."""
+    tables = sorted({c.hint.table for c in below.columns.values() if c.hint is not None and not c.hint.public})
+    where = f"tables.{tables[0]}" if tables else "the table"
+    return Reason(
+        "DP211",
+        "nothing limits how many rows one privacy unit contributes",
+        node.span,
+        f"rows of {' and '.join(tables) or 'the table'} per {below.unit} are not limited",
+        (
+            f"custodian: add to {where}:  max_rows_per_unit: 20",
+            "or both, for grouped queries:  max_groups_per_unit: 5  and  max_rows_per_group: 4",
+        ),
+    )

@@ -1,0 +1,79 @@
+"""Scan of a table.
+
+Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; 2k where
+    neighbours replace rows: a removal and an insertion) or in all rows of one id (two ids where ids are replaced).
+Why: that is the definition of neighbouring databases (semantics.md §1).
+When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
+    admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
+    it yet; only promises (`assume`) hold at the scan.
+Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.analysis.columns import column_fact
+from dpsql.analysis.context import Context
+from dpsql.analysis.facts import Columns, Facts
+from dpsql.numbers.cap import ONE, Cap, finite, smaller
+from dpsql.plan.nodes import Scan
+from dpsql.policy.tables import Table
+from dpsql.policy.units import IdUnit, RowUnit
+
+
+def scan(node: Scan, ctx: Context) -> Facts:
+    """Facts of a table as it stands in the database."""
+    table = ctx.table(node.table)
+    numbers = {c.name.lower(): c.uid for c in node.columns}
+    columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
+    keys, frequency = _repetition(table, numbers)
+    plain = Facts(columns, keys=keys, frequency=frequency, rule="table", note="public" if table.public else "")
+    if table.public:
+        return plain
+    protection = table.protection
+    if isinstance(protection, RowUnit):
+        replaced = protection.neighbours == "replace_one"
+        rows = protection.rows * (2 if replaced else 1)
+        return Facts(
+            columns, protection.name, frozenset(), {protection.name: finite(rows)}, keys, frequency,
+            replaced=replaced, rule="table", note=f"unit: {protection.rows} row(s)",
+        )  # fmt: skip
+    if isinstance(protection, IdUnit):
+        replaced = protection.neighbours == "replace_one"
+        id_column = numbers[protection.column.lower()]
+        ids = frozenset({id_column})
+        if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
+            promised: Cap = finite(table.max_rows_per_unit.rows)
+            frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
+        by_id = frozenset(numbers.values()) if ids in keys else ids
+        return Facts(
+            columns, protection.name, ids, {protection.name: finite(2) if replaced else ONE}, keys, frequency,
+            by_id=by_id, replaced=replaced, rule="table", note=f"unit: {protection.column}",
+        )  # fmt: skip
+    raise ctx.unsupported_path(table.name, node.span)
+
+
+def _repetition(table: Table, numbers: dict[str, int]) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
+    """Keys and frequencies that the policy promises (on public tables: whatever it declares, re-checked at the run)."""
+    keys: set[Columns] = set()
+    frequency: dict[Columns, Cap] = {}
+    for key in table.keys:
+        columns = _numbers(key.columns, numbers)
+        if columns is None or not (key.assumed or table.public):
+            continue
+        frequency[columns] = ONE
+        declared = [table.column(c) for c in key.columns]
+        if all(c is not None and not c.is_nullable for c in declared):
+            keys.add(columns)
+    for limit in table.max_frequency:
+        columns = _numbers(limit.columns, numbers)
+        if columns is not None and (limit.assumed or table.public):
+            cap: Cap = finite(Fraction(limit.rows))
+            frequency[columns] = smaller(frequency[columns], cap) if columns in frequency else cap
+    return frozenset(keys), frequency
+
+
+def _numbers(names: tuple[str, ...], numbers: dict[str, int]) -> Columns | None:
+    found = [numbers.get(n.lower()) for n in names]
+    return None if None in found else frozenset(n for n in found if n is not None)

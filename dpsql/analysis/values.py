@@ -1,0 +1,71 @@
+"""What is known about the value of every expression, from what is known about columns: one walk, no special cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dpsql.diagnostics.diagnostic import Reason, Span
+from dpsql.diagnostics.errors import reject
+from dpsql.functions.base import SignatureError
+from dpsql.functions.cast import cast
+from dpsql.functions.registry import apply, literal, lookup
+from dpsql.functions.value import Value
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal
+
+Env = Mapping[int, Value]
+"""Column number → what is known of the column."""
+
+
+def evaluate(expr: Expr, env: Env) -> Value:
+    """All facts about an expression.
+
+    An interval that is open carries the reasons: a column's own (DP201), or DP202 where an expression lost it.
+    Raises Rejected DP106 if a function's arguments do not fit.
+    """
+    match expr:
+        case Column(uid=uid):
+            return env[uid]
+        case Literal(value=value, type=type_):
+            return literal(value, type_)
+        case Cast(arg=arg, type=target):
+            inner = evaluate(arg, env)
+            try:
+                return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span)
+            except SignatureError as error:
+                raise reject("DP106", f"CAST: {error}", span=expr.span) from None
+        case Call(function=name, args=args):
+            values = tuple(evaluate(a, env) for a in args)
+            return call(name, values, expr.span)
+
+
+def call(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
+    """All facts about a call of the registered function `name`. Raises Rejected DP105, DP106."""
+    function = lookup(name)
+    if function is None:
+        raise reject("DP105", f"function {name} is not known", span=span)
+    try:
+        return _explained(apply(function, values), values, name, span)
+    except SignatureError as error:
+        raise reject("DP106", f"{name}: {error}", span=span) from None
+
+
+def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None) -> Value:
+    """Give an open numeric interval its reasons: the arguments', else that this expression lost it."""
+    if result.interval.bounded:
+        return result
+    why = result.interval.why
+    if not why:
+        why = tuple(dict.fromkeys(r for a in args if not a.interval.bounded for r in a.interval.why))
+    if not why:
+        why = (
+            Reason(
+                "DP202",
+                f"the bounds are lost in {name}",
+                span,
+                "nothing is known about how large this can be",
+                ("bound it in the query:  CLIP(…, lower, upper)",),
+            ),
+        )
+    why = tuple(r if r.span is not None else replace(r, span=span) for r in why)
+    return replace(result, interval=replace(result.interval, why=why))

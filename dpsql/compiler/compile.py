@@ -1,0 +1,143 @@
+"""The pipeline in order; each stage's input is the previous one's output, so none can be skipped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from dpsql.analysis.context import Context
+from dpsql.analysis.derive import derive
+from dpsql.analysis.facts import Facts
+from dpsql.budget.accountant import cost
+from dpsql.compiler.notes import notes_of
+from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.compiler.post import post_processing
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.loss import PrivacyLoss
+from dpsql.measure.allocate import MeasuredRelease, measure
+from dpsql.plan.nodes import Release, Scan
+from dpsql.plan.public import PublicFacts
+from dpsql.plan.walk import Tagged
+from dpsql.policy.models import Policy
+from dpsql.rewrite.context import Limits, RewriteContext
+from dpsql.rewrite.rules import rewrite
+from dpsql.sql.bind import bind
+from dpsql.sql.emit import TableNames, identifier
+from dpsql.sql.parse import parse
+from dpsql.sql.shapes.choose import statements
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a query may set for itself.
+
+    epsilon: ε of the whole query; None is an error (DP401). delta: δ, charged only if private keys need it.
+    limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    limits: Limits = field(default_factory=Limits)
+    dialect: str = "duckdb"
+
+
+def compile_query(
+    source: Source,
+    policy: Policy,
+    public: PublicFacts,
+    settings: Settings,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    tables: TableNames = identifier,
+) -> Plan:
+    """Compile one query.
+
+    public: measured facts about public tables; what is missing is noted in it (`public.missing`).
+    tables: policy table → the engine's qualified name.
+    Raises Rejected with every diagnostic pointing into `source`.
+    """
+    try:
+        return _compile(source, policy, public, settings, parameters, tables)
+    except Rejected as refusal:
+        refusal.diagnostics = tuple(d.at(source) for d in refusal.diagnostics)
+        raise
+    except RecursionError:
+        raise reject("DP010", "the statement is nested too deeply", source=source) from None
+
+
+def _compile(
+    source: Source,
+    policy: Policy,
+    public: PublicFacts,
+    settings: Settings,
+    parameters: Sequence[Any] | Mapping[str, Any],
+    tables: TableNames,
+) -> Plan:
+    ctx = Context(policy, public, policy.defaults.max_keys)
+    limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
+    parsed = parse(source, settings.dialect)
+    bound = bind(parsed, policy, parameters)
+    rewritten = rewrite(bound.root, RewriteContext(ctx, limits))
+    tree = derive(rewritten, ctx)
+    _require_public(tree)
+    tagged = [t for t in tree.walk() if isinstance(t.node, Release)]
+    epsilon, delta = _privacy(settings, policy, tagged)
+    measured = measure(tagged, epsilon, delta)
+    charges = _charges(measured, policy, epsilon, delta)
+    releases = tuple(
+        PlannedRelease(m, statements(t, tables), f"r{i}") for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
+    )
+    post = post_processing(tree, bound.columns, releases)
+    text = repr((rewritten, [r.statements for r in releases], post, epsilon, delta, policy.hash))
+    return Plan(
+        source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
+        hashlib.sha256(text.encode()).hexdigest(), dict(public.used), notes_of(measured, tree),
+    )  # fmt: skip
+
+
+def _require_public(tree: Tagged[Facts]) -> None:
+    """The answer must not contain private rows."""
+    if tree.fact.public:
+        return
+    private = next(t.node for t in tree.walk() if isinstance(t.node, Scan) and not t.fact.public)
+    assert isinstance(private, Scan)
+    raise reject(
+        "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
+        help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
+    )  # fmt: skip
+
+
+def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:
+    epsilon = settings.epsilon if settings.epsilon is not None else policy.defaults.epsilon
+    delta = settings.delta if settings.delta is not None else policy.defaults.delta
+    if not releases:
+        return Fraction(1), Fraction(0)
+    if epsilon is None:
+        raise reject(
+            "DP401", "no epsilon was given, and the policy has no default",
+            help=["say how much to spend, e.g.  run(epsilon=0.5)  or  --epsilon 0.5"],
+        )  # fmt: skip
+    private_keys = [t.node for t in releases if isinstance(t.node, Release) and t.node.threshold is not None]
+    if private_keys and policy.privacy.accountant == "pure_dp":
+        raise reject(
+            "DP408", "private group keys need a δ, which pure differential privacy does not have",
+            span=private_keys[0].span, help=["declare a domain for the group columns, or use approx_dp"],
+        )  # fmt: skip
+    return epsilon, (delta or Fraction(0)) if private_keys else Fraction(0)
+
+
+def _charges(
+    measured: Sequence[MeasuredRelease], policy: Policy, epsilon: Fraction, delta: Fraction
+) -> dict[str, PrivacyLoss]:
+    """Per privacy unit, from the very objects that will draw the noise; never above the request."""
+    by_unit: dict[str, list[PrivacyLoss]] = {}
+    for release in measured:
+        by_unit.setdefault(release.unit, []).extend(release.losses)
+    for parts in by_unit.values():
+        spent = sum((p.epsilon for p in parts), Fraction(0)), sum((p.delta for p in parts), Fraction(0))
+        if spent[0] > epsilon or spent[1] > delta:
+            raise reject("DP406", "the plan would cost more than was asked for; nothing was run")
+    return {unit: cost(policy.privacy.accountant, parts) for unit, parts in by_unit.items()}

@@ -1,0 +1,76 @@
+"""Plan: what `check`, `explain`, `cost` and `run` all look at. A value; it holds no data and needs no database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.analysis.facts import Facts
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.loss import PrivacyLoss
+from dpsql.measure.allocate import MeasuredRelease
+from dpsql.plan.expr import Column
+from dpsql.plan.public import FrequencyOf, RowsOf
+from dpsql.plan.walk import Tagged
+from dpsql.sql.shapes.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A measured release and the statements that fetch its exact integers."""
+
+    measured: MeasuredRelease
+    statements: tuple[Statement, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostProcessing:
+    """How the answer is made from the noisy tables `r0`, `r1`, …: public arithmetic.
+
+    renamed: the answer is release 0 with its columns chosen in this order (positions), no engine needed; else `sql`
+        runs in the scratch database, which needs the public tables listed.
+    sources: for each output column the (release, output position) it shows unchanged, for intervals; else None.
+    traced: whether rows can be followed back to the release's rows (column c0 of `sql`).
+    """
+
+    renamed: tuple[int, ...] | None
+    sql: str
+    public_tables: tuple[str, ...]
+    sources: tuple[tuple[int, int] | None, ...]
+    traced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query that may be run: its tree with facts, its releases with mechanisms, and its exact cost.
+
+    cost: privacy unit → loss, recomputed from the mechanisms, in the policy's accountant.
+    public: facts about public tables the plan relies on; checked again before the run.
+    notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
+    """
+
+    source: Source
+    columns: tuple[Column, ...]
+    tree: Tagged[Facts]
+    releases: tuple[PlannedRelease, ...]
+    post: PostProcessing
+    epsilon: Fraction
+    delta: Fraction
+    cost: Mapping[str, PrivacyLoss]
+    policy_hash: str
+    hash: str
+    public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The largest cost over all privacy units: what the analyst reads as the price of the query."""
+        found = PrivacyLoss()
+        for loss in self.cost.values():
+            found = PrivacyLoss(
+                max(found.epsilon, loss.epsilon), max(found.delta, loss.delta), max(found.rho, loss.rho)
+            )
+        return found

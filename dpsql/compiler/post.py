@@ -1,0 +1,71 @@
+"""How the answer is made from the noisy tables: everything above the releases, printed as SQL over public rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.analysis.facts import Facts
+from dpsql.compiler.plan import PlannedRelease, PostProcessing
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, inputs
+from dpsql.plan.walk import Tagged
+from dpsql.sql.emit import Aliases
+from dpsql.sql.relations import Emitter
+
+SCRATCH = '"memory"."main"'
+
+
+def post_processing(
+    tree: Tagged[Facts], columns: Sequence[Column], releases: Sequence[PlannedRelease]
+) -> PostProcessing:
+    """The post-processing of a plan whose root is public."""
+    labels = {id(r.measured.node): f'{SCRATCH}."{r.label}"' for r in releases}
+    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases())
+    origins = [_origin(tree.node, c.uid) for c in columns]
+    index = {id(r.measured.node): i for i, r in enumerate(releases)}
+    sources: list[tuple[int, int] | None] = []
+    for node, uid in origins:
+        position = None if node is None else next((i for i, o in enumerate(node.outputs) if o.column.uid == uid), None)
+        sources.append(None if node is None or position is None else (index[id(node)], position))
+    tables = tuple(sorted({n.table for n in _public_part(tree.node) if isinstance(n, Scan)}))
+    return PostProcessing(
+        _renamed(tree.node, columns), emitter.query(tree, columns), tables, tuple(sources), emitter.traced(tree.node)
+    )
+
+
+def public_table(name: str) -> str:
+    """The scratch name of a public table: never that of a release."""
+    return f"public {name}"
+
+
+def _public_part(node: Node) -> list[Node]:
+    """The nodes above the releases."""
+    if isinstance(node, Release):
+        return []
+    return [node, *(n for child in inputs(node) for n in _public_part(child))]
+
+
+def _origin(node: Node, uid: int) -> tuple[Release | None, int]:
+    """The release whose column `uid` shows unchanged, seen through renaming, filters, order and limits."""
+    match node:
+        case Release():
+            return node, uid
+        case Filter(input=child) | Sort(input=child) | Limit(input=child):
+            return _origin(child, uid)
+        case Project(input=child, items=items):
+            expr = next((i.expr for i in items if i.column.uid == uid), None)
+            return _origin(child, expr.uid) if isinstance(expr, Column) else (None, uid)
+        case _:
+            return None, uid
+
+
+def _renamed(node: Node, columns: Sequence[Column]) -> tuple[int, ...] | None:
+    """Positions among the release's columns (keys, then outputs) if the answer only chooses and renames them."""
+    at: Node = node
+    while isinstance(at, Project) and all(isinstance(i.expr, Column) for i in at.items):
+        at = at.input
+    if not isinstance(at, Release):
+        return None
+    own = [*(k.uid for k in at.keys), *(o.column.uid for o in at.outputs)]
+    found = [_origin(node, c.uid) for c in columns]
+    return tuple(own.index(uid) for _, uid in found)

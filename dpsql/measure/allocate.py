@@ -1,0 +1,127 @@
+"""Splitting a query's ε and δ over everything it measures, and calibrating each part.
+
+ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. The shares are equal for now; the
+cost is recomputed from the finished mechanisms afterwards and never taken from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.analysis.facts import Contribution, Facts
+from dpsql.analysis.rules.release import contribution
+from dpsql.diagnostics.errors import reject
+from dpsql.loss import PrivacyLoss
+from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
+from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.measure.sensitivity import Sensitivity, sensitivity
+from dpsql.plan.nodes import Component, Release
+from dpsql.plan.walk import Tagged
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One component with its sensitivity, in integer units, and the mechanism that will draw its noise."""
+
+    component: Component
+    sensitivity: Sensitivity
+    mechanism: DiscreteLaplace | Exact
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What this measurement costs, stated by its mechanism."""
+        return self.mechanism.loss(Fraction(self.sensitivity.l1), self.sensitivity.l2_squared)
+
+    @property
+    def unit(self) -> Fraction:
+        """What one integer unit is worth in the released number: grid / F."""
+        return self.component.grid / self.component.weight
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRelease:
+    """A release with everything its noise needs.
+
+    unit: the privacy unit it spends. contribution: what one unit can change. threshold: for private keys.
+    """
+
+    node: Release
+    unit: str
+    contribution: Contribution
+    measurements: tuple[Measurement, ...]
+    threshold: KeyThreshold | None
+
+    @property
+    def losses(self) -> tuple[PrivacyLoss, ...]:
+        """The losses of all its parts, the threshold's δ included."""
+        parts = tuple(m.loss for m in self.measurements)
+        return parts if self.threshold is None else (*parts, PrivacyLoss(delta=self.threshold.delta))
+
+
+def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -> tuple[MeasuredRelease, ...]:
+    """Calibrate every component of every release of one query.
+
+    releases: tagged Release nodes of the finished tree; their input facts give the sensitivities.
+    epsilon: ε of the whole query, > 0. delta: δ of the whole query, for thresholds; 0 if there are none.
+    Raises Rejected: DP210, DP211 (no finite contribution), DP402 (δ needed), DP410 (scale out of range).
+    """
+    found = []
+    for tagged in releases:
+        node = tagged.node
+        assert isinstance(node, Release)
+        below = tagged.inputs[0].fact
+        limits = contribution(node, below)
+        found.append((node, below, limits, [sensitivity(c, limits, bool(node.keys)) for c in node.components]))
+    noisy = sum(s.l1 > 0 for _, _, _, parts in found for s in parts)
+    share = epsilon / noisy if noisy else epsilon
+    key_sets = sum(node.threshold is not None for node, *_ in found)
+    if key_sets and not delta:
+        node = next(n for n, *_ in found if n.threshold is not None)
+        raise delta_needed(node)
+    return tuple(
+        _measured(node, below, limits, parts, share, delta / key_sets if key_sets else delta)
+        for node, below, limits, parts in found
+    )
+
+
+def _measured(
+    node: Release, below: Facts, limits: Contribution, parts: list[Sensitivity], share: Fraction, delta: Fraction
+) -> MeasuredRelease:
+    measurements = []
+    for component, found in zip(node.components, parts, strict=True):
+        mechanism: DiscreteLaplace | Exact = Exact()
+        if found.l1 > 0:
+            if Fraction(found.l1) / share > LARGEST_SCALE:
+                raise reject(
+                    "DP410", "the noise would be too large to be of use", span=node.span,
+                    label=f"sensitivity {found.l1:,} units at ε = {float(share):g}",
+                    help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
+                )  # fmt: skip
+            mechanism = DiscreteLaplace.calibrate(Fraction(found.l1), share)
+        measurements.append(Measurement(component, found, mechanism))
+    threshold = None
+    if node.threshold is not None:
+        deciding = measurements[node.threshold]
+        assert isinstance(deciding.mechanism, DiscreteLaplace)
+        # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new.
+        r = deciding.sensitivity.linf
+        threshold = KeyThreshold.calibrate(
+            deciding.mechanism, r, deciding.sensitivity.l0, delta, node.min_units * deciding.component.weight
+        )
+    assert below.unit is not None
+    return MeasuredRelease(node, below.unit, limits, tuple(measurements), threshold)
+
+
+def delta_needed(node: Release) -> Exception:
+    """Refusal of private keys without δ."""
+    names = ", ".join(k.name for k in node.keys)
+    return reject(
+        "DP402", f"the groups of {names} are private, and showing private keys needs a δ",
+        span=node.keys[0].span if node.keys else node.span,
+        label="no public list of these values is known",
+        help=[
+            "give a delta, e.g. delta=1e-9: keys with too few units stay hidden",
+            f"or, custodian: declare  domain: […]  for {node.keys[0].name}; or filter with {node.keys[0].name} IN (…)",
+        ],
+    )  # fmt: skip

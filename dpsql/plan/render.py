@@ -1,0 +1,40 @@
+"""Expressions and nodes as short text, for messages and EXPLAIN. Never parsed, never sent to an engine."""
+
+from __future__ import annotations
+
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "//", "mod": "%", "eq": "=", "ne": "<>", "lt": "<",
+    "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "concat_op": "||", "like": "LIKE", "ilike": "ILIKE",
+}  # fmt: skip
+
+
+def expression(expr: Expr) -> str:
+    """One line, close to what was written; the clips that the plan added are left out."""
+    match expr:
+        case Column(name=name):
+            return name
+        case Literal(value=value):
+            return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+        case Cast(arg=arg, type=type_):
+            return f"CAST({expression(arg)} AS {type_})"
+        case Call(function="clip", args=(arg, *_)) if isinstance(arg, Column):
+            return expression(arg)
+        case Call(function=name, args=(a, b)) if name in _INFIX:
+            return f"{_inner(a)} {_INFIX[name]} {_inner(b)}"
+        case Call(function="not", args=(a,)):
+            return f"NOT {_inner(a)}"
+        case Call(function="neg", args=(a,)):
+            return f"-{_inner(a)}"
+        case Call(function="is_null", args=(a,)):
+            return f"{_inner(a)} IS NULL"
+        case Call(function="in", args=(a, *items)):
+            return f"{_inner(a)} IN ({', '.join(expression(i) for i in items)})"
+        case Call(function=name, args=args):
+            return f"{name}({', '.join(expression(a) for a in args)})"
+
+
+def _inner(expr: Expr) -> str:
+    text = expression(expr)
+    return f"({text})" if isinstance(expr, Call) and expr.function in _INFIX else text

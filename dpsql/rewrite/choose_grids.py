@@ -1,0 +1,115 @@
+"""Give every component its integer grid: what one unit is worth, where it is clipped, how fine the weights are.
+
+Public facts alone decide, and the noise is computed from the grid, never the grid from the noise (semantics.md §4, §6).
+With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
+every integer the engine computes fits its type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.analysis.derive import derive
+from dpsql.analysis.facts import Contribution
+from dpsql.analysis.rules.release import contribution
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.errors import reject
+from dpsql.functions.value import Value
+from dpsql.plan.nodes import BoundContributions, Component, Measure, Node, Release
+from dpsql.plan.walk import transform
+from dpsql.rewrite.context import RewriteContext
+from dpsql.types import Kind
+
+MOST_UNITS = 2**30
+"""B: a clipped value fits a 32-bit integer, which DuckDB adds fastest (performance.md)."""
+BUDGET = 2**40
+"""F·r·B: what one unit can add, in sub-units."""
+LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
+"""F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
+
+
+def choose_grids(root: Node, ctx: RewriteContext) -> Node:
+    """Set grid, center, clip bounds and weight of every component."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Release):
+            return node
+        facts = derive(node.input, ctx.analysis).fact
+        limits = contribution(node, facts)
+        bounding = node.input if isinstance(node.input, BoundContributions) else None
+        env = facts.env
+        return replace(
+            node,
+            components=tuple(
+                _gridded(c, None if c.arg is None else evaluate(c.arg, env), limits, bounding, node)
+                for c in node.components
+            ),
+        )
+
+    return transform(root, change)
+
+
+def _gridded(
+    c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
+) -> Component:
+    weighted = bounding is not None and _is_weighted(c, bounding)
+    least = LEAST_WEIGHT if weighted else 1
+    if c.measure is Measure.SUM:
+        assert value is not None
+        most = min(MOST_UNITS, BUDGET // (least * limits.rows))
+        if most < 2:
+            raise _too_many_rows(limits, node)
+        c = _quantized(c, value, most)
+    elif BUDGET // (least * limits.rows) < 1:
+        raise _too_many_rows(limits, node)
+    if not weighted:
+        return c
+    room = BUDGET // max(1, limits.rows * c.magnitude)
+    weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
+    return replace(c, weight=weight)
+
+
+def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
+    """Whether the bounding form scales this component by fractions (else it clips, truncates or counts presence)."""
+    if c.measure is Measure.DISTINCT:
+        return False
+    if c.measure is Measure.UNITS:
+        return not (bounding.few_groups or bounding.truncate_groups)
+    if c.measure is Measure.SUM and not c.paired:
+        return not (bounding.few_groups or (bounding.truncate_groups and bounding.rows is None))
+    return True
+
+
+def _quantized(c: Component, value: Value, most: int) -> Component:
+    """The least grid of the argument's kind on which the (centred) bounds fit `most` units."""
+    lo, hi = value.interval.lo, value.interval.hi
+    assert lo is not None and hi is not None
+    match value.type.kind:
+        case Kind.INTEGER if c.paired and (hi - lo) % 2 == 1 and 2 * max(abs(lo), abs(hi)) <= most:
+            grid = Fraction(1, 2)  # the midpoint of an odd range lies between two integers
+        case Kind.INTEGER:
+            grid = Fraction(1)
+        case Kind.DECIMAL:
+            grid = Fraction(1, 10**value.type.scale)
+        case _:
+            grid = Fraction(2) ** -1074
+            top = max(abs(lo), abs(hi), hi - lo)
+            if top > 0:  # start near the answer: g ≈ top / most
+                exponent = (top / most).numerator.bit_length() - (top / most).denominator.bit_length()
+                grid = max(grid, Fraction(2) ** (exponent - 2))
+    while True:
+        low, high = lo // grid, -(-hi // grid)
+        center = (low + high) // 2 if c.paired else 0
+        low, high = int(low - center), int(high - center)
+        # The uncentred ends must fit as well: the engine computes the value before it subtracts the centre.
+        if max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
+            return replace(c, grid=grid, center=int(center), lo=low, hi=high)
+        grid *= 2
+
+
+def _too_many_rows(limits: Contribution, node: Release) -> Exception:
+    return reject(
+        "DP410", f"one privacy unit may contribute {limits.rows:,} rows: the noise would drown every answer",
+        span=node.span, help=["tighten max_rows_per_unit, or max_groups_per_unit and max_rows_per_group"],
+    )  # fmt: skip

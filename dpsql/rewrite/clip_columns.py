@@ -1,0 +1,63 @@
+"""Inside an aggregate, a column is clipped to the bounds the policy declares for it (semantics.md §6).
+
+Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.analysis.derive import derive
+from dpsql.analysis.facts import Facts
+from dpsql.numbers.interval import point
+from dpsql.plan.expr import Call, Column, Expr, Literal
+from dpsql.plan.expr import transform as transform_expr
+from dpsql.plan.nodes import Aggregate, AggregateCall, Node
+from dpsql.plan.walk import transform
+from dpsql.rewrite.context import RewriteContext
+from dpsql.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal, integer_type_for
+
+
+def clip_columns(root: Node, ctx: RewriteContext) -> Node:
+    """Wrap every numeric column with finite declared bounds inside SUM, AVG and COUNT arguments in CLIP."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+            return node
+        facts = derive(node.input, ctx.analysis).fact
+        return replace(node, calls=tuple(_clipped(c, facts) for c in node.calls))
+
+    return transform(root, change)
+
+
+def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
+    if call.arg is None or call.distinct:
+        return call
+
+    def change(e: Expr) -> Expr:
+        if not isinstance(e, Column) or not e.type.numeric:
+            return e
+        hint = facts.columns[e.uid].hint
+        if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
+            return e
+        low, high = (_bound(x, e.type, up) for x, up in ((hint.bounds.lo, False), (hint.bounds.hi, True)))
+        return Call("clip", (e, low, high), e.type, e.span)
+
+    return replace(call, arg=transform_expr(call.arg, change))
+
+
+def _bound(x: Fraction, t: SqlType, up: bool) -> Literal:
+    """A declared bound as a literal of the column's kind, widened to the next value the type can hold."""
+    match t.kind:
+        case Kind.INTEGER:
+            whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator
+            return Literal(whole, integer_type_for(point(whole), INTEGER, BIGINT, HUGEINT) or DOUBLE)
+        case Kind.DECIMAL:
+            scaled = x * 10**t.scale
+            whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
+            digits = max(len(str(abs(whole))), t.scale, 1)
+            return Literal(Decimal(whole).scaleb(-t.scale), decimal(min(38, digits), t.scale))
+        case _:
+            return Literal(float(x), DOUBLE)

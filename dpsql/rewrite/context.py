@@ -1,0 +1,60 @@
+"""What the rewrites may look at beside the tree: the policy, public facts and the query's own limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.analysis.context import Context
+from dpsql.plan.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    Sort,
+    Values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Contribution limits set by the query; the smaller of these and the policy's is used."""
+
+    rows: int | None = None
+    per_group: int | None = None
+    groups: int | None = None
+    min_units: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteContext:
+    """Everything a rewrite reads. Rewrites are guesses: the analysis derives every fact again from their result."""
+
+    analysis: Context
+    limits: Limits = Limits()
+
+    def private(self, node: Node) -> bool:
+        """True if rows of `node` depend on private data other than through a release."""
+        match node:
+            case Scan(table=table):
+                return not self.analysis.table(table).public
+            case Values() | Release():
+                return False
+            case Aggregate():
+                return False  # over private rows it becomes a release
+            case Join(left=left, right=right):
+                return self.private(left) or self.private(right)
+            case (
+                Filter(input=child)
+                | Project(input=child)
+                | Sort(input=child)
+                | Limit(input=child)
+                | GroupKeys(input=child)
+                | BoundContributions(input=child)
+            ):
+                return self.private(child)

@@ -1,0 +1,146 @@
+"""An aggregate over private rows becomes a release: noisy components, and recipes that make the columns from them.
+
+AVG splits into a centred sum and a count; equal components are measured once, whatever columns they serve
+(semantics.md §5, "Share components").
+"""
+
+from __future__ import annotations
+
+from dpsql.analysis.derive import derive
+from dpsql.analysis.facts import Facts
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.value import Value
+from dpsql.plan.expr import Column, Expr, walk
+from dpsql.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Component,
+    Count,
+    GroupKeys,
+    Measure,
+    Node,
+    Output,
+    Ratio,
+    Recipe,
+    Release,
+    Sum,
+)
+from dpsql.plan.walk import transform
+from dpsql.rewrite.context import RewriteContext
+
+
+def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
+    """Replace every aggregate over private rows by a release (its keys still private, its grids not yet chosen)."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+            return node
+        return _release(node, derive(node.input, ctx.analysis).fact)
+
+    return transform(root, change)
+
+
+def _release(node: Aggregate, facts: Facts) -> Release:
+    components: list[Component] = []
+
+    def shared(component: Component) -> int:
+        if component not in components:
+            components.append(component)
+        return components.index(component)
+
+    outputs = []
+    for call in node.calls:
+        recipe = _recipe(call, facts, shared)
+        outputs.append(Output(call.column, recipe, _label(call), call.span))
+    return Release(
+        GroupKeys(node.input, node.keys, None),
+        tuple(k.column for k in node.keys),
+        tuple(components),
+        tuple(outputs),
+        span=node.span or (node.calls[0].span if node.calls else None),
+    )
+
+
+def _recipe(call: AggregateCall, facts: Facts, shared: object) -> Recipe:
+    assert callable(shared)
+    match call.function, call.distinct:
+        case "count", True:
+            return Count(shared(_distinct(call, facts)))
+        case "count", False:
+            return Count(shared(_count(call.arg, call, facts)))
+        case "sum", False:
+            _bounded(call, facts)
+            return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
+        case "avg", False:
+            value = _bounded(call, facts)
+            assert value.interval.lo is not None and value.interval.hi is not None
+            total = shared(Component(Measure.SUM, call.arg, call.filter, paired=True))
+            return Ratio(total, shared(_count(call.arg, call, facts)), value.interval.lo, value.interval.hi)
+        case "min" | "max", _:
+            raise reject(
+                "DP101", f"{call.function.upper()} over private rows is not supported", span=call.span,
+                label="one person decides the answer",
+                help=["use COUNT, SUM or AVG; or COUNT(*) FILTER (WHERE x > …) for a quantile by hand"],
+            )  # fmt: skip
+        case _:
+            raise reject(
+                "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
+                help=["COUNT(DISTINCT …) is; or aggregate without DISTINCT"],
+            )  # fmt: skip
+
+
+def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
+    """COUNT(x) is COUNT(*) where x is never NULL nor NaN; otherwise the two are different questions."""
+    if arg is not None:
+        value = evaluate(arg, facts.env)
+        if not value.nullable and value.finite:
+            arg = None
+    return Component(Measure.COUNT, arg, call.filter)
+
+
+def _distinct(call: AggregateCall, facts: Facts) -> Component:
+    assert call.arg is not None
+    if isinstance(call.arg, Column) and call.arg.uid in facts.ids:
+        return Component(Measure.UNITS, None, call.filter)
+    evaluate(call.arg, facts.env)
+    return Component(Measure.DISTINCT, call.arg, call.filter)
+
+
+def _bounded(call: AggregateCall, facts: Facts) -> Value:
+    """The argument's facts. Raises Rejected DP201 or DP202 if its interval is open."""
+    assert call.arg is not None
+    value = evaluate(call.arg, facts.env)
+    if value.interval.bounded:
+        return value
+    label = _label(call)
+    reasons = value.interval.why
+    found = []
+    for reason in reasons[:3]:
+        span = reason.span or _open_column(call.arg, facts, reason.code)
+        message = f"{label} has no bounds, so its sensitivity is unbounded"
+        if reason.code == "DP202":
+            message = f"{label} loses its bounds, so its sensitivity is unbounded: {reason.message}"
+        found.append(Diagnostic(reason.code, message, None, span or call.span, reason.label, reason.help))
+    raise Rejected(found)
+
+
+def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
+    for e in walk(arg):
+        if isinstance(e, Column) and not facts.columns[e.uid].value.interval.bounded and code == "DP201":
+            return e.span
+    return None
+
+
+def _label(call: AggregateCall) -> str:
+    inner = "*" if call.arg is None else show(call.arg)
+    text = f"{call.function.upper()}({'DISTINCT ' if call.distinct else ''}{inner})"
+    return text if call.filter is None else f"{text} FILTER (…)"
+
+
+def show(expr: Expr) -> str:
+    """An expression as a person would write it, clips left out; for labels in messages and EXPLAIN."""
+    from dpsql.plan.render import expression
+
+    return expression(expr)

@@ -1,0 +1,72 @@
+"""Below a release, CTEs and derived tables disappear: their expressions are written where they are used.
+
+After this, expressions read the columns of tables (and of earlier releases) only, so that clips reach the columns the
+policy bounds, and one question asked in several ways gives one plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.plan.expr import Column, Expr
+from dpsql.plan.expr import transform as transform_expr
+from dpsql.plan.nodes import Aggregate, Equality, Filter, Join, Node, Project
+from dpsql.plan.walk import transform
+from dpsql.rewrite.context import RewriteContext
+
+Definitions = dict[int, Expr]
+
+
+def inline_projections(root: Node, ctx: RewriteContext) -> Node:
+    """Inline every projection below an aggregate over private rows."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+            return node
+        below, known = _inlined(node.input)
+        keys = tuple(replace(k, expr=_use(k.expr, known)) for k in node.keys)
+        calls = tuple(
+            replace(
+                c,
+                arg=None if c.arg is None else _use(c.arg, known),
+                filter=None if c.filter is None else _use(c.filter, known),
+            )
+            for c in node.calls
+        )
+        return replace(node, input=below, keys=keys, calls=calls)
+
+    return transform(root, change)
+
+
+def _inlined(node: Node) -> tuple[Node, Definitions]:
+    match node:
+        case Project(input=child, items=items):
+            below, known = _inlined(child)
+            return below, {**known, **{i.column.uid: _use(i.expr, known) for i in items}}
+        case Filter(input=child, predicate=predicate):
+            below, known = _inlined(child)
+            return replace(node, input=below, predicate=_use(predicate, known)), known
+        case Join(left=left, right=right):
+            below_left, known_left = _inlined(left)
+            below_right, known_right = _inlined(right)
+            known = {**known_left, **known_right}
+            return replace(
+                node,
+                left=below_left,
+                right=below_right,
+                equalities=tuple(Equality(_use(e.left, known), _use(e.right, known)) for e in node.equalities),
+                residual=None if node.residual is None else _use(node.residual, known),
+            ), known
+        case _:
+            return node, {}
+
+
+def _use(expr: Expr, known: Definitions) -> Expr:
+    def change(e: Expr) -> Expr:
+        if isinstance(e, Column) and e.uid in known:
+            found = known[e.uid]
+            # Point at where the analyst used it: that is the text the message is about.
+            return replace(found, span=e.span) if e.span is not None and isinstance(found, Column) else found
+        return e
+
+    return transform_expr(expr, change)

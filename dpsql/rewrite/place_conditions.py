@@ -1,0 +1,54 @@
+"""WHERE a.x = b.y over a comma join is an inner join on that equality: every spelling of a join gives one plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.plan.expr import Expr
+from dpsql.plan.logic import conjunction, conjuncts, equality_between
+from dpsql.plan.nodes import Equality, Filter, Join, JoinKind, Node, output_columns
+from dpsql.plan.walk import transform
+from dpsql.rewrite.context import RewriteContext
+
+
+def place_conditions(root: Node, ctx: RewriteContext) -> Node:
+    """Move equalities from a filter, and from residuals, down to the join whose two sides they connect."""
+    return transform(root, _place)
+
+
+def _place(node: Node) -> Node:
+    if not isinstance(node, Filter):
+        return node
+    kept: list[Expr] = []
+    below = node.input
+    for term in conjuncts(node.predicate):
+        placed = _sink(below, term)
+        if placed is None:
+            kept.append(term)
+        else:
+            below = placed
+    predicate = conjunction(kept)
+    return below if predicate is None else replace(node, input=below, predicate=predicate)
+
+
+def _sink(node: Node, term: Expr) -> Node | None:
+    """The join tree with `term` placed, or None if no join here connects the two sides of it."""
+    if not isinstance(node, Join):
+        return None
+    left, right = (frozenset(c.uid for c in output_columns(n)) for n in (node.left, node.right))
+    pair = equality_between(term, left, right)
+    if pair is not None:
+        return replace(node, kind=JoinKind.INNER, equalities=(*node.equalities, Equality(*pair)))
+    for side, columns in (("left", left), ("right", right)):
+        child = node.left if side == "left" else node.right
+        if isinstance(child, Join) and _reads_only(term, columns):
+            placed = _sink(child, term)
+            if placed is not None:
+                return replace(node, left=placed) if side == "left" else replace(node, right=placed)
+    return None
+
+
+def _reads_only(term: Expr, columns: frozenset[int]) -> bool:
+    from dpsql.plan.expr import columns_of
+
+    return columns_of(term) <= columns

@@ -1,0 +1,34 @@
+"""The rewrites, in order. Each is a guess that the analysis checks afterwards on the finished tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpsql.plan.nodes import Node
+from dpsql.rewrite.add_group_keys import add_group_keys
+from dpsql.rewrite.bound_contributions import bound_contributions
+from dpsql.rewrite.choose_grids import choose_grids
+from dpsql.rewrite.clip_columns import clip_columns
+from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.expand_aggregates import expand_aggregates
+from dpsql.rewrite.inline_projections import inline_projections
+from dpsql.rewrite.place_conditions import place_conditions
+
+Rewrite = Callable[[Node, RewriteContext], Node]
+
+RULES: tuple[Rewrite, ...] = (
+    inline_projections,
+    place_conditions,
+    clip_columns,
+    expand_aggregates,
+    add_group_keys,
+    bound_contributions,
+    choose_grids,
+)
+
+
+def rewrite(root: Node, ctx: RewriteContext) -> Node:
+    """The plan in which every aggregate over private rows is a release. Raises Rejected."""
+    for rule in RULES:
+        root = rule(root, ctx)
+    return root

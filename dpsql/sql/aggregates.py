@@ -1,0 +1,95 @@
+"""Aggregate calls of one SELECT, collected once each, whatever expressions they stand in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import Column, Expr, Literal, walk
+from dpsql.plan.nodes import AggregateCall
+from dpsql.sql.bind_expr import ExprBinder, Numbering, checked
+from dpsql.sql.calls import AGGREGATES
+from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
+
+
+@dataclass(slots=True)
+class AggregateCollector:
+    """Binds aggregates when the expression binder meets them; equal calls share one output column."""
+
+    numbering: Numbering
+    calls: list[AggregateCall] = field(default_factory=list)
+
+    def reads(self, expr: Expr) -> bool:
+        """True if an expression contains one of the collected aggregates."""
+        outputs = {c.column.uid for c in self.calls}
+        return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
+
+    def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
+        """The output column of the aggregate at `node`."""
+        inner = replace(binder, aggregate=None, clause="an aggregate", aliases={})
+        call = self._bound(node, inner, None)
+        for known in self.calls:
+            if replace(known, column=call.column) == call:
+                return replace(known.column, span=call.span)
+        self.calls.append(call)
+        return call.column
+
+    def _bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
+        span = binder.span(node)
+        if isinstance(node, exp.Filter):
+            args = checked(node, binder.source, "this", "expression")
+            where = checked(args["expression"], binder.source, "this")["this"]
+            found = binder.bind(where)
+            if found.type.kind is not Kind.BOOLEAN:
+                raise reject("DP106", f"FILTER needs a condition, not {found.type}", span=found.span)
+            return replace(self._bound(args["this"], binder, found), span=span)
+        if isinstance(node, exp.CountIf):
+            found = binder.bind(checked(node, binder.source, "this")["this"])
+            if found.type.kind is not Kind.BOOLEAN or condition is not None:
+                raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
+            return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
+        if type(node) not in AGGREGATES:
+            raise reject("DP108", "FILTER must follow an aggregate", span=span)
+        function = AGGREGATES[type(node)]
+        args = checked(node, binder.source, "this", "big_int")
+        arg, distinct = args.get("this"), False
+        if isinstance(arg, exp.Distinct):
+            items = checked(arg, binder.source, "expressions").get("expressions", [])
+            if len(items) != 1 or isinstance(items[0], exp.Tuple):
+                raise reject("DP101", "DISTINCT in an aggregate takes one expression", span=span)
+            arg, distinct = items[0], True
+        if function == "count" and (arg is None or isinstance(arg, exp.Star)):
+            if isinstance(arg, exp.Star):
+                checked(arg, binder.source)
+            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
+        if arg is None or isinstance(arg, exp.Star):
+            raise reject("DP106", f"{function.upper()} needs an argument", span=span)
+        bound = binder.bind(arg)
+        if function == "count" and isinstance(bound, Literal) and bound.value is not None:
+            # COUNT(1) is COUNT(*)
+            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
+        if distinct and function in ("min", "max"):
+            distinct = False
+        result = _result_type(function, bound, node, binder)
+        return AggregateCall(function, bound, self.numbering.column(function, result, span), distinct, condition, span)
+
+
+def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:
+    if function == "count":
+        return BIGINT
+    if function in ("min", "max"):
+        return arg.type
+    if not arg.type.numeric:
+        advice = {
+            Kind.BOOLEAN: "cast it first:  SUM(CAST(… AS INTEGER)), or COUNT(*) FILTER (WHERE …)",
+            Kind.VARCHAR: "convert it first:  CAST(… AS DOUBLE)",
+        }.get(arg.type.kind, "compute a number from it first, e.g. date_diff('day', DATE '2024-01-01', …)")
+        raise reject(
+            "DP203", f"{function.upper()} needs a number, not {arg.type}", span=arg.span or binder.span(node),
+            help=[advice],
+        )  # fmt: skip
+    if function == "avg" or arg.type.kind is Kind.DOUBLE:
+        return DOUBLE
+    return HUGEINT if arg.type.kind is Kind.INTEGER else decimal(38, arg.type.scale)

@@ -1,0 +1,437 @@
+"""Syntax tree → bound plan. Default deny: each handler names the arguments it reads; anything else is refused.
+
+The analyst's text ends here: whatever is not expressed in our own nodes does not exist for the later stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import Column, Expr, Literal, columns_of, transform, walk
+from dpsql.plan.logic import conjunction, conjuncts, equality_between
+from dpsql.plan.nodes import (
+    Aggregate,
+    Equality,
+    Filter,
+    Item,
+    Join,
+    JoinKind,
+    Limit,
+    Node,
+    Project,
+    Sort,
+    SortKey,
+    Values,
+    output_columns,
+)
+from dpsql.plan.stages import Bound
+from dpsql.policy.models import Policy
+from dpsql.sql.aggregates import AggregateCollector
+from dpsql.sql.bind_expr import ExprBinder, Numbering, Parameters, checked
+from dpsql.sql.parse import Parsed
+from dpsql.sql.scope import Entry, Relation, find, has
+from dpsql.sql.spans import span_of
+from dpsql.sql.tables import scan
+from dpsql.types import BOOLEAN, Kind
+
+_SELECT_CLAUSES = (
+    "with_",
+    "expressions",
+    "distinct",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+)
+MAX_COLUMNS = 10_000
+"""Most columns a plan may number: bounds the work that nested CTEs can ask for."""
+
+
+def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Bound:
+    """Resolve every name and type of a query.
+
+    parameters: values for `?`, `$1`, `$name`.
+    Raises Rejected (DP013, DP1xx) with spans into the query's text.
+    """
+    binder = _Binder(parsed.source, policy, Parameters(parameters))
+    relation = binder.query(parsed.tree, {})
+    unused = binder.parameters.unused()
+    if unused:
+        raise reject("DP013", f"parameter {', '.join(unused)} is not used by the query", source=parsed.source)
+    return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cte:
+    """A WITH query: bound afresh at each use, because a table used twice counts twice."""
+
+    tree: exp.Expr
+    columns: tuple[str, ...]
+    visible: Mapping[str, _Cte]
+
+
+@dataclass(slots=True)
+class _Binder:
+    source: Source
+    policy: Policy
+    parameters: Parameters
+    numbering: Numbering = field(default_factory=Numbering)
+
+    def span(self, node: exp.Expr) -> Span:
+        return span_of(node, self.source.text)
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def query(self, tree: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+        if isinstance(tree, exp.Subquery):
+            inner = checked(tree, self.source, "this", "alias")
+            return self.query(inner["this"], ctes)
+        if isinstance(tree, exp.SetOperation):
+            raise reject(
+                "DP101", f"{type(tree).__name__.upper()} is not supported yet", span=self.span(tree),
+                help=["ask one question per query"],
+            )  # fmt: skip
+        if not isinstance(tree, exp.Select):
+            raise reject("DP101", f"{type(tree).__name__} is outside the accepted SQL", span=self.span(tree))
+        return self.select(tree, ctes)
+
+    def select(self, tree: exp.Select, ctes: Mapping[str, _Cte]) -> Relation:
+        args = checked(tree, self.source, *_SELECT_CLAUSES)
+        if "with_" in args:
+            ctes = self._with(args["with_"], ctes)
+        if "expressions" not in args:
+            raise reject("DP101", "the query selects no columns", span=self.span(tree))
+        source = self._from(args, ctes)
+        if "where" in args:
+            condition = self._condition(args["where"], source.entries, "WHERE")
+            source = replace(source, node=Filter(source.node, condition, self.span(args["where"])))
+        return self._project(tree, args, source)
+
+    def _with(self, node: exp.Expr, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+        args = checked(node, self.source, "expressions", "recursive")
+        if args.get("recursive"):
+            raise reject("DP101", "WITH RECURSIVE is not supported", span=self.span(node))
+        visible = dict(outer)
+        for cte in args["expressions"]:
+            parts = checked(cte, self.source, "this", "alias", "materialized")
+            alias = checked(parts["alias"], self.source, "this", "columns")
+            name = alias["this"].name
+            if self.policy.table(name) is not None:
+                raise reject(
+                    "DP107", f"the name {name} belongs to a table of the policy", span=self.span(alias["this"]),
+                    help=["give the WITH query another name"],
+                )  # fmt: skip
+            columns = tuple(c.name for c in alias.get("columns", []))
+            visible = {**visible, name.lower(): _Cte(parts["this"], columns, dict(visible))}
+        return visible
+
+    # --- FROM ------------------------------------------------------------------------------------------------------
+
+    def _from(self, args: Mapping[str, Any], ctes: Mapping[str, _Cte]) -> Relation:
+        if "from_" not in args:
+            return Relation(Values((), ((),)), ())
+        relation = self._table(checked(args["from_"], self.source, "this")["this"], ctes)
+        for join in args.get("joins", []):
+            relation = self._join(relation, join, ctes)
+        if len(output_columns(relation.node)) > MAX_COLUMNS:
+            raise reject("DP101", "the query is too large", span=self.span(args["from_"]))
+        return relation
+
+    def _table(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+        alias = node.args.get("alias")
+        names = checked(alias, self.source, "this", "columns") if alias is not None else {}
+        if isinstance(node, exp.Subquery):
+            checked(node, self.source, "this", "alias")
+            relation, default = self.query(node.this, ctes), ""
+        elif isinstance(node, exp.Table):
+            args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
+            if not isinstance(args["this"], exp.Identifier):
+                raise reject(
+                    "DP101", "table functions are not supported", span=self.span(node),
+                    help=["read a table that the policy lists"],
+                )  # fmt: skip
+            default = node.name
+            relation = self._named(node, ctes)
+            for nested in args.get("joins", []):
+                relation = self._join(relation, nested, ctes)
+        else:
+            raise reject("DP101", f"{type(node).__name__} cannot be read from", span=self.span(node))
+        relation = relation.renamed(names["this"].name if "this" in names else default)
+        if names.get("columns"):
+            relation = self._relabelled(relation, tuple(c.name for c in names["columns"]), self.span(alias))
+        return relation
+
+    def _named(self, node: exp.Table, ctes: Mapping[str, _Cte]) -> Relation:
+        cte = None if node.args.get("db") else ctes.get(node.name.lower())
+        if cte is None:
+            parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
+            return scan(parts, self.policy, self.numbering, self.span(node))
+        relation = self.query(cte.tree, cte.visible)
+        return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
+
+    def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
+        if len(names) > len(relation.entries):
+            raise reject("DP101", f"{len(names)} column names for {len(relation.entries)} columns", span=at)
+        renamed = [replace(e, name=n) for e, n in zip(relation.entries, names, strict=False)]
+        return replace(relation, entries=(*renamed, *relation.entries[len(names) :]))
+
+    def _join(self, left: Relation, node: exp.Join, ctes: Mapping[str, _Cte]) -> Relation:
+        args = checked(node, self.source, "this", "on", "using", "kind", "method", "side")
+        kind, side = str(args.get("kind") or "").upper(), str(args.get("side") or "").upper()
+        if side or kind not in ("", "INNER", "CROSS"):
+            raise reject(
+                "DP118", f"{side or kind} JOIN is not supported yet", span=self.span(node),
+                help=["use an inner join, with a public table or on the privacy unit"],
+            )  # fmt: skip
+        method = str(args.get("method") or "").upper()
+        if method not in ("", "NATURAL"):
+            raise reject("DP118", f"{method} JOIN is not supported", span=self.span(node))
+        right = self._table(args["this"], ctes)
+        taken = {e.relation.lower() for e in left.entries if e.relation}
+        clash = next((e.relation for e in right.entries if e.relation.lower() in taken), None)
+        if clash is not None:
+            raise reject(
+                "DP104", f"two tables are called {clash}", span=self.span(args["this"]),
+                help=[f"give one of them an alias:  … AS {clash}2"],
+            )  # fmt: skip
+        if method or "using" in args:
+            return self._join_using(left, right, node, args.get("using"))
+        entries = left.entries + right.entries
+        if "on" not in args:
+            return Relation(Join(JoinKind.CROSS, left.node, right.node, span=self.span(node)), entries)
+        condition = self._condition(args["on"], entries, "ON")
+        joined = join_on(left.node, right.node, conjuncts(condition), self.span(node))
+        return Relation(joined, entries)
+
+    def _join_using(self, left: Relation, right: Relation, node: exp.Join, using: list[exp.Expr] | None) -> Relation:
+        if using is None:
+            names = [(n, self.span(node)) for n in left.names() if has(right.entries, n)]
+            if not names:
+                raise reject("DP116", "NATURAL JOIN finds no common column", span=self.span(node))
+        else:
+            names = [(u.name, self.span(u)) for u in using]
+        pairs, hidden = [], set()
+        binder = self._binder((), "USING")
+        for name, at in names:
+            pair = find(left.entries, name, None, at), find(right.entries, name, None, at)
+            binder.call("eq", pair, at)  # the two types must be comparable
+            pairs.append(Equality(*pair))
+            hidden.add(pair[1].uid)
+        merged = tuple(replace(e, merged=True) if e.column.uid in hidden else e for e in right.entries)
+        joined = Join(JoinKind.INNER, left.node, right.node, tuple(pairs), span=self.span(node))
+        return Relation(joined, left.entries + merged)
+
+    # --- clauses ---------------------------------------------------------------------------------------------------
+
+    def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause)
+
+    def _condition(self, node: exp.Expr, entries: tuple[Entry, ...], clause: str) -> Expr:
+        inner = checked(node, self.source, "this")["this"] if isinstance(node, exp.Where | exp.Having) else node
+        bound = self._binder(entries, clause).bind(inner)
+        return self._boolean(bound, clause)
+
+    def _boolean(self, bound: Expr, clause: str) -> Expr:
+        if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+            raise reject("DP106", f"{clause} needs a condition, not {bound.type}", span=bound.span)
+        return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
+
+    def _project(self, tree: exp.Select, args: Mapping[str, Any], source: Relation) -> Relation:
+        items = self._star_expanded(args["expressions"], source)
+        collector = AggregateCollector(self.numbering)
+        binder = self._binder(source.entries, "SELECT")
+        binder.aggregate = collector
+        named = [(name, binder.bind(node) if isinstance(node, exp.Expr) else node) for name, node in items]
+        aliases = {n.lower(): e for n, e in reversed(named)}
+        having = None
+        if "having" in args:
+            inner = checked(args["having"], self.source, "this")["this"]
+            binder.clause, binder.aliases = "HAVING", _unless_column(aliases, source)
+            having = self._boolean(binder.bind(inner), "HAVING")
+        distinct = "distinct" in args and bool(checked(args["distinct"], self.source) or True)
+        orders = self._orders(args.get("order"), binder, named, aliases)
+        node = source.node
+        if "group" in args or having is not None or collector.calls:
+            keys = self._keys(args.get("group"), named, aliases, source, collector)
+            node = Aggregate(node, keys, tuple(collector.calls), self.span(tree) if not collector.calls else None)
+            place = _Above(keys, collector, source)
+            named = [(n, place(e)) for n, e in named]
+            orders = [replace(o, expr=place(o.expr)) for o in orders]
+            if having is not None:
+                node = Filter(node, place(having), self.span(args["having"]))
+        outputs = tuple(Item(self.numbering.column(n, e.type, e.span), e) for n, e in named)
+        if distinct:
+            node = Project(node, outputs)
+            keys = tuple(
+                Item(self.numbering.column(i.column.name, i.column.type, i.column.span), i.column) for i in outputs
+            )
+            node = Aggregate(node, keys, (), self.span(tree))
+            orders = [self._over_distinct(o, outputs, keys) for o in orders]
+            node = self._limited(self._sorted(node, orders, args), args)
+            return Relation(node, tuple(Entry("", k.column.name, k.column) for k in keys))
+        node = Project(self._limited(self._sorted(node, orders, args), args), outputs)
+        return Relation(node, tuple(Entry("", i.column.name, i.column) for i in outputs))
+
+    def _star_expanded(self, nodes: list[exp.Expr], source: Relation) -> list[tuple[str, exp.Expr | Expr]]:
+        found: list[tuple[str, exp.Expr | Expr]] = []
+        for node in nodes:
+            star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
+            if isinstance(star, exp.Star):
+                checked(star, self.source)
+                relation = node.args["table"].name if star is not node else None
+                chosen = [e for e in source.entries if _in_star(e, relation)]
+                if not chosen:
+                    raise reject("DP102", f"no table is called {relation} here", span=self.span(node))
+                found += [(e.name, replace(e.column, span=self.span(node))) for e in chosen]
+            elif isinstance(node, exp.Alias):
+                parts = checked(node, self.source, "this", "alias")
+                found.append((parts["alias"].name, parts["this"]))
+            else:
+                found.append((_name_of(node), node))
+        return found
+
+    def _keys(
+        self,
+        group: exp.Expr | None,
+        named: list[tuple[str, Expr]],
+        aliases: Mapping[str, Expr],
+        source: Relation,
+        collector: AggregateCollector,
+    ) -> tuple[Item, ...]:
+        if group is None:
+            return ()
+        args = checked(group, self.source, "expressions", "all")
+        if args.get("all"):
+            chosen = [(n, e) for n, e in named if not collector.reads(e)]
+            exprs = list(dict.fromkeys(e for _, e in chosen))
+        else:
+            exprs = []
+            binder = self._binder(source.entries, "GROUP BY")
+            binder.aliases = _unless_column(aliases, source)
+            for node in args.get("expressions", []):
+                if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+                    raise reject("DP101", f"{type(node).__name__.upper()} is not supported yet", span=self.span(node))
+                exprs.append(self._ordinal(node, named) or binder.bind(node))
+        keys: dict[Expr, Item] = {}
+        for e in exprs:
+            if collector.reads(e):
+                raise reject("DP108", "GROUP BY cannot contain an aggregate", span=e.span)
+            if not isinstance(e, Literal) and e not in keys:
+                name = next((n for n, x in named if x == e), e.name if isinstance(e, Column) else "key")
+                keys[e] = Item(self.numbering.column(name, e.type, e.span), e)
+        return tuple(keys.values())
+
+    def _ordinal(self, node: exp.Expr, named: list[tuple[str, Expr]]) -> Expr | None:
+        if not isinstance(node, exp.Literal) or node.args.get("is_string"):
+            return None
+        at = str(node.this)
+        if not at.isdigit() or not 1 <= int(at) <= len(named):
+            raise reject("DP101", f"position {at} is not in the SELECT list", span=self.span(node))
+        return named[int(at) - 1][1]
+
+    def _orders(
+        self, order: exp.Expr | None, binder: ExprBinder, named: list[tuple[str, Expr]], aliases: Mapping[str, Expr]
+    ) -> list[SortKey]:
+        if order is None:
+            return []
+        binder.clause, binder.aliases = "ORDER BY", aliases
+        found: list[SortKey] = []
+        for node in checked(order, self.source, "expressions")["expressions"]:
+            args = checked(node, self.source, "this", "desc", "nulls_first")
+            down, first = bool(args.get("desc")), bool(args.get("nulls_first"))
+            inner = args["this"]
+            if isinstance(inner, exp.Var) and inner.name.upper() == "ALL":
+                found += [SortKey(e, down, first) for _, e in named]
+            else:
+                found.append(SortKey(self._ordinal(inner, named) or binder.bind(inner), down, first))
+        return [k for k in found if not isinstance(k.expr, Literal)]
+
+    def _over_distinct(self, key: SortKey, outputs: tuple[Item, ...], keys: tuple[Item, ...]) -> SortKey:
+        swap = {item.expr: k.column for item, k in zip(outputs, keys, strict=True)}
+        found = transform(key.expr, lambda e: swap.get(e, e))
+        if not columns_of(found) <= {k.column.uid for k in keys}:
+            raise reject("DP109", "with DISTINCT, ORDER BY can only use selected columns", span=key.expr.span)
+        return replace(key, expr=found)
+
+    def _sorted(self, node: Node, orders: list[SortKey], args: Mapping[str, Any]) -> Node:
+        return Sort(node, tuple(orders), self.span(args["order"])) if orders else node
+
+    def _limited(self, node: Node, args: Mapping[str, Any]) -> Node:
+        if "limit" not in args and "offset" not in args:
+            return node
+        count, offset = args.get("limit"), args.get("offset")
+        at = self.span(next(clause for clause in (count, offset) if clause is not None))
+        return Limit(node, self._amount(count), self._amount(offset) or 0, at)
+
+    def _amount(self, node: exp.Expr | None) -> int | None:
+        if node is None:
+            return None
+        bound = self._binder((), "LIMIT").bind(checked(node, self.source, "expression")["expression"])
+        value = bound.value if isinstance(bound, Literal) else None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise reject("DP115", "LIMIT and OFFSET take a whole number", span=self.span(node))
+        return value
+
+
+def join_on(left: Node, right: Node, terms: list[Expr], span: Span | None) -> Join:
+    """An inner join: plain equalities between the two sides apart, all other terms together as residual."""
+    lefts, rights = (frozenset(c.uid for c in output_columns(n)) for n in (left, right))
+    pairs = [(t, equality_between(t, lefts, rights)) for t in terms]
+    equalities = tuple(Equality(*pair) for _, pair in pairs if pair is not None)
+    return Join(JoinKind.INNER, left, right, equalities, conjunction(t for t, pair in pairs if pair is None), span)
+
+
+def _in_star(entry: Entry, relation: str | None) -> bool:
+    return not entry.merged if relation is None else entry.relation.lower() == relation.lower()
+
+
+def _unless_column(aliases: Mapping[str, Expr], source: Relation) -> dict[str, Expr]:
+    """Aliases that GROUP BY and HAVING may use: a real column of the same name comes first."""
+    return {n: e for n, e in aliases.items() if not has(source.entries, n)}
+
+
+def _name_of(node: exp.Expr) -> str:
+    if isinstance(node, exp.Column):
+        return node.name
+    return node.sql("duckdb", comments=False).lower()[:60]
+
+
+class _Above:
+    """Rewrites an expression of SELECT, HAVING or ORDER BY to read the aggregate's output instead of its input."""
+
+    def __init__(self, keys: tuple[Item, ...], collector: AggregateCollector, source: Relation) -> None:
+        self.keys = {k.expr: k.column for k in keys}
+        self.known = {k.column.uid for k in keys} | {c.column.uid for c in collector.calls}
+
+    def __call__(self, expr: Expr) -> Expr:
+        placed = self._replace(expr)
+        for e in walk(placed):
+            if isinstance(e, Column) and e.uid not in self.known:
+                raise reject(
+                    "DP109", f"{e.name} is neither grouped nor aggregated", span=e.span or expr.span,
+                    help=[f"add {e.name} to GROUP BY, or aggregate it"],
+                )  # fmt: skip
+        return placed
+
+    def _replace(self, expr: Expr) -> Expr:
+        if expr in self.keys:
+            return replace(self.keys[expr], span=expr.span)
+        from dpsql.plan.expr import Call, Cast
+
+        match expr:
+            case Call(args=args):
+                return replace(expr, args=tuple(self._replace(a) for a in args))
+            case Cast(arg=arg):
+                return replace(expr, arg=self._replace(arg))
+            case _:
+                return expr

@@ -1,0 +1,153 @@
+"""sqlglot's function and operator classes → names of our registry, with the arguments each class may carry.
+
+Default deny: a class that is not here, or an argument that is set and not named here, is refused by `bind`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a class is read: registry name, its arguments in our order (lists are spread), and harmless flags."""
+
+    name: str
+    args: tuple[str, ...] = ("this",)
+    harmless: frozenset[str] = frozenset()
+
+
+def _shape(name: str, *args: str, harmless: tuple[str, ...] = ()) -> Shape:
+    return Shape(name, args or ("this",), frozenset(harmless))
+
+
+_BINARY = ("this", "expression")
+
+CALLS: dict[type[exp.Expr], Shape] = {
+    # operators
+    exp.Add: _shape("add", *_BINARY),
+    exp.Sub: _shape("sub", *_BINARY),
+    exp.Mul: _shape("mul", *_BINARY),
+    exp.Div: _shape("div", *_BINARY, harmless=("typed", "safe")),
+    exp.IntDiv: _shape("intdiv", *_BINARY),
+    exp.Mod: _shape("mod", *_BINARY),
+    exp.Neg: _shape("neg"),
+    exp.EQ: _shape("eq", *_BINARY),
+    exp.NEQ: _shape("ne", *_BINARY),
+    exp.LT: _shape("lt", *_BINARY),
+    exp.LTE: _shape("le", *_BINARY),
+    exp.GT: _shape("gt", *_BINARY),
+    exp.GTE: _shape("ge", *_BINARY),
+    exp.NullSafeEQ: _shape("is_not_distinct_from", *_BINARY),
+    exp.NullSafeNEQ: _shape("is_distinct_from", *_BINARY),
+    exp.And: _shape("and", *_BINARY),
+    exp.Or: _shape("or", *_BINARY),
+    exp.Not: _shape("not"),
+    exp.DPipe: _shape("concat_op", *_BINARY, harmless=("safe",)),
+    # conditional
+    exp.Coalesce: _shape("coalesce", "this", "expressions"),
+    exp.Nullif: _shape("nullif", *_BINARY),
+    exp.Greatest: _shape("greatest", "this", "expressions", harmless=("ignore_nulls",)),
+    exp.Least: _shape("least", "this", "expressions", harmless=("ignore_nulls",)),
+    # numbers
+    exp.Abs: _shape("abs"),
+    exp.Sign: _shape("sign"),
+    exp.Floor: _shape("floor"),
+    exp.Ceil: _shape("ceil"),
+    exp.Round: _shape("round", "this", "decimals"),
+    exp.Trunc: _shape("trunc"),
+    exp.Sqrt: _shape("sqrt"),
+    exp.Cbrt: _shape("cbrt"),
+    exp.Ln: _shape("ln"),
+    exp.Exp: _shape("exp"),
+    exp.Pow: _shape("pow", *_BINARY),
+    exp.Sin: _shape("sin"),
+    exp.Cos: _shape("cos"),
+    exp.Tan: _shape("tan"),
+    exp.Atan: _shape("atan"),
+    exp.Degrees: _shape("degrees"),
+    exp.Radians: _shape("radians"),
+    # strings
+    exp.Lower: _shape("lower"),
+    exp.Upper: _shape("upper"),
+    exp.Length: _shape("length"),
+    exp.Left: _shape("left", *_BINARY),
+    exp.Right: _shape("right", *_BINARY),
+    exp.Substring: _shape("substring", "this", "start", "length"),
+    exp.Concat: _shape("concat", "expressions", harmless=("safe", "coalesce")),
+    exp.Replace: _shape("replace", "this", "expression", "replacement"),
+    exp.StartsWith: _shape("starts_with", *_BINARY),
+    exp.EndsWith: _shape("ends_with", *_BINARY),
+    exp.Contains: _shape("contains", *_BINARY),
+    exp.StrPosition: _shape("strpos", "this", "substr"),
+    exp.Reverse: _shape("reverse"),
+    exp.Ascii: _shape("ascii"),
+    exp.Unicode: _shape("unicode"),
+    # dates
+    exp.Year: _shape("year"),
+    exp.Quarter: _shape("quarter"),
+    exp.Month: _shape("month"),
+    exp.Week: _shape("week"),
+    exp.WeekOfYear: _shape("week"),
+    exp.Day: _shape("day"),
+    exp.DayOfMonth: _shape("day"),
+    exp.DayOfWeek: _shape("dayofweek"),
+    exp.DayOfWeekIso: _shape("isodow"),
+    exp.DayOfYear: _shape("dayofyear"),
+    exp.Hour: _shape("hour"),
+    exp.Minute: _shape("minute"),
+    exp.Second: _shape("second"),
+    exp.LastDay: _shape("last_day"),
+    exp.TimeToUnix: _shape("epoch"),
+    exp.TimeToStr: _shape("strftime", "this", "format"),
+    exp.Monthname: _shape("monthname"),
+    exp.Dayname: _shape("dayname"),
+    exp.DateTrunc: _shape("date_trunc", "unit", "this"),
+    exp.TimestampTrunc: _shape("date_trunc", "unit", "this"),
+    exp.Extract: _shape("date_part", "this", "expression"),
+    # DuckDB's date_diff(part, start, end); sqlglot keeps the end in `this`.
+    exp.DateDiff: _shape("date_diff", "unit", "expression", "this", harmless=("date_part_boundary",)),
+    exp.DateAdd: _shape("add", "this", "expression"),
+}
+
+AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+
+VOLATILE = frozenset(
+    {
+        "random",
+        "rand",
+        "setseed",
+        "uuid",
+        "gen_random_uuid",
+        "uuidv4",
+        "uuidv7",
+        "now",
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "today",
+        "transaction_timestamp",
+        "nextval",
+        "currval",
+        "txid_current",
+        "getvariable",
+        "current_setting",
+        "version",
+        "current_user",
+        "current_schema",
+        "current_database",
+        "get_current_time",
+        "get_current_timestamp",
+    }
+)
+"""Names that give another value at every call or tell about the session."""

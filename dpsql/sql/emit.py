@@ -1,0 +1,120 @@
+"""Plan → engine SQL. Printed from our nodes alone; every table fully qualified, every expression total.
+
+`spell` prints an expression and derives its value facts in the same walk, because the spelling (execution types and
+guards) depends on them. Relations without grouping flatten into one SELECT; anything else becomes a derived table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import count
+
+from dpsql.analysis.values import call
+from dpsql.diagnostics.errors import reject
+from dpsql.functions.cast import cast, spell_cast
+from dpsql.functions.registry import REGISTRY, literal
+from dpsql.functions.value import Value
+from dpsql.numbers.interval import point
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
+from dpsql.types import HUGEINT, INTEGER, Kind, SqlType, integer_type_for
+
+DIALECT = "duckdb"
+SALT = "\0salt\0"
+"""Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
+
+TableNames = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How columns are printed and what is known of their values."""
+
+    sql: Mapping[int, str]
+    env: Mapping[int, Value]
+
+
+@dataclass(slots=True)
+class Aliases:
+    """Short names for tables, unique in one statement."""
+
+    tables: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def table(self) -> str:
+        """The next table alias."""
+        return f"t{next(self.tables)}"
+
+
+def identifier(name: str) -> str:
+    """A quoted identifier."""
+    if "\0" in name:
+        raise reject("DP106", "a name cannot contain a NUL character")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A quoted string literal."""
+    if "\0" in value:
+        raise reject("DP106", "a text literal cannot contain a NUL character")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def constant(value: LiteralValue, type_: SqlType) -> str:
+    """A literal of exactly this value; typed where the bare spelling would mean another type."""
+    match value:
+        case None:
+            return "NULL" if type_.kind is Kind.NULL else f"CAST(NULL AS {type_})"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() if type_.kind is Kind.INTEGER:
+            held = integer_type_for(point(value)) or HUGEINT
+            return str(value) if held == INTEGER and value >= 0 else f"CAST({value} AS {held})"
+        case float() | int() if type_.kind is Kind.DOUBLE:
+            number = float(value)
+            if not math.isfinite(number):
+                return f"CAST('{number}' AS DOUBLE)"
+            return f"CAST({number!r} AS DOUBLE)"
+        case int() | Decimal():
+            return f"CAST({Decimal(value):f} AS {type_ if type_.kind is Kind.DECIMAL else HUGEINT})"
+        case str():
+            return text(value) if type_.kind is Kind.VARCHAR else f"CAST({text(value)} AS {type_})"
+        case bytes():
+            return f"from_hex('{value.hex()}')"
+        case dt.datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case dt.date():
+            return f"DATE '{value.isoformat()}'"
+        case dt.time():
+            return f"TIME '{value.isoformat()}'"
+        case dt.timedelta():
+            return f"to_microseconds({value // dt.timedelta(microseconds=1)})"
+        case _:
+            raise reject("DP106", f"no literal for a {type_}")
+
+
+def spell(expr: Expr, names: Names) -> tuple[str, Value]:
+    """An expression as SQL, with what is known of its value."""
+    match expr:
+        case Column(uid=uid):
+            return names.sql[uid], names.env[uid]
+        case Literal(value=value, type=type_):
+            return constant(value, type_), literal(value, type_)
+        case Cast(arg=arg, type=target):
+            inner, known = spell(arg, names)
+            return spell_cast(inner, known, target), cast(known, target)
+        case Call(function=name, args=args):
+            spelled = [spell(a, names) for a in args]
+            values = tuple(v for _, v in spelled)
+            result = call(name, values, expr.span)
+            if result.is_constant:
+                return constant(result.constant, result.type), result  # type: ignore[arg-type]
+            printed = REGISTRY[name].spell[DIALECT]([s for s, _ in spelled], values, result)
+            return f"({printed})", result
+
+
+def condition(expr: Expr, names: Names) -> str:
+    """A predicate."""
+    return spell(expr, names)[0]

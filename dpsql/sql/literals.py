@@ -1,0 +1,171 @@
+"""Constants: SQL's spelling, parameters from Python, and text that a comparison makes a date or a number."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import reject
+from dpsql.numbers.interval import point
+from dpsql.plan.expr import Literal, LiteralValue
+from dpsql.types import (
+    BIGINT,
+    BLOB,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    NULL,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    SqlType,
+    decimal,
+    integer_type_for,
+)
+
+_DAYS = {"day": 1, "week": 7}
+_SECONDS = {"hour": 3600, "minute": 60, "second": 1}
+
+
+def number(text: str, span: Span) -> Literal:
+    """An unsigned SQL number: integer, decimal, or (with an exponent) double."""
+    if re.fullmatch(r"[0-9_]+", text):
+        return integer(int(text.replace("_", "")), span)
+    if re.fullmatch(r"[0-9_]*\.[0-9_]*", text) and text != ".":
+        return exact(Decimal(text.replace("_", "")), span)
+    try:
+        value = float(text)
+    except ValueError:
+        raise reject("DP010", f"{text} is not a number", span=span) from None
+    return double(value, span)
+
+
+def integer(value: int, span: Span | None = None) -> Literal:
+    """An integer in the narrowest of INTEGER, BIGINT, HUGEINT; beyond that, DOUBLE as in the engine."""
+    held = integer_type_for(point(value), INTEGER, BIGINT, HUGEINT)
+    return Literal(value, held, span) if held is not None else double(float(value), span)
+
+
+def exact(value: Decimal, span: Span | None = None) -> Literal:
+    """A DECIMAL literal; DOUBLE beyond 38 digits."""
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    return Literal(value, decimal(precision, scale), span) if precision <= 38 else double(float(value), span)
+
+
+def double(value: float, span: Span | None = None) -> Literal:
+    """A DOUBLE literal; must be finite."""
+    if not math.isfinite(value):
+        raise reject("DP106", "the number is too large", span=span)
+    return Literal(value, DOUBLE, span)
+
+
+def from_python(value: Any, span: Span) -> Literal:
+    """A bound parameter. Raises Rejected DP013 for types that have no SQL constant here."""
+    match value:
+        case None:
+            return Literal(None, NULL, span)
+        case bool():
+            return Literal(value, BOOLEAN, span)
+        case int():
+            return integer(value, span)
+        case float():
+            if not math.isfinite(value):
+                raise reject("DP013", "a parameter must be a finite number", span=span)
+            return Literal(value, DOUBLE, span)
+        case Decimal():
+            if not value.is_finite():
+                raise reject("DP013", "a parameter must be a finite number", span=span)
+            return exact(value, span)
+        case str():
+            return Literal(value, VARCHAR, span)
+        case bytes():
+            return Literal(value, BLOB, span)
+        case dt.datetime():
+            if value.tzinfo is not None:
+                value = value.astimezone(dt.UTC).replace(tzinfo=None)
+            return Literal(value, TIMESTAMP, span)
+        case dt.date():
+            return Literal(value, DATE, span)
+        case dt.timedelta():
+            return Literal(value, INTERVAL, span)
+    item = getattr(value, "item", None)  # numpy scalars
+    if callable(item):
+        plain = item()
+        if type(plain) is not type(value):
+            return from_python(plain, span)
+    raise reject("DP013", f"a parameter cannot be a {type(value).__name__}", span=span)
+
+
+def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
+    """The literal that a string stands for where `target` is expected, or None if it is not one."""
+    stripped = text.strip()
+    try:
+        match target.kind:
+            case Kind.DATE:
+                return Literal(dt.date.fromisoformat(stripped), DATE, span)
+            case Kind.TIMESTAMP:
+                value = dt.datetime.fromisoformat(stripped)
+                return None if value.tzinfo is not None else Literal(value, TIMESTAMP, span)
+            case Kind.INTEGER | Kind.DECIMAL:
+                held = Decimal(stripped)
+                if not held.is_finite():
+                    return None
+                return integer(int(held), span) if held == held.to_integral_value() else exact(held, span)
+            case Kind.DOUBLE:
+                plain = float(stripped)
+                return Literal(plain, DOUBLE, span) if math.isfinite(plain) else None
+            case Kind.BOOLEAN:
+                known = {"true": True, "t": True, "false": False, "f": False}.get(stripped.lower())
+                return None if known is None else Literal(known, BOOLEAN, span)
+            case Kind.VARCHAR:
+                return Literal(text, VARCHAR, span)
+    except (ValueError, InvalidOperation, OverflowError):
+        return None
+    return None
+
+
+def interval(node: exp.Interval, span: Span) -> Literal:
+    """INTERVAL 3 DAY, INTERVAL '2 hours'. Months and years have no fixed length and are refused (DP106)."""
+    amount, unit = node.this, node.args.get("unit")
+    text = amount.this if isinstance(amount, exp.Literal) else None
+    name = unit.name.lower() if isinstance(unit, exp.Var) else ""
+    if text is not None and not name:
+        parts = str(text).split()
+        text, name = (parts[0], parts[1].lower()) if len(parts) == 2 else (None, "")
+    name = name.removesuffix("s")
+    if text is None or not re.fullmatch(r"-?[0-9]{1,9}", str(text)):
+        raise reject("DP115", "an INTERVAL must be a whole literal number of units", span=span, help=["INTERVAL 3 DAY"])
+    count = int(text)
+    if name in _DAYS:
+        return Literal(dt.timedelta(days=count * _DAYS[name]), INTERVAL, span)
+    if name in _SECONDS:
+        return Literal(dt.timedelta(seconds=count * _SECONDS[name]), INTERVAL, span)
+    raise reject(
+        "DP106", f"INTERVAL … {name.upper() or '?'} is not supported", span=span,
+        help=["use SECOND, MINUTE, HOUR, DAY or WEEK; for calendar months compare with a literal date"],
+    )  # fmt: skip
+
+
+def negated(literal: Literal, span: Span | None) -> Literal | None:
+    """-literal, folded; None if it is no number."""
+    value: LiteralValue = literal.value
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return integer(-value, span)
+    if isinstance(value, Decimal):
+        return Literal(-value, literal.type, span)
+    if isinstance(value, float):
+        return Literal(-value, literal.type, span)
+    return None

@@ -1,0 +1,109 @@
+"""SQL text → syntax tree, and nothing more: exactly one query, or a coded refusal.
+
+sqlglot's tree stays inside `dpsql/sql/`: `bind` turns it into our own plan, and no SQL is ever printed from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import Rejected, reject
+
+# sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+MAX_LENGTH = 100_000
+"""Longest accepted statement, in characters."""
+MAX_DEPTH = 200
+"""Deepest accepted nesting of the syntax tree: far beyond what people write, far below Python's recursion limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One query as a syntax tree, with the text it came from."""
+
+    tree: exp.Query
+    source: Source
+    dialect: str
+
+
+def parse(source: Source, dialect: str = "duckdb") -> Parsed:
+    """Parse exactly one SELECT (or WITH … SELECT).
+
+    Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query.
+    """
+    if dialect.lower() not in {d.value for d in sqlglot.Dialects if d.value}:
+        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=["use duckdb, postgres, bigquery, snowflake, …"])
+    if len(source.text) > MAX_LENGTH:
+        raise reject("DP010", f"the statement is longer than {MAX_LENGTH:,} characters", source=source)
+    try:
+        trees = [t for t in sqlglot.parse(source.text, read=dialect) if t is not None]
+    except ParseError as error:
+        raise _syntax_error(error, source) from None
+    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError):
+        # The tokenizer and, on odd input, the parser itself: whatever it is, the text is not a query we understand.
+        raise reject(
+            "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
+        ) from None
+    except RecursionError:
+        raise reject("DP010", "the statement is nested too deeply", span=_whole(source), source=source) from None
+    if len(trees) != 1:
+        found = "no statement" if not trees else f"{len(trees)} statements"
+        raise reject(
+            "DP011", f"expected exactly one statement, found {found}", span=_whole(source), source=source,
+            help=["run one SELECT at a time"],
+        )  # fmt: skip
+    (tree,) = trees
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
+        what = _first_word(source.text)
+        raise reject(
+            "DP012", f"only queries can be answered, not {what}", span=_whole(source), source=source,
+            help=["write one SELECT (or WITH … SELECT)"],
+        )  # fmt: skip
+    if _depth(tree) > MAX_DEPTH:
+        raise reject("DP010", "the statement is nested too deeply", span=_whole(source), source=source)
+    return Parsed(tree, source, dialect)
+
+
+def _depth(tree: exp.Expr) -> int:
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in node.iter_expressions()]
+    return deepest
+
+
+def _first_word(text: str) -> str:
+    word = re.search(r"[A-Za-z_]+", text)
+    return word.group(0).upper() if word else "this"
+
+
+def _whole(source: Source) -> Span:
+    stripped = source.text.strip()
+    start = source.text.find(stripped) if stripped else 0
+    end_of_line = stripped.find("\n")
+    return Span(start, start + (len(stripped) if end_of_line < 0 else end_of_line))
+
+
+def _syntax_error(error: ParseError, source: Source) -> Rejected:
+    first = error.errors[0] if error.errors else {}
+    description = str(first.get("description") or "the text cannot be read as SQL")
+    # sqlglot describes tokens by their Python repr; people want to read where and what.
+    description = re.sub(r"<Token .*", "the end of the text", description)
+    description = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", r"incomplete \1", description)
+    highlight = str(first.get("highlight") or "")
+    start = len(str(first.get("start_context") or ""))
+    # start_context is cut to 100 characters: find the same text in the source, counted by line and column.
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+    lines = source.text.split("\n")
+    offset = sum(len(text) + 1 for text in lines[: line - 1]) + column
+    begin = max(0, offset - len(highlight)) if highlight else start
+    span = Span(begin, begin + max(1, len(highlight))) if highlight else _whole(source)
+    return reject("DP010", f"syntax error: {description[:1].lower()}{description[1:]}", span=span, source=source)

@@ -1,0 +1,104 @@
+"""The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
+
+The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on
+(semantics.md §6). It fits INTEGER, which DuckDB adds fastest.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.diagnostics.errors import reject
+from dpsql.functions.value import Value
+from dpsql.plan.expr import Call, Expr
+from dpsql.plan.nodes import Component
+from dpsql.sql.emit import Names, constant, spell
+from dpsql.types import DOUBLE, HUGEINT, Kind, decimal
+
+
+def quantized(c: Component, names: Names) -> str:
+    """SQL of the component's argument as an integer in [c.lo, c.hi], or NULL."""
+    assert c.arg is not None
+    sql, value = spell(_unclipped(c.arg), names)
+    match value.type.kind:
+        case Kind.INTEGER:
+            return _from_integer(sql, c)
+        case Kind.DECIMAL:
+            return _from_decimal(sql, value, c)
+        case Kind.DOUBLE:
+            return _from_double(sql, c)
+        case _:
+            raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
+
+
+def valid(arg: Expr, names: Names) -> str:
+    """SQL that is not NULL exactly where the argument counts: not NULL, and for DOUBLE finite."""
+    sql, value = spell(_unclipped(arg), names)
+    if isinstance(arg, Call) and arg.function == "clip" and value.type.kind is Kind.DOUBLE:
+        return f"CASE WHEN isfinite({sql}) THEN 1 END"
+    return sql
+
+
+def _unclipped(arg: Expr) -> Expr:
+    """Without an outermost CLIP: the grid's own clip is at the same bounds, and treats NULL and NaN alike."""
+    return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
+
+
+def _from_double(sql: str, c: Component) -> str:
+    # Multiplying by a power of two is exact; the comparison is on the grid, so any rounding lands inside.
+    scale = 1 / c.grid
+    scaled = sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
+    if c.center:
+        scaled = f"{scaled} - {c.center}"
+    return (
+        f"CAST(CASE WHEN NOT isfinite({sql}) THEN NULL WHEN {scaled} <= {c.lo} THEN {c.lo} "
+        f"WHEN {scaled} >= {c.hi} THEN {c.hi} ELSE {scaled} END AS INTEGER)"
+    )
+
+
+def _from_integer(sql: str, c: Component) -> str:
+    low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
+    if c.grid <= 1:
+        # Both ends are whole numbers here: on a grid of ½ they are even.
+        clipped = _clipped(sql, str(int(low)), str(int(high)))
+        units = f"CAST({clipped} AS INTEGER)"
+        if c.grid < 1:
+            units = f"({units} * {int(1 / c.grid)})"
+    else:
+        clipped = _clipped(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
+        units = _rounded(clipped, int(c.grid))
+    return f"({units} - {c.center})" if c.center else units
+
+
+def _from_decimal(sql: str, value: Value, c: Component) -> str:
+    scale = value.type.scale
+    low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
+    top = max(abs(low), abs(high)) * 10 ** (2 * scale)
+    if top >= 10**37:
+        raise reject(
+            "DP410", f"the bounds are too wide for {value.type}", span=None if c.arg is None else c.arg.span,
+            help=["use narrower bounds, or CAST(… AS DOUBLE)"],
+        )  # fmt: skip
+    wide = decimal(38, scale)
+    ends = [constant(_exact(x, scale), wide) for x in (low, high)]
+    clipped = _clipped(f"CAST({sql} AS {wide})", *ends)
+    whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
+    step = int(c.grid * 10**scale)
+    units = f"CAST({whole} AS INTEGER)" if step == 1 else _rounded(whole, step)
+    return f"({units} - {c.center})" if c.center else units
+
+
+def _clipped(sql: str, low: str, high: str) -> str:
+    return f"CASE WHEN {sql} <= {low} THEN {low} WHEN {sql} >= {high} THEN {high} ELSE {sql} END"
+
+
+def _rounded(sql: str, step: int) -> str:
+    """Division by `step`, half away from zero, in integer arithmetic (`//` truncates)."""
+    half = step // 2
+    away = f"({sql}) + CASE WHEN ({sql}) < 0 THEN -{half} ELSE {half} END"
+    return f"CAST(({away}) // CAST({step} AS {HUGEINT}) AS INTEGER)"
+
+
+def _exact(x: Fraction, scale: int) -> Decimal:
+    return Decimal(int(x * 10**scale)).scaleb(-scale)

@@ -1,0 +1,83 @@
+"""Which names mean which columns while a query is bound."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One visible column: `relation.name`. `merged` hides it from unqualified look-up and from * (USING, NATURAL)."""
+
+    relation: str
+    name: str
+    column: Column
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A bound FROM item or query: its plan and the columns that names can reach."""
+
+    node: Node
+    entries: tuple[Entry, ...]
+
+    def renamed(self, relation: str) -> Relation:
+        """The same rows under an alias: only unhidden columns stay reachable."""
+        return replace(self, entries=tuple(Entry(relation, e.name, e.column) for e in self.entries if not e.merged))
+
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(e.name for e in self.entries if not e.merged)
+
+
+def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span) -> Column:
+    """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case."""
+    entries = tuple(entries)
+    hits = _matches(entries, name, relation)
+    if not hits:
+        raise _unknown(entries, name, relation, span)
+    if len({e.column.uid for e in hits}) > 1:
+        choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits}))
+        raise reject(
+            "DP104", f"column {name} is ambiguous", span=span, label="several tables have it",
+            help=[f"write {choices}"],
+        )  # fmt: skip
+    return replace(hits[0].column, span=span)
+
+
+def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
+    """True if at least one column answers to the name."""
+    return bool(_matches(tuple(entries), name, relation))
+
+
+def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
+    wanted = name.lower()
+    if relation is None:
+        return [e for e in entries if not e.merged and e.name.lower() == wanted]
+    return [e for e in entries if e.name.lower() == wanted and e.relation.lower() == relation.lower()]
+
+
+def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span) -> Rejected:
+    relations = sorted({e.relation for e in entries})
+    if relation is not None and relation.lower() not in {r.lower() for r in relations}:
+        return reject(
+            "DP102", f"no table is called {relation} here", span=span,
+            help=[f"this query reads: {', '.join(relations) or 'no table'}"],
+        )  # fmt: skip
+    names = [e.name for e in entries if relation is None or e.relation.lower() == relation.lower()]
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
+    meant = [n for n in dict.fromkeys(names) if n.lower() in close]
+    advice = [f"did you mean {' or '.join(meant)}?"] if meant else []
+    if not meant and names:
+        advice.append("declared columns: " + ", ".join(list(dict.fromkeys(names))[:12]))
+    advice.append("custodian: a column must be listed in the policy to exist")
+    shown = name if relation is None else f"{relation}.{name}"
+    return reject("DP103", f"column {shown} does not exist", span=span, help=advice)

@@ -1,0 +1,191 @@
+"""Bounded contributions of ids: partial sums per (id, group), then exact integer weights (semantics.md §4).
+
+    p: one row per (id, group) with n rows and partial aggregates
+    g: one row per id with K groups and N rows, only if a weight needs them
+    result: Σ over p of weight · partial, by group
+
+Other ids' weights depend on their own rows alone, so adding an id moves only its own vector. `//` truncates towards
+zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.analysis.facts import Facts
+from dpsql.plan.nodes import BoundContributions, Component, Measure, Release
+from dpsql.plan.walk import Tagged
+from dpsql.sql.emit import SALT, Aliases, TableNames, condition, spell
+from dpsql.sql.relations import Block, Emitter
+from dpsql.sql.shapes.direct import grouping, total
+from dpsql.sql.shapes.statement import Statement
+
+SATURATED = 2**80
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The pieces every statement of one release is built from."""
+
+    node: Release
+    bounding: BoundContributions
+    block: Block
+    unit: str
+    keys: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Printed names of the key columns after the first level."""
+        return [f"k{i}" for i in range(len(self.keys))]
+
+
+def weighted(node: Release, below: Tagged[Facts], tables: TableNames) -> tuple[Statement, ...]:
+    """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
+    bounding = below.node
+    assert isinstance(bounding, BoundContributions)
+    block = Emitter(tables, {}, Aliases()).block(below)
+    unit = block.names.sql[bounding.id.uid]
+    block = block.filtered(f"{unit} IS NOT NULL")
+    parts = _Parts(node, bounding, block, unit, tuple(block.names.sql[k.uid] for k in node.keys))
+    plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
+    found = [_sums(parts, plain)] if plain else []
+    found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
+    return tuple(found)
+
+
+def _partials(parts: _Parts, components: tuple[int, ...]) -> str:
+    """p: per (id, group)."""
+    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), "COUNT(*) AS n"]
+    for i in components:
+        c = parts.node.components[i]
+        if c.measure is Measure.UNITS:
+            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, parts.block.names)})"
+            listed.append(f"COUNT(*){where} AS m{i}")
+        else:
+            listed.append(f"{total(c, parts.block.names, parts.node.components, [])} AS m{i}")
+    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
+    return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
+
+
+def _kept(parts: _Parts, source: str) -> str:
+    """Each id's first G groups in salted-hash order: a function of the id's own rows."""
+    keys = ", ".join(parts.names)
+    order = f"hash({keys}, {SALT}), {keys}"
+    return (
+        f"SELECT * FROM {source} QUALIFY ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) <= {parts.bounding.groups}"
+    )
+
+
+def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
+    b, shape = parts.bounding, "two-level"
+    steps = [f"p AS ({_partials(parts, components)})"]
+    source = "p"
+    if b.truncate_groups and parts.keys:
+        steps.append(f"f AS ({_kept(parts, 'p')})")
+        source, shape = "f", "two-level, truncated groups"
+    terms = [(i, _weighted(parts.node.components[i], i, parts)) for i in components]
+    needed: dict[str, str] = {}
+    for _, term in terms:
+        needed.update(term.per_id)
+    relation = source
+    if needed:
+        per_id = ", ".join(f"{sql} AS {name}" for name, sql in sorted(needed.items()))
+        steps.append(f"g AS (SELECT u, {per_id} FROM {source} GROUP BY u)")
+        relation, shape = f"{source} JOIN g USING (u)", shape + ", weights per id"
+    listed = [*parts.names, *(f"COALESCE(SUM({term.sql}), 0) AS m{i}" for i, term in terms)]
+    sql = _statement(steps, listed, relation, parts)
+    return Statement(sql, components, shape)
+
+
+def _statement(steps: list[str], listed: list[str], relation: str, parts: _Parts) -> str:
+    head = ",\n".join(steps)
+    return f"WITH {head}\nSELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A weighted partial, and the per-id aggregates of p that it reads (name → SQL)."""
+
+    sql: str
+    per_id: dict[str, str]
+
+
+def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
+    """The weighted contribution of one (id, group), by the table of semantics.md §4."""
+    b, F, B = parts.bounding, c.weight, c.magnitude
+    grouped = bool(parts.keys)
+    k_factor = grouped and not b.few_groups and not b.truncate_groups
+    groups = {"kk": "COUNT(*)"} if k_factor else {}
+    if c.measure is Measure.UNITS:
+        present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
+        if not k_factor:
+            return _Term(present, {})
+        most = b.groups if b.groups is not None else b.rows
+        return _Term(f"({_huge(F * _int(most))} * {present}) // {_atleast('kk', _int(most))}", groups)
+    if b.rows is not None:
+        if c.measure is Measure.SUM and not c.paired:
+            if not grouped:
+                return _Term(_clipped_sum(c, i, b.rows), {})
+            total_abs = {f"a{i}": f"SUM(ABS({_saturated(i)}))"}
+            return _Term(f"({_huge(F * b.rows * B)} * {_saturated(i)}) // {_atleast(f'a{i}', b.rows * B)}", total_abs)
+        rows = {"nn": "SUM(n)"} if grouped else {}
+        return _Term(f"({_huge(F * b.rows)} * m{i}) // {_atleast('nn' if grouped else 'n', b.rows)}", rows)
+    M, G = _int(b.per_group), _int(b.groups)
+    if c.measure is Measure.SUM and not c.paired:
+        clipped = _clipped_sum(c, i, M)
+        if not k_factor:
+            return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
+        return _Term(f"({_huge(F * G)} * {clipped}) // {_atleast('kk', G)}", groups)
+    if not k_factor:
+        return _Term(f"({_huge(F * M)} * m{i}) // {_atleast('n', M)}", {})
+    return _Term(f"({_huge(F * M * G)} * m{i}) // ({_atleast('n', M)} * {_atleast('kk', G)})", groups)
+
+
+def _clipped_sum(c: Component, i: int, rows: int) -> str:
+    """clip(S, min(0, r·lo), max(0, r·hi)); S is never NULL here, so LEAST and GREATEST are safe."""
+    low, high = min(0, rows * c.lo), max(0, rows * c.hi)
+    return f"LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)})"
+
+
+def _saturated(i: int) -> str:
+    return f"LEAST(GREATEST(m{i}, {_huge(-SATURATED)}), {_huge(SATURATED)})"
+
+
+def _atleast(name: str, floor: int) -> str:
+    return f"GREATEST(CAST({name} AS HUGEINT), {_huge(floor)})"
+
+
+def _huge(value: int) -> str:
+    return f"CAST({value} AS HUGEINT)"
+
+
+def _int(value: int | None) -> int:
+    assert value is not None
+    return value
+
+
+def _distinct(parts: _Parts, at: int) -> Statement:
+    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x) in salted-hash order."""
+    c, b = parts.node.components[at], parts.bounding
+    assert c.arg is not None
+    limit = b.rows if b.rows is not None else _int(b.per_group) * _int(b.groups)
+    value = spell(c.arg, parts.block.names)[0]
+    block = parts.block.filtered(f"{value} IS NOT NULL")
+    if c.filter is not None:
+        block = block.filtered(condition(c.filter, block.names))
+    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), f"{value} AS x"]
+    steps = [f"b AS (SELECT DISTINCT {', '.join(listed)}\n{block.clause()})"]
+    source = "b"
+    if b.truncate_groups and parts.keys:
+        steps += [f"p AS ({_partials(parts, ())})", f"f AS ({_kept(parts, 'p')})"]
+        same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
+        steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
+        source = "kept"
+    columns = ", ".join([*parts.names, "x"])
+    order = f"hash({columns}, {SALT}), {columns}"
+    steps.append(
+        f"t AS (SELECT * FROM {source} QUALIFY ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) <= {limit})"
+    )
+    listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
+    sql = _statement(steps, listed, "t", parts)
+    return Statement(sql, (at,), "distinct, truncated per id")

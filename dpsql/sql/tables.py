@@ -1,0 +1,38 @@
+"""Table names → scans of the policy's tables. Closed world: what the policy does not list does not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.nodes import Scan
+from dpsql.policy.models import Policy
+from dpsql.sql.bind_expr import Numbering
+from dpsql.sql.scope import Entry, Relation
+
+
+def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span) -> Relation:
+    """A scan of the table with this (qualified) name. Raises Rejected DP102, DP005.
+
+    Look-up ignores letter case, quoted or not, because the engine's does: another spelling is never another table.
+    """
+    name = ".".join(parts)
+    table = policy.table(name)
+    if table is None:
+        known = [t.name for t in policy.tables.values()]
+        close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
+        meant = [k for k in known if k.lower() in close]
+        advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
+        raise reject("DP102", f"table {name} does not exist", span=span, help=[advice])
+    columns = []
+    for column in table.columns.values():
+        if column.sql_type is None:
+            raise reject(
+                "DP005", f"the type of {table.name}.{column.name} is not known without the data", span=span,
+                help=[f"custodian: add  type: …  to tables.{table.name}.columns.{column.name}"],
+            )  # fmt: skip
+        columns.append(numbering.column(column.name, column.sql_type))
+    entries = tuple(Entry(table.name, c.name, c) for c in columns)
+    return Relation(Scan(table.name, tuple(columns), table.name, span), entries)
