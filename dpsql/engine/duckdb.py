@@ -1,0 +1,369 @@
+"""DuckDB, 1.5 and 2.x: opened read-only and locked, or a connection of the user's left as it is.
+
+The order of opening is the one that works: an empty in-memory database → the policy's file attached read-only → a view
+for every source, over literal absolute paths → only those files stay readable → everything else off → locked. What is
+locked cannot be unlocked. It is the second line of defence: the first is that only SQL printed by dpsql runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
+from dpsql.engine.files import refusal, unusable
+from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
+from dpsql.engine.sources import expand_source
+from dpsql.engine.wide import SPLIT, rejoin
+from dpsql.policy.catalogue import Catalogue
+from dpsql.policy.source import SourceCall
+
+Connection = duckdb.DuckDBPyConnection
+ATTACHED: Final = "data"
+_CLOSING: Final = (
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET lock_configuration = true",
+)
+_UNLOCKED: Final = (
+    "the DuckDB connection was passed in and is not locked: dpsql cannot vouch for what other code of this process "
+    "does with the data"
+)
+_MEMORY = re.compile(r"\d{1,9}(\.\d{1,3})?\s*([KMGT]i?B)", re.IGNORECASE)
+# The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
+_THROUGH_NUMPY: Final = frozenset(
+    {"boolean", "float", "double", "varchar", "hugeint"}
+    | {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
+)
+
+
+class DuckDBEngine:
+    """DuckDB holding the tables of one policy.
+
+    One connection, one lock: fetches of several threads run one after the other, and a transaction holds the lock
+    until it ends. `interrupt` needs no lock.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, home: str, spill: str | None) -> None:
+        """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close."""
+        self._connection = connection
+        self._home = home
+        self._locked = spill is not None
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._registered: frozenset[str] = frozenset()
+        self._relations: tuple[Relation, ...] | None = None
+        self._readable: set[Relation] = set()
+        self._dispose = weakref.finalize(self, _dispose, connection, spill)
+
+    @classmethod
+    def open(
+        cls,
+        database: Path | None,
+        sources: Mapping[str, str | SourceCall],
+        directory: Path,
+        *,
+        threads: int | None = None,
+        memory_limit: str | None = None,
+    ) -> DuckDBEngine:
+        """Open a database file and source files read-only, and lock the connection to them.
+
+        database: a DuckDB file, relative to `directory`; None if all tables have sources.
+        sources: table name → one reader call, whose paths and patterns are relative to `directory`.
+        threads, memory_limit: passed to DuckDB, e.g. 4 and `8GB`; its defaults otherwise. What does not fit into memory
+            goes to a private temporary folder that is removed on close.
+        Raises: CannotOpen (DP006).
+        """
+        directory = Path(os.path.abspath(directory))
+        calls = {table: expand_source(table, source, directory) for table, source in sources.items()}
+        spill = tempfile.mkdtemp(prefix="dpsql-")
+        connection: duckdb.DuckDBPyConnection | None = None
+        problem: BaseException
+        try:
+            connection = duckdb.connect(":memory:", config=_config(threads, memory_limit, spill))
+            if database is not None:
+                _attach(connection, database, directory)
+            for table, call in calls.items():
+                _create_view(connection, table, call, sources[table])
+            _lock_down(connection, tuple(path for call in calls.values() for path in call.paths))
+            return cls(connection, ATTACHED, spill)
+        except duckdb.Error:
+            problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
+        except RuntimeError as error:
+            problem = KeyboardInterrupt() if interrupted(error) else error
+        except BaseException as error:
+            problem = error
+        _dispose(connection, spill)
+        raise problem from None
+
+    @classmethod
+    def wrap(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+        """Use a connection that the user opened: a cursor of it, with nothing set and nothing locked.
+
+        Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
+        Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
+        """
+        if not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise cannot_open(
+                f"a DuckDB connection was expected, got {type(connection).__name__}",
+                "pass what duckdb.connect(…) returned, or the path of a policy",
+            )
+        cursor, home, shadowed = None, "", []
+        with contextlib.suppress(duckdb.Error):
+            cursor = connection.cursor()
+            home = cursor.execute("SELECT current_database()").fetchall()[0][0]
+            shadowed = [name for (name,) in cursor.execute(_SHADOWED).fetchall()]
+        if cursor is None or not home:
+            raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
+        if shadowed:
+            cursor.close()
+            raise cannot_open(
+                f"the DuckDB connection redefines built-in functions: {', '.join(shadowed)}",
+                "drop or rename these macros and functions: dpsql relies on what the built-in ones do",
+            )
+        return cls(cursor, home, None)
+
+    @property
+    def version(self) -> str:
+        """DuckDB's version."""
+        return str(duckdb.__version__)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Says so if the connection is not locked."""
+        return () if self._locked else (_UNLOCKED,)
+
+    def fetch(self, sql: str) -> RawTable:
+        """Run one SELECT, exactly; see `Engine.fetch`."""
+        with self._lock:
+            return guarded(lambda: read(self._connection, sql), interrupted)
+
+    def register(self, name: str, frame: object) -> None:
+        """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
+
+        Raises: CannotOpen (DP006).
+        """
+        help = "register pandas, polars or Arrow tables on an engine made from your own connection"
+        if self._locked:
+            raise cannot_open(f"`{name}` cannot be registered: the connection is locked", help)
+        problem = True
+        with self._lock, contextlib.suppress(Exception):
+            self._connection.register(name, frame)
+            self._relations = None
+            self._registered |= {name}
+            problem = False
+        if problem:
+            raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read a {type(frame).__name__}", help)
+
+    def describe(self) -> Catalogue:
+        """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
+        with self._lock:
+            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), interrupted)
+
+    def table_sql(self, name: str) -> str:
+        """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""
+        with self._lock:
+            relation = find(guarded(self._load, interrupted), name, self._home)
+            if relation is None and not self._locked:
+                self._relations = None  # the user may have made the table a moment ago
+                relation = find(guarded(self._load, interrupted), name, self._home)
+            if relation is None:
+                raise cannot_open(
+                    f"the data has no table or view `{name}`",
+                    "correct the table's name in the policy, or give the table a  source:",
+                    code="DP004",
+                )
+            self._check(name, relation)
+            return relation.sql
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A read-only transaction; it ends in a rollback, which for reads is a commit."""
+        with self._lock:
+            if self._depth == 0:
+                guarded(lambda: self._connection.execute("BEGIN TRANSACTION READ ONLY"), interrupted)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    with contextlib.suppress(Exception):
+                        self._connection.execute("ROLLBACK")
+
+    def interrupt(self) -> None:
+        """Stop the running query; a no-op if there is none or the engine is closed."""
+        with contextlib.suppress(Exception):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Stop what runs, close the connection (or our cursor of the user's) and remove the temporary folder."""
+        self.interrupt()
+        with self._lock:
+            self._dispose()
+
+    def _load(self) -> tuple[Relation, ...]:
+        if self._relations is None:
+            first, names = ("memory", None) if self._locked else ("temp", self._registered)
+            self._relations = relations_of(self._rows, self._home, first, names)
+        return self._relations
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql).fetchall()
+
+    def _check(self, name: str, relation: Relation) -> None:
+        """A collation merges values that differ, and a view may want what the lock took away: refuse both."""
+        if relation.collated:
+            raise cannot_open(
+                f"table `{name}` has, or is a view that may have, a column with a collation",
+                "store the table without COLLATE: group keys and joins compare text byte by byte",
+            )
+        if relation.view and relation not in self._readable:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f"SELECT * FROM {relation.sql} LIMIT 0").fetchall()
+                self._readable.add(relation)
+            if relation not in self._readable:
+                raise cannot_open(
+                    f"the view `{name}` cannot be read",
+                    "a view may only use tables of its own database: files are given as  source:  in the policy",
+                )
+
+
+def open_scratch() -> duckdb.DuckDBPyConnection:
+    """An empty in-memory DuckDB, locked, for values that are public already."""
+    connection = duckdb.connect(":memory:", config=_config(None, None, ""))
+    _lock_down(connection, ())
+    return connection
+
+
+def interrupted(error: Exception) -> bool:
+    """DuckDB reports a signal (Ctrl-C) that arrives while it runs as a RuntimeError of exactly this text."""
+    return type(error) is RuntimeError and str(error) == "Query interrupted"
+
+
+def read(connection: duckdb.DuckDBPyConnection, sql: str) -> RawTable:
+    """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
+
+    Simple types come through numpy, five times faster than row by row. There a HUGEINT would become a float, so it is
+    cut into two 64-bit halves by the engine and put together again here.
+    """
+    statement = _only_select(connection, sql)
+    shape = connection.sql(statement)  # binds and runs nothing
+    names, kinds = tuple(shape.columns), [str(t.id) for t in shape.types]
+    del shape
+    if not _THROUGH_NUMPY.issuperset(kinds):
+        return RawTable(names, _transposed(connection.execute(statement).fetchall(), len(names)))
+    if "hugeint" not in kinds and len({name.lower() for name in names}) == len(names):
+        arrays = connection.execute(statement).fetchnumpy()
+        return RawTable(names, tuple(arrays[name].tolist() for name in names))
+    aliases = [f"c{i}" for i in range(len(names))]
+    items = [SPLIT.format(a) if kind == "hugeint" else a for a, kind in zip(aliases, kinds, strict=True)]
+    body = sql.rstrip().rstrip(";")
+    arrays = connection.execute(f"SELECT {', '.join(items)} FROM (\n{body}\n) AS q({', '.join(aliases)})").fetchnumpy()
+    columns = (
+        rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else arrays[a].tolist()
+        for a, kind in zip(aliases, kinds, strict=True)
+    )
+    return RawTable(names, tuple(columns))
+
+
+def read_typed(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[RawTable, list[str]]:
+    """Run exactly one SELECT, row by row in its order; the values and the names of the columns' types."""
+    found = connection.execute(_only_select(connection, sql))
+    names, types = tuple(str(d[0]) for d in found.description or ()), [str(d[1]) for d in found.description or ()]
+    return RawTable(names, _transposed(found.fetchall(), len(names))), types
+
+
+def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise ValueError("not exactly one SELECT")
+    return statements[0]
+
+
+def _transposed(rows: list[tuple[Any, ...]], width: int) -> tuple[list[Any], ...]:
+    return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(width))
+
+
+def _config(
+    threads: int | None, memory_limit: str | None, spill: str
+) -> dict[str, str | bool | int | float | list[str]]:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": spill,
+        "allow_persistent_secrets": "false",
+        "allow_unsigned_extensions": "false",
+    }
+    if threads is not None:
+        if type(threads) is not int or not 1 <= threads <= 4096:
+            raise cannot_open(f"{threads!r} is no number of threads", "give a whole number from 1 to 4096")
+        config["threads"] = str(threads)
+    if memory_limit is not None:
+        if not _MEMORY.fullmatch(memory_limit.strip()):
+            raise cannot_open(f"{memory_limit!r} is no amount of memory", "write it like  8GB  or  512MiB")
+        config["memory_limit"] = memory_limit.strip()
+    return config
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> None:
+    connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    for statement in _CLOSING:
+        connection.execute(statement)
+
+
+def _create_view(
+    connection: duckdb.DuckDBPyConnection, table: str, call: SourceCall, written: str | SourceCall
+) -> None:
+    # DuckDB's own text may quote lines of a file, so none of it is shown.
+    with contextlib.suppress(duckdb.Error):
+        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS SELECT * FROM {call.sql()}")
+        return
+    raise cannot_open(
+        f"the source of table `{table}` cannot be read: {written}",
+        "check that the files are what the reader expects, whole, and of one schema, and that the options are right",
+    )
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, database: Path, directory: Path) -> None:
+    path = os.path.abspath(directory / database.expanduser())
+    problem = unusable(path)
+    if problem is None:
+        said = ""
+        try:
+            connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
+            return
+        except duckdb.Error as error:
+            said = str(error)
+        problem = refusal(said, duckdb.__version__)
+    what, help = problem
+    raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
+
+
+_SHADOWED: Final = (
+    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal AND function_name IN "
+    "(SELECT function_name FROM duckdb_functions() WHERE internal) ORDER BY 1"
+)
+
+
+def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: str | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            connection.close()
+    if spill:
+        shutil.rmtree(spill, ignore_errors=True)

@@ -1,0 +1,140 @@
+"""Which relation of DuckDB's catalogue a table name of the policy stands for, and the schema as a Catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpsql.engine.base import cannot_open, quoted
+from dpsql.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+Place = tuple[str, str, str]
+
+_RELATIONS = (
+    "SELECT database_name, schema_name, table_name, false, sql FROM duckdb_tables() WHERE NOT internal "
+    "UNION ALL SELECT database_name, schema_name, view_name, true, sql FROM duckdb_views() WHERE NOT internal"
+)
+_COLUMNS = (
+    "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+    "WHERE NOT internal ORDER BY column_index"
+)
+_CONSTRAINTS = (
+    "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
+    "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
+)
+_COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares names: ASCII letters without case, all else as it is."""
+    return name.translate(_LOWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view at `place` (database, schema, table).
+
+    name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
+    collated: True if a column has a collation, or, for a view, may have one.
+    """
+
+    place: Place
+    name: str
+    view: bool
+    hides: bool
+    collated: bool
+
+    @property
+    def sql(self) -> str:
+        """Fully qualified and quoted."""
+        return ".".join(map(quoted, self.place))
+
+
+def relations_of(rows: Rows, home: str, first: str, registered: frozenset[str] | None) -> tuple[Relation, ...]:
+    """All relations that a policy may name.
+
+    home: the database whose tables are called by `table` (schema main) or `schema.table`; relations of any other are
+        called `database.schema.table`.
+    first: the database whose main schema holds sources or registered frames, called by their bare names.
+    registered: the names in `first` that count; None for all.
+    """
+    found = rows(_RELATIONS)
+    any_collation = any(_COLLATE.search(sql or "") for *_, sql in found)
+    relations: list[Relation] = []
+    for database, schema, table, view, sql in found:
+        hides = database == first and schema == "main" and (registered is None or table in registered)
+        name = _name((database, schema, table), home, hides)
+        collated = any_collation if view else bool(_COLLATE.search(sql or ""))
+        relations.append(Relation((database, schema, table), name, view, hides, collated and not hides))
+    return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
+
+
+def _name(place: Place, home: str, hides: bool) -> str:
+    database, schema, table = place
+    if hides or (database == home and schema == "main"):
+        return table
+    return f"{schema}.{table}" if database == home else ".".join(place)
+
+
+def find(relations: tuple[Relation, ...], name: str, home: str) -> Relation | None:
+    """The relation that `name` stands for, or None.
+
+    Sources come first, then an exact match, then one in another case.
+    Raises: CannotOpen (DP004) if two stored relations fit equally well.
+    """
+    for hides in (True, False):
+        group = [(spelling, r) for r in relations if r.hides is hides for spelling in _spellings(r, home)]
+        for matches in (
+            {r for spelling, r in group if spelling == name},
+            {r for spelling, r in group if folded(spelling) == folded(name)},
+        ):
+            if len(matches) == 1:
+                return matches.pop()
+            if matches:
+                raise cannot_open(
+                    f"the data has more than one table `{name}`",
+                    "write the table's name in the policy with its schema, as  schema.table",
+                    code="DP004",
+                )
+    return None
+
+
+def _spellings(relation: Relation, home: str) -> tuple[str, ...]:
+    database, schema, table = relation.place
+    if relation.hides:
+        return (relation.name,)
+    full = ".".join(relation.place)
+    return (relation.name, f"{schema}.{table}", full) if database == home else (full,)
+
+
+def catalogue_of(rows: Rows, relations: tuple[Relation, ...], home: str) -> Catalogue:
+    """The schema of all relations that are called by a name of their own, by name."""
+    columns: dict[Place, list[CatalogueColumn]] = {}
+    for database, schema, table, column, type_, nullable in rows(_COLUMNS):
+        columns.setdefault((database, schema, table), []).append(CatalogueColumn(column, type_, bool(nullable)))
+    constraints: dict[Place, list[tuple[Any, ...]]] = {}
+    for database, schema, table, *rest in rows(_CONSTRAINTS):
+        constraints.setdefault((database, schema, table), []).append(tuple(rest))
+    tables: dict[str, CatalogueTable] = {}
+    for r in relations:
+        if r.hides or (r.place[0] == home and folded(r.name) not in tables):
+            table = _table(r, tuple(columns.get(r.place, ())), constraints.get(r.place, []))
+            tables.setdefault(folded(r.name), table)
+    return Catalogue(tuple(tables[name] for name in sorted(tables)))
+
+
+def _table(r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[tuple[Any, ...]]) -> CatalogueTable:
+    primary = [tuple(own) for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
+    unique = tuple(tuple(own) for kind, own, _, _ in constraints if kind == "UNIQUE")
+    schema = r.place[1]
+    prefix = "" if schema == "main" else f"{schema}."
+    foreign = tuple(
+        CatalogueKey(tuple(own), prefix + table, tuple(others))
+        for kind, own, table, others in constraints
+        if kind == "FOREIGN KEY"
+    )
+    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign)
