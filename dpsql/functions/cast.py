@@ -16,7 +16,7 @@ from dpsql.functions.base import SignatureError
 from dpsql.functions.domains import Midnights, map_domain, span_of
 from dpsql.functions.registry import literal
 from dpsql.functions.rounding import outward
-from dpsql.functions.shift import DAY_US
+from dpsql.functions.shift import DAY_US, safe
 from dpsql.functions.signature import iv_meet, may_fail, stored
 from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
 from dpsql.numbers import interval as iv
@@ -58,7 +58,12 @@ def cast(arg: Value, target: SqlType) -> Value:
 
 def spell_cast(sql: str, arg: Value, target: SqlType) -> str:
     """The conversion as DuckDB SQL; total for every value of `arg`'s type."""
-    return sql if arg.type == target else f"TRY_CAST({sql} AS {target})"
+    if arg.type == target:
+        return sql
+    if target.kind is Kind.TIME and arg.type.kind is Kind.TIMESTAMP:
+        # DuckDB 1.5 raises an error for infinite timestamps even here.
+        sql = safe(sql, arg)
+    return f"TRY_CAST({sql} AS {target})"
 
 
 def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import isfinite
 from types import MappingProxyType
 
+from dpsql.diagnostics.diagnostic import Reason
 from dpsql.functions import (
     arithmetic,
     comparison,
@@ -24,9 +25,9 @@ from dpsql.functions import (
 )
 from dpsql.functions.base import Args, Function, SignatureError
 from dpsql.functions.domains import map_domain, midnight
-from dpsql.functions.signature import as_double, iv_meet, on_ranges
+from dpsql.functions.signature import HUGE, as_double, iv_meet, on_ranges
 from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
-from dpsql.numbers.interval import everything, point
+from dpsql.numbers.interval import Interval, everything, point
 from dpsql.types import Kind, SqlType
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
@@ -115,6 +116,8 @@ def apply(function: Function, args: Args) -> Value:
         if folded is not None:
             return folded
     found = function.interval(args)
+    if result_type.kind is Kind.DOUBLE:
+        found = _representable(found)
     wide = type_range(result_type)
     held = wide if result_type.kind is Kind.DOUBLE else iv_meet(function.interval(on_ranges(args)), wide)
     finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
@@ -126,6 +129,20 @@ def apply(function: Function, args: Args) -> Value:
         finite,
         function.domain(args) or _mapped(function, args, result_type),
     )
+
+
+_OVERFLOW = Reason(
+    "DP202",
+    "the value may exceed every DOUBLE, so it has no bounds",
+    help=("bound the arguments more tightly, or the result: CLIP(x, 0, 1000)",),
+)
+
+
+def _representable(i: Interval) -> Interval:
+    """Real bounds near the largest DOUBLE are none: the engine's value may be infinite there."""
+    lo = None if i.lo is not None and i.lo <= -HUGE else i.lo
+    hi = None if i.hi is not None and i.hi >= HUGE else i.hi
+    return i if (lo, hi) == (i.lo, i.hi) else Interval(lo, hi, (*i.why, _OVERFLOW))
 
 
 def evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:

@@ -12,6 +12,7 @@ from dpsql.functions.signature import (
     count,
     duckdb,
     integer,
+    is_null,
     returns,
     strict,
     text,
@@ -236,6 +237,8 @@ def _texts(args: Args) -> SqlType:
 
 
 def _spell_join(sql: Sequence[str], args: Args, result: Value) -> str:
+    if any(is_null(a) for a in args):
+        return "CAST(NULL AS VARCHAR)"
     return f"({' || '.join(sql)})"
 
 
