@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from math import isfinite
 from types import MappingProxyType
 
@@ -150,11 +151,16 @@ def evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType)
 
     Raises ValueError, TypeError or ArithmeticError where that is not known.
     """
+    with localcontext(prec=200):
+        return _evaluate(function, values, result_type)
+
+
+def _evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:
+    """`evaluate` in a decimal context that the caller has made wide enough to be exact."""
     assert function.python is not None
     if result_type.kind is Kind.DOUBLE:
         values = [v if i in function.literal else as_double(v) for i, v in enumerate(values)]
-    with localcontext(prec=200):
-        return _as_stored(function.python(*values), result_type)
+    return _as_stored(function.python(*values), result_type)
 
 
 def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
@@ -173,23 +179,37 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
     fixed = [None if isinstance(a.constant, _Missing) else a.constant for a in args]
 
     def image(key: Scalar) -> Scalar:
-        return evaluate(function, [key if i == moving[0] else c for i, c in enumerate(fixed)], result_type)
+        fixed[moving[0]] = key
+        return _evaluate(function, fixed, result_type)
 
-    return map_domain(args[moving[0]].domain, image)
+    with localcontext(prec=200):
+        return map_domain(args[moving[0]].domain, image)
+
+
+@cache
+def _ends(t: SqlType) -> tuple[int, int]:
+    """The least and the greatest value of an INTEGER type, as plain integers."""
+    held = type_range(t)
+    assert held.lo is not None and held.hi is not None
+    return int(held.lo), int(held.hi)
 
 
 def _as_stored(value: Scalar, t: SqlType) -> Scalar:
     """A folded value in the Python class of its SQL type."""
-    match value:
-        case int() | Decimal() if t.kind is Kind.DOUBLE:
+    if value is None or isinstance(value, str | bool):
+        return value
+    match t.kind:
+        case Kind.DOUBLE:
             return as_double(value)
-        case int() | Decimal() if t.kind is Kind.DECIMAL and not isinstance(value, bool):
+        case Kind.DECIMAL if isinstance(value, int | Decimal):
             return Decimal(value).quantize(Decimal(1).scaleb(-t.scale))
-        case Decimal() if t.kind is Kind.INTEGER and value == int(value):
-            return _as_stored(int(value), t)
-        case int() if t.kind is Kind.INTEGER and value not in type_range(t):
-            raise OverflowError
-        case dt.date() if t.kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
+        case Kind.INTEGER if isinstance(value, int | Decimal):
+            whole = int(value)
+            low, high = _ends(t)
+            if whole != value or not low <= whole <= high:
+                raise OverflowError
+            return whole
+        case Kind.TIMESTAMP if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
             return midnight(value)
         case _:
             return value

@@ -257,7 +257,7 @@ def strict(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
 
     @wraps(f)
     def lifted(*values: Scalar) -> Scalar:
-        return None if any(v is None for v in values) else f(*values)
+        return None if None in values else f(*values)
 
     return lifted
 
