@@ -40,7 +40,7 @@ def _limits(release: MeasuredRelease, tree: Tagged[Facts]) -> list[str]:
     unit = release.unit
     if bounding.rows is not None:
         found = [f"at most {bounding.rows} rows per {unit} counted"]
-    elif not bounding.keys:
+    elif not bounding.keys or bounding.groups == 1:
         found = [f"at most {bounding.per_group} rows per {unit} counted"]
     elif bounding.few_groups:
         found = [f"at most {bounding.per_group} rows per {unit} and group counted"]

@@ -21,7 +21,7 @@ def post_processing(
     """The post-processing of a plan whose root is public."""
     labels = {id(r.measured.node): f'{SCRATCH}."{r.label}"' for r in releases}
     emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases())
-    origins = [_origin(tree.node, c.uid) for c in columns]
+    origins = [origin_of(tree.node, c.uid) for c in columns]
     index = {id(r.measured.node): i for i, r in enumerate(releases)}
     sources: list[tuple[int, int] | None] = []
     for node, uid in origins:
@@ -45,16 +45,16 @@ def _public_part(node: Node) -> list[Node]:
     return [node, *(n for child in inputs(node) for n in _public_part(child))]
 
 
-def _origin(node: Node, uid: int) -> tuple[Release | None, int]:
+def origin_of(node: Node, uid: int) -> tuple[Release | None, int]:
     """The release whose column `uid` shows unchanged, seen through renaming, filters, order and limits."""
     match node:
         case Release():
             return node, uid
         case Filter(input=child) | Sort(input=child) | Limit(input=child):
-            return _origin(child, uid)
+            return origin_of(child, uid)
         case Project(input=child, items=items):
             expr = next((i.expr for i in items if i.column.uid == uid), None)
-            return _origin(child, expr.uid) if isinstance(expr, Column) else (None, uid)
+            return origin_of(child, expr.uid) if isinstance(expr, Column) else (None, uid)
         case _:
             return None, uid
 
@@ -67,5 +67,5 @@ def _renamed(node: Node, columns: Sequence[Column]) -> tuple[int, ...] | None:
     if not isinstance(at, Release):
         return None
     own = [*(k.uid for k in at.keys), *(o.column.uid for o in at.outputs)]
-    found = [_origin(node, c.uid) for c in columns]
+    found = [origin_of(node, c.uid) for c in columns]
     return tuple(own.index(uid) for _, uid in found)

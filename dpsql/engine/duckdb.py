@@ -149,8 +149,8 @@ class DuckDBEngine:
         return () if self._locked else (_UNLOCKED,)
 
     def fetch(self, sql: str) -> RawTable:
-        """Run one SELECT, exactly; see `Engine.fetch`."""
-        with self._lock:
+        """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
+        with self.transaction():
             return guarded(lambda: read(self._connection, sql), interrupted)
 
     def register(self, name: str, frame: object) -> None:

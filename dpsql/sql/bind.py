@@ -149,7 +149,7 @@ class _Binder:
 
     def _table(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
         alias = node.args.get("alias")
-        names = checked(alias, self.source, "this", "columns") if alias is not None else {}
+        names = {} if alias is None else checked(alias, self.source, "this", "columns")
         if isinstance(node, exp.Subquery):
             checked(node, self.source, "this", "alias")
             relation, default = self.query(node.this, ctes), ""

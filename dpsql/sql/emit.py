@@ -26,6 +26,9 @@ DIALECT = "duckdb"
 SALT = "\0salt\0"
 """Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
 
+MOST_TEXT = 50_000
+"""Longest printed expression: guards repeat their argument, so nesting multiplies."""
+
 TableNames = Callable[[str], str]
 
 
@@ -112,6 +115,8 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
             if result.is_constant:
                 return constant(result.constant, result.type), result  # type: ignore[arg-type]
             printed = REGISTRY[name].spell[DIALECT]([s for s, _ in spelled], values, result)
+            if len(printed) > MOST_TEXT:
+                raise reject("DP101", "the expression is too large to be run", span=expr.span)
             return f"({printed})", result
 
 

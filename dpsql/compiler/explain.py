@@ -1,0 +1,272 @@
+"""EXPLAIN: the plan with its facts at every node and its noise at every release, as text or stable JSON."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+from dpsql.analysis.facts import Facts
+from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.loss import PrivacyLoss
+from dpsql.measure.allocate import MeasuredRelease, Measurement
+from dpsql.numbers.cap import Finite
+from dpsql.plan.nodes import (
+    Aggregate,
+    BoundContributions,
+    Component,
+    Count,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Measure,
+    Node,
+    Output,
+    Project,
+    Ratio,
+    Release,
+    Scan,
+    Sort,
+    Sum,
+    Values,
+)
+from dpsql.plan.render import expression
+from dpsql.plan.walk import Tagged
+
+LEVEL = Fraction(95, 100)
+"""Confidence of the ± that EXPLAIN shows."""
+
+
+def as_text(plan: Plan, engine_sql: bool = False) -> str:
+    """The annotated tree, the measurements of every release, and the price."""
+    lines = _tree(plan.tree, "", "", plan)
+    for i, release in enumerate(plan.releases):
+        lines += ["", *_release_lines(release, i)]
+    lines += ["", f"cost: {_cost(plan)}"]
+    lines += [f"note: {note}" for note in plan.notes]
+    if engine_sql:
+        for release in plan.releases:
+            for statement in release.statements:
+                lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
+        if plan.post.renamed is None:
+            lines += ["", "-- post-processing", plan.post.sql]
+    return "\n".join(lines)
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
+    return {
+        "releases": [
+            {
+                "name": r.label,
+                "unit": r.measured.unit,
+                "keys": [k.name for k in r.measured.node.keys],
+                "key_source": _key_source(r.measured.node),
+                "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
+                "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
+            }
+            for r in plan.releases
+        ],
+        "nodes": [_node_json(t) for t in plan.tree.walk()],
+        "cost": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
+        "notes": list(plan.notes),
+        "plan": plan.hash,
+    }
+
+
+def dumps(plan: Plan) -> str:
+    """`as_json` as text."""
+    return json.dumps(as_json(plan), indent=2, ensure_ascii=False)
+
+
+# --- nodes ---------------------------------------------------------------------------------------------------------
+
+
+def _tree(tagged: Tagged[Facts], first: str, rest: str, plan: Plan) -> list[str]:
+    head = f"{first}{operator(tagged.node)}"
+    facts = _facts_text(tagged.fact)
+    lines = [f"{head:<58} {facts}".rstrip()]
+    for i, child in enumerate(tagged.inputs):
+        last = i == len(tagged.inputs) - 1
+        lines += _tree(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), plan)
+    return lines
+
+
+def operator(node: Node) -> str:
+    """A node in a few words."""
+    match node:
+        case Scan(table=table):
+            return f"scan {table}"
+        case Values():
+            return "values"
+        case Filter(predicate=predicate):
+            return f"filter {_short(expression(predicate))}"
+        case Project(items=items):
+            return "project " + _short(", ".join(i.column.name for i in items))
+        case Join(kind=kind, equalities=pairs):
+            on = " and ".join(f"{expression(e.left)} = {expression(e.right)}" for e in pairs)
+            return f"join {kind.value} {_short(on)}".rstrip()
+        case Aggregate(keys=keys):
+            return "aggregate by " + (", ".join(k.column.name for k in keys) or "nothing")
+        case Sort(keys=keys):
+            return "order by " + _short(", ".join(expression(k.expr) + (" desc" if k.descending else "") for k in keys))
+        case Limit(count=count, offset=offset):
+            return f"limit {'all' if count is None else count}" + (f" offset {offset}" if offset else "")
+        case GroupKeys(items=items):
+            return "group by " + (", ".join(i.column.name for i in items) or "nothing")
+        case BoundContributions(id=id_column):
+            return f"bound contributions of each {id_column.name}"
+        case Release(outputs=outputs):
+            return "release " + _short(", ".join(o.label for o in outputs) or "keys")
+
+
+def _facts_text(facts: Facts) -> str:
+    parts = []
+    if facts.public:
+        parts.append("public")
+    for unit, cap in facts.stability.items():
+        what = "id" if facts.ids else "row"
+        parts.append(f"stability {unit}={cap} {what}{'' if str(cap) == '1' else 's'}")
+    if facts.ids:
+        names = sorted({c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint is not None})
+        parts.append(f"id {'='.join(names)}")
+    if facts.rule and facts.rule not in ("table", "filter", "project", "values"):
+        parts.append(f"rule {facts.rule}")
+    if facts.note and facts.note != "public":
+        parts.append(facts.note)
+    return " · ".join(parts)
+
+
+def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
+    facts = tagged.fact
+    return {
+        "operator": operator(tagged.node),
+        "stability": {u: _number(c.value) if isinstance(c, Finite) else None for u, c in facts.stability.items()},
+        "rule": facts.rule,
+        "note": facts.note,
+        "unit": facts.unit,
+        "public": facts.public,
+        "bounds": {
+            c.hint.column: [_end(c.hint.bounds.lo), _end(c.hint.bounds.hi)]
+            for c in facts.columns.values()
+            if c.hint is not None and c.hint.bounds is not None and isinstance(tagged.node, Scan)
+        },
+    }
+
+
+# --- releases ------------------------------------------------------------------------------------------------------
+
+
+def _release_lines(release: PlannedRelease, number: int) -> list[str]:
+    measured = release.measured
+    keys = _key_source(measured.node)
+    lines = [f"release {number} · unit {measured.unit} · keys: {keys}"]
+    if measured.threshold is not None:
+        lines[0] += (
+            f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
+        )
+    rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ε", "± 95 %")]
+    for i, m in enumerate(measured.measurements):
+        s = m.sensitivity
+        rows.append(
+            (
+                component_name(m.component, measured, i),
+                _amount(s.l1 * m.unit),
+                f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}",
+                _amount(s.linf * m.unit),
+                m.mechanism.name,
+                f"{float(m.mechanism.scale * m.unit):.6g}",
+                f"{float(m.loss.epsilon):.4g}",
+                f"{expected_error(m):.4g}",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def component_name(c: Component, measured: MeasuredRelease, index: int) -> str:
+    """What is measured, as a person would write it."""
+    arg = "*" if c.arg is None else expression(c.arg)
+    name = {
+        Measure.COUNT: f"COUNT({arg})",
+        Measure.SUM: f"SUM({arg})" if not c.center else f"SUM({arg} - {_amount(c.center * c.grid)})",
+        Measure.DISTINCT: f"COUNT(DISTINCT {arg})",
+        Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
+    }[c.measure]
+    return name if c.filter is None else f"{name} FILTER ({_short(expression(c.filter))})"
+
+
+def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
+    """One measurement; sensitivities and scale in the unit of the released number."""
+    m = measured.measurements[index]
+    s, loss = m.sensitivity, m.loss
+    return {
+        "name": component_name(m.component, measured, index),
+        "aggregate": m.component.measure.value,
+        "columns": [o.column.name for o in measured.node.outputs if index in _components_of(o)],
+        "l0": s.l0,
+        "l1": _number(s.l1 * m.unit),
+        "l2": float(s.l2_squared) ** 0.5 * float(m.unit),
+        "linf": _number(s.linf * m.unit),
+        "mechanism": m.mechanism.name,
+        "scale": float(m.mechanism.scale * m.unit),
+        "grid": _number(m.component.grid),
+        "epsilon": float(loss.epsilon),
+        "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
+        "rho": float(loss.rho),
+        "expected_error": expected_error(m),
+    }
+
+
+def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
+    """Half the width of the interval at this confidence, in the released number's unit."""
+    return float(m.mechanism.half_width(level) * m.unit)
+
+
+def _components_of(output: Output) -> tuple[int, ...]:
+    match output.recipe:
+        case Count(component=i) | Sum(component=i):
+            return (i,)
+        case Ratio(sum=s, count=n):
+            return (s, n)
+
+
+def _key_source(node: Release) -> str:
+    below = node.input.input if isinstance(node.input, BoundContributions) else node.input
+    assert isinstance(below, GroupKeys)
+    if not node.keys:
+        return "none, one row"
+    if below.sources is None:
+        return "private, above a threshold"
+    return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in below.sources)
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def _cost(plan: Plan) -> str:
+    return ", ".join(f"{loss} of each {unit}" for unit, loss in plan.cost.items()) or "nothing: only public data"
+
+
+def _loss_json(loss: PrivacyLoss) -> dict[str, float]:
+    return {"epsilon": float(loss.epsilon), "delta": float(loss.delta), "rho": float(loss.rho)}
+
+
+def _number(x: Fraction | int) -> float | int:
+    return int(x) if x == int(x) else float(x)
+
+
+def _end(x: Fraction | None) -> float | int | None:
+    return None if x is None else _number(x)
+
+
+def _amount(x: Fraction | int) -> str:
+    return f"{float(x):.6g}"
+
+
+def _short(text: str, most: int = 44) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,60 @@
+"""Post-processing: the answer's rows from the noisy tables, in a database that holds nothing private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpsql.compiler.plan import Plan
+from dpsql.compiler.post import public_table
+from dpsql.engine.base import Engine, quoted
+from dpsql.engine.scratch import Scratch
+from dpsql.plan.nodes import Node, Scan
+from dpsql.plan.walk import walk
+from dpsql.release.columns import released_columns
+from dpsql.release.noisy import NoisyRelease
+from dpsql.types import BIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The answer's rows, and for each the row of the release it shows (None where it shows no single one)."""
+
+    rows: tuple[tuple[Any, ...], ...]
+    origin: tuple[int | None, ...]
+
+
+def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
+    """The rows of the answer. Reads noisy numbers and public tables only. Raises EngineError."""
+    if plan.post.renamed is not None:
+        columns = [*_key_columns(noisy[0]), *released_columns(noisy[0])]
+        chosen = [columns[i] for i in plan.post.renamed]
+        height = len(noisy[0].keys)
+        return Rows(tuple(zip(*chosen, strict=True)) if chosen else ((),) * height, tuple(range(height)))
+    for release in noisy:
+        node = release.planned.measured.node
+        height = len(release.keys)
+        named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
+        values = [*_key_columns(release), *released_columns(release)]
+        scratch.load_columns(release.planned.label, [*named, ("c0", BIGINT)], [*values, list(range(height))])
+    for table in plan.post.public_tables:
+        _load_public(table, plan.tree.node, engine, scratch)
+    found, _ = scratch.fetch(plan.post.sql)
+    width = len(plan.columns)
+    rows = tuple(found.rows())
+    if not plan.post.traced:
+        return Rows(tuple(row[:width] for row in rows), (None,) * len(rows))
+    return Rows(tuple(row[:width] for row in rows), tuple(row[width] for row in rows))
+
+
+def _key_columns(noisy: NoisyRelease) -> list[list[Any]]:
+    return [[key[i] for key in noisy.keys] for i in range(len(noisy.planned.measured.node.keys))]
+
+
+def _load_public(table: str, root: Node, engine: Engine, scratch: Scratch) -> None:
+    """Copy a public table's declared columns."""
+    scan = next(n for n in walk(root) if isinstance(n, Scan) and n.table == table)
+    listed = ", ".join(quoted(c.name) for c in scan.columns)
+    rows = engine.fetch(f"SELECT {listed} FROM {engine.table_sql(table)}")
+    scratch.load_columns(public_table(table), [(c.name, c.type) for c in scan.columns], list(rows.columns))

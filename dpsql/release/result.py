@@ -1,0 +1,166 @@
+"""Release: the answer that users hold. Public numbers, what they cost, and how far to trust them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpsql.diagnostics.errors import reject
+from dpsql.loss import PrivacyLoss, exact
+from dpsql.release.intervals import Bounds, output_intervals
+from dpsql.release.noisy import NoisyRelease
+from dpsql.types import SqlType
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from dpsql.compiler.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The rows of an answer.
+
+    columns, types: names and SQL types in order. rows: plain Python values. spent: what the ledger was charged.
+    notes: what was clipped or bounded, and how the data was opened. plan: the very plan that was priced and run.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    spent: PrivacyLoss
+    notes: tuple[str, ...]
+    plan: Plan = field(repr=False)
+    _noisy: tuple[NoisyRelease, ...] = field(default=(), repr=False)
+    _origin: tuple[int | None, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples."""
+        return list(self.rows)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        return self.rows[0] if self.rows else None
+
+    def intervals(self, level: float | Fraction = 0.95) -> list[dict[str, Bounds | None]]:
+        """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
+
+        The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
+        arithmetic over released numbers have None; group keys do not appear.
+        Raises Rejected DP406 unless 0 < level < 1.
+        """
+        try:
+            wanted = exact(level, "level")
+        except ValueError as error:
+            raise reject("DP406", str(error)) from None
+        if not 0 < wanted < 1:
+            raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
+        bounds: list[list[Bounds] | None] = []
+        names = []
+        for name, source, column in zip(self.columns, self.plan.post.sources, self.plan.columns, strict=True):
+            if source is None and self._is_key(column.uid):
+                continue
+            names.append(name)
+            if source is None:
+                bounds.append(None)
+                continue
+            noisy = self._noisy[source[0]]
+            bounds.append(output_intervals(noisy, noisy.planned.measured.node.outputs[source[1]], wanted))
+        return [
+            {
+                name: None if found is None or origin is None else found[origin]
+                for name, found in zip(names, bounds, strict=True)
+            }
+            for origin in self._origin
+        ]
+
+    def _is_key(self, uid: int) -> bool:
+        from dpsql.compiler.post import origin_of
+
+        node, original = origin_of(self.plan.tree.node, uid)
+        return node is not None and original in {k.uid for k in node.keys}
+
+    @property
+    def components(self) -> list[dict[str, Any]]:
+        """The measurements behind the answer, as in EXPLAIN's JSON."""
+        from dpsql.compiler.explain import as_json
+
+        return [c for r in as_json(self.plan)["releases"] for c in r["components"]]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Column name → values. Repeated names get a number."""
+        names = unique_names(self.columns)
+        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(names)
+        return {name: list(values) for name, values in zip(names, columns, strict=True)}
+
+    def df(self) -> pandas.DataFrame:
+        """As a pandas DataFrame (needs the `pandas` extra)."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dict())
+
+    def pl(self) -> polars.DataFrame:
+        """As a polars DataFrame (needs the `polars` extra)."""
+        import polars
+
+        return polars.DataFrame(self.to_dict(), strict=False)
+
+    def arrow(self) -> pyarrow.Table:
+        """As an Arrow table (needs the `arrow` extra)."""
+        import pyarrow
+
+        return pyarrow.table(self.to_dict())
+
+    def __str__(self) -> str:
+        return _as_text(self)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names with numbers appended to repetitions: n, n_1, n_2."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        repeat = seen.get(name, 0)
+        seen[name] = repeat + 1
+        found.append(name if not repeat else f"{name}_{repeat}")
+    return found
+
+
+def half_widths(release: Release, level: Fraction = Fraction(95, 100)) -> list[dict[str, float | None]]:
+    """Half the width of each interval: the ± that tables show."""
+    return [
+        {name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()} for row in release.intervals(level)
+    ]
+
+
+def show_number(value: float) -> str:
+    """A ± with three significant digits, and no more decimals than that."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(digits, 6)}f}"
+
+
+def _as_text(release: Release) -> str:
+    widths = half_widths(release)
+    table = [list(release.columns)]
+    for row, width in zip(release.rows, widths, strict=True):
+        cells = []
+        for name, value in zip(release.columns, row, strict=True):
+            shown = "NULL" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
+            around = width.get(name)
+            cells.append(shown if around is None else f"{shown} ± {show_number(around)}")
+        table.append(cells)
+    sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]
+    return "\n".join("  ".join(c.ljust(s) for c, s in zip(line, sizes, strict=True)).rstrip() for line in table)

@@ -1,0 +1,58 @@
+"""The static check: what can be said about a query without data, engine or budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+from dpsql.compiler import Plan, Settings, compile_query
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.plan.public import PublicFacts
+from dpsql.policy.load import load_policy
+from dpsql.policy.models import Policy
+
+NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
+"""What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
+
+
+def check(
+    sql: str,
+    policy: Policy | str | PathLike[str],
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    dialect: str = "duckdb",
+    name: str = "<sql>",
+) -> list[Diagnostic]:
+    """Findings about a query, from its text and the policy alone; an empty list if it could be run.
+
+    No data is opened and no engine is imported: the result is the same whatever the database holds.
+    Raises CannotOpen if the policy itself cannot be loaded.
+    """
+    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    try:
+        plan = static_plan(Source(sql, name), loaded, parameters, dialect=dialect)
+    except Rejected as refusal:
+        return list(refusal.diagnostics)
+    return list(plan.warnings)
+
+
+def static_plan(
+    source: Source,
+    policy: Policy,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    dialect: str = "duckdb",
+    settings: Settings | None = None,
+) -> Plan:
+    """The plan from declared facts only. Not runnable: key lists of public tables may be unknown. Raises Rejected."""
+    wanted = settings or Settings()
+    nominal = Settings(
+        wanted.epsilon or policy.defaults.epsilon or NOMINAL_EPSILON,
+        wanted.delta or policy.defaults.delta or NOMINAL_DELTA,
+        wanted.limits,
+        dialect,
+    )
+    return compile_query(source, policy, PublicFacts(), nominal, parameters)

@@ -1,0 +1,255 @@
+"""A session: one policy, one database, one ledger, one analyst."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpsql.budget.ledger import Caps, Entry, Ledger, Receipt
+from dpsql.compiler import Plan, Settings, compile_query
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import BudgetExceeded, reject
+from dpsql.engine.base import Engine
+from dpsql.engine.scratch import Scratch
+from dpsql.loss import PrivacyLoss, remaining
+from dpsql.policy.complete import complete
+from dpsql.policy.load import load_policy
+from dpsql.policy.models import Policy
+from dpsql.release.noisy import measure_release
+from dpsql.release.post import post_process
+from dpsql.release.result import Release
+from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
+from dpsql.session.facts import FactStore
+from dpsql.session.query import Query
+from dpsql.session.settings import Amount, with_privacy
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def connect(
+    source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
+    *,
+    policy: str | PathLike[str] | Policy | None = None,
+    analyst: str | None = None,
+    ledger: str | PathLike[str] | Ledger | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+) -> Connection:
+    """Open a session.
+
+    source: a policy (file or object), whose data is opened read-only and locked; or a DuckDB connection that is already
+        open, together with `policy=` (nothing is locked then; results say so).
+    analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
+    ledger: path of the ledger, instead of the policy's; or a Ledger object.
+    epsilon, delta: defaults of this session's queries.
+    threads, memory_limit: passed to DuckDB.
+    Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree.
+    """
+    from dpsql.engine.duckdb import DuckDBEngine
+
+    given = policy if policy is not None else source
+    if not isinstance(given, Policy | str | PathLike):
+        raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
+    loaded = given if isinstance(given, Policy) else load_policy(given)
+    settings = with_privacy(Settings(), epsilon, delta)
+    engine: Engine
+    if isinstance(source, Policy | str | PathLike):
+        sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
+        engine = DuckDBEngine.open(
+            loaded.database_path, sources, loaded.directory, threads=threads, memory_limit=memory_limit
+        )
+    else:
+        engine = DuckDBEngine.wrap(source)
+    try:
+        return Connection(complete(loaded, engine.describe()), engine, analyst, ledger, settings)
+    except BaseException:
+        engine.close()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What has been spent of a privacy unit and what is left, for this analyst and in total. None: no cap declared."""
+
+    unit: str
+    spent: PrivacyLoss
+    remaining: PrivacyLoss | None
+    total_spent: PrivacyLoss
+    total_remaining: PrivacyLoss | None
+
+
+class Connection:
+    """An open session. A context manager; closing twice is allowed. Not to be shared between threads at one time."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        analyst: str | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.policy = policy
+        self.analyst = policy.account(analyst)
+        self._settings = settings or Settings()
+        self._engine = engine
+        self._facts = FactStore(engine)
+        self._scratch = Scratch()
+        self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
+        self._ledger_path = Path(ledger) if isinstance(ledger, str | PathLike) else None
+        self._closed = False
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def sql(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb") -> Query:
+        """A query to look at and to run. Nothing is parsed or spent yet."""
+        return Query(self, sql, parameters, dialect)
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+    ) -> Release:
+        """Run at once. Raises Rejected, BudgetExceeded, EngineError."""
+        return self.sql(sql, parameters).run(epsilon, delta)
+
+    def plan(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        dialect: str = "duckdb",
+    ) -> Plan:
+        """The plan of a query at this ε and δ (else the session's, else the policy's). Raises Rejected."""
+        settings = replace(with_privacy(self._settings, epsilon, delta), dialect=dialect)
+        return self._compiled(Source(sql), settings, parameters)
+
+    def preview(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        dialect: str = "duckdb",
+    ) -> Plan:
+        """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows."""
+        settings = replace(with_privacy(self._settings, epsilon, delta), dialect=dialect)
+        defaults = self.policy.defaults
+        settings = replace(
+            settings,
+            epsilon=settings.epsilon or defaults.epsilon or NOMINAL_EPSILON,
+            delta=settings.delta if settings.delta is not None else defaults.delta or NOMINAL_DELTA,
+        )
+        return self._compiled(Source(sql), settings, parameters)
+
+    def _compiled(self, source: Source, settings: Settings, parameters: Sequence[Any] | Mapping[str, Any]) -> Plan:
+        self._require_open()
+        tables: Callable[[str], str] = self._engine.table_sql
+        return self._facts.compile(
+            lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
+        )
+
+    def run(self, plan: Plan) -> Release:
+        """Run a plan made by this session: check public facts, reserve, fetch, add noise, post-process.
+
+        Raises Rejected (DP409), BudgetExceeded (nothing ran), EngineError (the reservation is kept).
+        """
+        self._require_open()
+        if plan.policy_hash != self.policy.hash:
+            raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
+        with self._engine.transaction():
+            self._facts.check_again(plan)
+            receipt = self._reserve(plan)
+            salt = 0 if receipt is None else self._open_ledger().salt
+            noisy = [measure_release(r, self._engine, receipt, salt) for r in plan.releases]
+            rows = post_process(plan, noisy, self._engine, self._scratch)
+        spent = PrivacyLoss() if receipt is None else plan.loss
+        return Release(
+            tuple(c.name for c in plan.columns),
+            tuple(c.type for c in plan.columns),
+            rows.rows,
+            spent,
+            (*plan.notes, *self._engine.notes),
+            plan,
+            tuple(noisy),
+            rows.origin,
+        )
+
+    def _reserve(self, plan: Plan) -> Receipt | None:
+        charges = {unit: loss for unit, loss in plan.cost.items() if loss != PrivacyLoss()}
+        if not charges:
+            return None  # public data only, or numbers that are public by definition
+        found = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        entry = Entry(uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text)
+        try:
+            return self._open_ledger().reserve(entry, Caps(found.total, found.analyst, found.per_query))
+        except BudgetExceeded as refusal:
+            refusal.diagnostics = tuple(d.at(plan.source) for d in refusal.diagnostics)
+            raise
+
+    # --- budget ----------------------------------------------------------------------------------------------------
+
+    @property
+    def budget(self) -> dict[str, Budget]:
+        """Privacy unit → spent and remaining, for this analyst and in total. Raises CannotOpen."""
+        caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        ledger, found = self._open_ledger(), {}
+        for unit in self.policy.units:
+            own, total = ledger.spent(unit, self.analyst), ledger.spent(unit)
+            own_cap, total_cap = caps.analyst.get(unit), caps.total.get(unit)
+            found[unit] = Budget(
+                unit,
+                own,
+                None if own_cap is None else remaining(own_cap, own),
+                total,
+                None if total_cap is None else remaining(total_cap, total),
+            )
+        return found
+
+    def _open_ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = open_ledger(self.policy, self._ledger_path)
+        return self._ledger
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise reject("DP903", "the connection is closed", help=["open it again with dpsql.connect(…)"])
+
+    def close(self) -> None:
+        """Let go of data and ledger."""
+        if self._closed:
+            return
+        self._closed = True
+        self._engine.close()
+        self._scratch.close()
+        if self._ledger is not None:
+            self._ledger.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def open_ledger(policy: Policy, path: Path | None = None) -> Ledger:
+    """The policy's ledger, or the one at `path`; made if it is not there. Raises CannotOpen DP407."""
+    from dpsql.budget.head import default_head_path
+    from dpsql.budget.sqlite import SqliteLedger
+
+    if path is None:
+        return SqliteLedger.open(policy.ledger_path, policy.ledger_head_path, policy.name, policy.privacy.accountant)
+    return SqliteLedger.open(path, default_head_path(path), policy.name, policy.privacy.accountant)

@@ -1,0 +1,87 @@
+"""A query that has not been run: look at its plan, its price and its accuracy, then run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpsql.compiler import Plan, explain
+from dpsql.diagnostics.errors import reject
+from dpsql.loss import PrivacyLoss, exact
+from dpsql.plan.nodes import Count, Sum
+from dpsql.release.result import Release
+from dpsql.session.settings import Amount
+
+if TYPE_CHECKING:
+    from dpsql.session.connection import Connection
+
+
+class Query:
+    """One SELECT with its parameters. Everything but `run` spends nothing."""
+
+    def __init__(
+        self, connection: Connection, sql: str, parameters: Sequence[Any] | Mapping[str, Any], dialect: str
+    ) -> None:
+        self._connection = connection
+        self.sql = sql
+        self.parameters = parameters
+        self.dialect = dialect
+
+    def plan(self, epsilon: Amount | None = None, delta: Amount | None = None) -> Plan:
+        """The plan at this ε and δ. Raises Rejected."""
+        return self._connection.plan(self.sql, self.parameters, epsilon, delta, self.dialect)
+
+    def explain(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        format: str = "text",
+        engine_sql: bool = False,
+    ) -> str:
+        """The annotated tree as `text` or `json`. Without an ε anywhere, priced at ε = 1. Raises Rejected."""
+        plan = self._connection.preview(self.sql, self.parameters, epsilon, delta, self.dialect)
+        if format == "json":
+            return explain.dumps(plan)
+        if format != "text":
+            raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
+        return explain.as_text(plan, engine_sql)
+
+    def cost(self, epsilon: Amount | None = None, delta: Amount | None = None) -> PrivacyLoss:
+        """What a run would charge (the largest over all privacy units), from the plan that would run."""
+        return self.plan(epsilon, delta).loss
+
+    def accuracy(
+        self, epsilon: Amount | None = None, delta: Amount | None = None, *, confidence: Amount = 0.95
+    ) -> dict[str, float | None]:
+        """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
+
+        An average's error depends on the size of its group, which is private, so it is None before the run.
+        Raises Rejected.
+        """
+        try:
+            level = exact(confidence, "confidence")
+        except ValueError as error:
+            raise reject("DP406", str(error)) from None
+        if not 0 < level < 1:
+            raise reject("DP406", f"a confidence level lies between 0 and 1, not {confidence}")
+        plan = self.plan(epsilon, delta)
+        found: dict[str, float | None] = {}
+        for column, source in zip(plan.columns, plan.post.sources, strict=True):
+            if source is None:
+                continue
+            measured = plan.releases[source[0]].measured
+            recipe = measured.node.outputs[source[1]].recipe
+            width = None
+            if isinstance(recipe, Count | Sum):
+                width = explain.expected_error(measured.measurements[recipe.component], Fraction(level))
+            found[column.name] = width
+        return found
+
+    def run(self, epsilon: Amount | None = None, delta: Amount | None = None) -> Release:
+        """Charge the ledger durably, then run. Raises Rejected, BudgetExceeded, EngineError."""
+        return self._connection.run(self.plan(epsilon, delta))
+
+    def __repr__(self) -> str:
+        return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
