@@ -62,11 +62,7 @@ class FactStore:
             now = self._number(request)
             if now > planned:
                 self._numbers[request] = now
-                what = (
-                    f"{request.table}({', '.join(request.columns)})"
-                    if isinstance(request, FrequencyOf)
-                    else request.table
-                )
+                columns = ", ".join(request.columns) if isinstance(request, FrequencyOf) else ""
                 raise reject(
                     "DP409", f"the public table {request.table} has changed since the query was planned",
                     source=plan.source, help=["run the query again: it will be planned anew"],

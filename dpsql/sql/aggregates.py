@@ -9,8 +9,10 @@ from sqlglot import exp
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, walk
 from dpsql.plan.nodes import AggregateCall
-from dpsql.sql.bind_expr import ExprBinder, Numbering, checked
+from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.calls import AGGREGATES
+from dpsql.sql.checked import checked
+from dpsql.sql.parameters import Numbering
 from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
 
 

@@ -33,7 +33,9 @@ from dpsql.plan.nodes import (
 from dpsql.plan.stages import Bound
 from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
-from dpsql.sql.bind_expr import ExprBinder, Numbering, Parameters, checked
+from dpsql.sql.bind_expr import ExprBinder
+from dpsql.sql.checked import checked
+from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
 from dpsql.sql.scope import Entry, Relation, find, has
 from dpsql.sql.spans import span_of

@@ -34,6 +34,7 @@ from dpsql.types import (
 
 _DAYS = {"day": 1, "week": 7}
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
 def number(text: str, span: Span) -> Literal:
@@ -135,26 +136,41 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
     return None
 
 
+def months(node: exp.Interval) -> int | None:
+    """The number of calendar months in INTERVAL n MONTH | QUARTER | YEAR; None for any other interval."""
+    parts = _amount(node)
+    return None if parts is None or parts[1] not in _MONTHS else parts[0] * _MONTHS[parts[1]]
+
+
 def interval(node: exp.Interval, span: Span) -> Literal:
-    """INTERVAL 3 DAY, INTERVAL '2 hours'. Months and years have no fixed length and are refused (DP106)."""
-    amount, unit = node.this, node.args.get("unit")
-    text = amount.this if isinstance(amount, exp.Literal) else None
-    name = unit.name.lower() if isinstance(unit, exp.Var) else ""
-    if text is not None and not name:
-        parts = str(text).split()
-        text, name = (parts[0], parts[1].lower()) if len(parts) == 2 else (None, "")
-    name = name.removesuffix("s")
-    if text is None or not re.fullmatch(r"-?[0-9]{1,9}", str(text)):
+    """INTERVAL 3 DAY, INTERVAL '2 hours': a fixed length. Raises Rejected DP115, DP106."""
+    parts = _amount(node)
+    if parts is None:
         raise reject("DP115", "an INTERVAL must be a whole literal number of units", span=span, help=["INTERVAL 3 DAY"])
-    count = int(text)
+    count, name = parts
     if name in _DAYS:
         return Literal(dt.timedelta(days=count * _DAYS[name]), INTERVAL, span)
     if name in _SECONDS:
         return Literal(dt.timedelta(seconds=count * _SECONDS[name]), INTERVAL, span)
     raise reject(
-        "DP106", f"INTERVAL … {name.upper() or '?'} is not supported", span=span,
-        help=["use SECOND, MINUTE, HOUR, DAY or WEEK; for calendar months compare with a literal date"],
+        "DP106", f"INTERVAL … {name.upper() or '?'} cannot stand here", span=span,
+        help=["add or subtract it from a date or timestamp:  day + INTERVAL 1 MONTH"],
     )  # fmt: skip
+
+
+def _amount(node: exp.Interval) -> tuple[int, str] | None:
+    """(number, unit in singular) of an interval literal; None if it is not one whole number of one unit."""
+    amount, unit = node.this, node.args.get("unit")
+    text = str(amount.this) if isinstance(amount, exp.Literal) else None
+    name = unit.name.lower() if isinstance(unit, exp.Var) else ""
+    if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
+        text = f"-{amount.this.this}"
+    if text is not None and not name:
+        parts = text.split()
+        text, name = (parts[0], parts[1].lower()) if len(parts) == 2 else (None, "")
+    if text is None or not re.fullmatch(r"-?[0-9]{1,9}", text):
+        return None
+    return int(text), name.removesuffix("s")
 
 
 def negated(literal: Literal, span: Span | None) -> Literal | None:

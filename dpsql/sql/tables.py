@@ -9,7 +9,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.nodes import Scan
 from dpsql.policy.models import Policy
-from dpsql.sql.bind_expr import Numbering
+from dpsql.sql.parameters import Numbering
 from dpsql.sql.scope import Entry, Relation
 
 

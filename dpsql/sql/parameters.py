@@ -1,0 +1,55 @@
+"""What binding counts and hands out: numbers of columns, and values of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import Column, Literal
+from dpsql.sql import literals
+from dpsql.types import SqlType
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Gives columns their plan-wide numbers."""
+
+    counter: count[int] = field(default_factory=lambda: count(1))
+
+    def column(self, name: str, type_: SqlType, span: Span | None = None) -> Column:
+        """A new column."""
+        return Column(next(self.counter), name, type_, span)
+
+
+@dataclass(slots=True)
+class Parameters:
+    """Values for `?`, `$1` and `$name`; remembers which were used."""
+
+    values: Sequence[Any] | Mapping[str, Any]
+    used: set[str] = field(default_factory=set)
+    position: int = 0
+
+    def take(self, name: str | None, span: Span) -> Literal:
+        """The literal for a placeholder. Raises Rejected DP013 if there is none."""
+        if name is None:
+            self.position += 1
+            name = str(self.position)
+        if isinstance(self.values, Mapping):
+            if name not in self.values:
+                raise reject("DP013", f"no value was given for parameter ${name}", span=span)
+            value = self.values[name]
+        else:
+            if not name.isdigit() or not 1 <= int(name) <= len(self.values):
+                raise reject("DP013", f"no value was given for parameter ${name}", span=span)
+            value = self.values[int(name) - 1]
+        self.used.add(name)
+        return literals.from_python(value, span)
+
+    def unused(self) -> list[str]:
+        """Names (or positions) of values that no placeholder asked for."""
+        names = list(self.values) if isinstance(self.values, Mapping) else [str(i + 1) for i in range(len(self.values))]
+        return [n for n in names if n not in self.used]
