@@ -14,33 +14,26 @@ from sqlglot import exp
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, columns_of, transform, walk
-from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import (
     Aggregate,
-    Equality,
     Filter,
     Item,
-    Join,
-    JoinKind,
     Limit,
     Node,
     Project,
     Sort,
     SortKey,
-    Values,
-    output_columns,
 )
 from dpsql.plan.stages import Bound
 from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
-from dpsql.sql.bind_expr import ExprBinder
+from dpsql.sql.bind_expr import ExprBinder, condition
+from dpsql.sql.bind_from import Cte, Ctes, FromBinder
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
-from dpsql.sql.scope import Entry, Relation, find, has
+from dpsql.sql.scope import Entry, Relation, has
 from dpsql.sql.spans import span_of
-from dpsql.sql.tables import scan
-from dpsql.types import BOOLEAN, Kind
 
 _SELECT_CLAUSES = (
     "with_",
@@ -55,8 +48,6 @@ _SELECT_CLAUSES = (
     "limit",
     "offset",
 )
-MAX_COLUMNS = 10_000
-"""Most columns a plan may number: bounds the work that nested CTEs can ask for."""
 
 
 def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Bound:
@@ -73,15 +64,6 @@ def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str
     return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cte:
-    """A WITH query: bound afresh at each use, because a table used twice counts twice."""
-
-    tree: exp.Expr
-    columns: tuple[str, ...]
-    visible: Mapping[str, _Cte]
-
-
 @dataclass(slots=True)
 class _Binder:
     source: Source
@@ -94,7 +76,7 @@ class _Binder:
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
-    def query(self, tree: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+    def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
         if isinstance(tree, exp.Subquery):
             inner = checked(tree, self.source, "this", "alias")
             return self.query(inner["this"], ctes)
@@ -107,19 +89,19 @@ class _Binder:
             raise reject("DP101", f"{type(tree).__name__} is outside the accepted SQL", span=self.span(tree))
         return self.select(tree, ctes)
 
-    def select(self, tree: exp.Select, ctes: Mapping[str, _Cte]) -> Relation:
+    def select(self, tree: exp.Select, ctes: Ctes) -> Relation:
         args = checked(tree, self.source, *_SELECT_CLAUSES)
         if "with_" in args:
             ctes = self._with(args["with_"], ctes)
         if "expressions" not in args:
             raise reject("DP101", "the query selects no columns", span=self.span(tree))
-        source = self._from(args, ctes)
+        source = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query).bind(args, ctes)
         if "where" in args:
-            condition = self._condition(args["where"], source.entries, "WHERE")
-            source = replace(source, node=Filter(source.node, condition, self.span(args["where"])))
+            predicate = condition(self._binder(source.entries, "WHERE"), args["where"])
+            source = replace(source, node=Filter(source.node, predicate, self.span(args["where"])))
         return self._project(tree, args, source)
 
-    def _with(self, node: exp.Expr, outer: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")
         if args.get("recursive"):
             raise reject("DP101", "WITH RECURSIVE is not supported", span=self.span(node))
@@ -134,132 +116,25 @@ class _Binder:
                     help=["give the WITH query another name"],
                 )  # fmt: skip
             columns = tuple(c.name for c in alias.get("columns", []))
-            visible = {**visible, name.lower(): _Cte(parts["this"], columns, dict(visible))}
+            visible = {**visible, name.lower(): Cte(parts["this"], columns, dict(visible))}
         return visible
-
-    # --- FROM ------------------------------------------------------------------------------------------------------
-
-    def _from(self, args: Mapping[str, Any], ctes: Mapping[str, _Cte]) -> Relation:
-        if "from_" not in args:
-            return Relation(Values((), ((),)), ())
-        relation = self._table(checked(args["from_"], self.source, "this")["this"], ctes)
-        for join in args.get("joins", []):
-            relation = self._join(relation, join, ctes)
-        if len(output_columns(relation.node)) > MAX_COLUMNS:
-            raise reject("DP101", "the query is too large", span=self.span(args["from_"]))
-        return relation
-
-    def _table(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
-        alias = node.args.get("alias")
-        names = {} if alias is None else checked(alias, self.source, "this", "columns")
-        if isinstance(node, exp.Subquery):
-            checked(node, self.source, "this", "alias")
-            relation, default = self.query(node.this, ctes), ""
-        elif isinstance(node, exp.Table):
-            args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
-            if not isinstance(args["this"], exp.Identifier):
-                raise reject(
-                    "DP101", "table functions are not supported", span=self.span(node),
-                    help=["read a table that the policy lists"],
-                )  # fmt: skip
-            default = node.name
-            relation = self._named(node, ctes)
-            for nested in args.get("joins", []):
-                relation = self._join(relation, nested, ctes)
-        else:
-            raise reject("DP101", f"{type(node).__name__} cannot be read from", span=self.span(node))
-        relation = relation.renamed(names["this"].name if "this" in names else default)
-        if names.get("columns"):
-            relation = self._relabelled(relation, tuple(c.name for c in names["columns"]), self.span(alias))
-        return relation
-
-    def _named(self, node: exp.Table, ctes: Mapping[str, _Cte]) -> Relation:
-        cte = None if node.args.get("db") else ctes.get(node.name.lower())
-        if cte is None:
-            parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
-            return scan(parts, self.policy, self.numbering, self.span(node))
-        relation = self.query(cte.tree, cte.visible)
-        return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
-
-    def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
-        if len(names) > len(relation.entries):
-            raise reject("DP101", f"{len(names)} column names for {len(relation.entries)} columns", span=at)
-        renamed = [replace(e, name=n) for e, n in zip(relation.entries, names, strict=False)]
-        return replace(relation, entries=(*renamed, *relation.entries[len(names) :]))
-
-    def _join(self, left: Relation, node: exp.Join, ctes: Mapping[str, _Cte]) -> Relation:
-        args = checked(node, self.source, "this", "on", "using", "kind", "method", "side")
-        kind, side = str(args.get("kind") or "").upper(), str(args.get("side") or "").upper()
-        if side or kind not in ("", "INNER", "CROSS"):
-            raise reject(
-                "DP118", f"{side or kind} JOIN is not supported yet", span=self.span(node),
-                help=["use an inner join, with a public table or on the privacy unit"],
-            )  # fmt: skip
-        method = str(args.get("method") or "").upper()
-        if method not in ("", "NATURAL"):
-            raise reject("DP118", f"{method} JOIN is not supported", span=self.span(node))
-        right = self._table(args["this"], ctes)
-        taken = {e.relation.lower() for e in left.entries if e.relation}
-        clash = next((e.relation for e in right.entries if e.relation.lower() in taken), None)
-        if clash is not None:
-            raise reject(
-                "DP104", f"two tables are called {clash}", span=self.span(args["this"]),
-                help=[f"give one of them an alias:  … AS {clash}2"],
-            )  # fmt: skip
-        if method or "using" in args:
-            return self._join_using(left, right, node, args.get("using"))
-        entries = left.entries + right.entries
-        if "on" not in args:
-            return Relation(Join(JoinKind.CROSS, left.node, right.node, span=self.span(node)), entries)
-        condition = self._condition(args["on"], entries, "ON")
-        joined = join_on(left.node, right.node, conjuncts(condition), self.span(node))
-        return Relation(joined, entries)
-
-    def _join_using(self, left: Relation, right: Relation, node: exp.Join, using: list[exp.Expr] | None) -> Relation:
-        if using is None:
-            names = [(n, self.span(node)) for n in left.names() if has(right.entries, n)]
-            if not names:
-                raise reject("DP116", "NATURAL JOIN finds no common column", span=self.span(node))
-        else:
-            names = [(u.name, self.span(u)) for u in using]
-        pairs, hidden = [], set()
-        binder = self._binder((), "USING")
-        for name, at in names:
-            pair = find(left.entries, name, None, at), find(right.entries, name, None, at)
-            binder.call("eq", pair, at)  # the two types must be comparable
-            pairs.append(Equality(*pair))
-            hidden.add(pair[1].uid)
-        merged = tuple(replace(e, merged=True) if e.column.uid in hidden else e for e in right.entries)
-        joined = Join(JoinKind.INNER, left.node, right.node, tuple(pairs), span=self.span(node))
-        return Relation(joined, left.entries + merged)
 
     # --- clauses ---------------------------------------------------------------------------------------------------
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
         return ExprBinder(self.source, entries, self.numbering, self.parameters, clause)
 
-    def _condition(self, node: exp.Expr, entries: tuple[Entry, ...], clause: str) -> Expr:
-        inner = checked(node, self.source, "this")["this"] if isinstance(node, exp.Where | exp.Having) else node
-        bound = self._binder(entries, clause).bind(inner)
-        return self._boolean(bound, clause)
-
-    def _boolean(self, bound: Expr, clause: str) -> Expr:
-        if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
-            raise reject("DP106", f"{clause} needs a condition, not {bound.type}", span=bound.span)
-        return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
-
     def _project(self, tree: exp.Select, args: Mapping[str, Any], source: Relation) -> Relation:
         items = self._star_expanded(args["expressions"], source)
         collector = AggregateCollector(self.numbering)
         binder = self._binder(source.entries, "SELECT")
         binder.aggregate = collector
-        named = [(name, binder.bind(node) if isinstance(node, exp.Expr) else node) for name, node in items]
+        named = self._items(items, binder, source)
         aliases = {n.lower(): e for n, e in reversed(named)}
         having = None
         if "having" in args:
-            inner = checked(args["having"], self.source, "this")["this"]
             binder.clause, binder.aliases = "HAVING", _unless_column(aliases, source)
-            having = self._boolean(binder.bind(inner), "HAVING")
+            having = condition(binder, args["having"])
         distinct = "distinct" in args and bool(checked(args["distinct"], self.source) or True)
         orders = self._orders(args.get("order"), binder, named, aliases)
         node = source.node
@@ -283,6 +158,16 @@ class _Binder:
             return Relation(node, tuple(Entry("", k.column.name, k.column) for k in keys))
         node = Project(self._limited(self._sorted(node, orders, args), args), outputs)
         return Relation(node, tuple(Entry("", i.column.name, i.column) for i in outputs))
+
+    def _items(
+        self, items: list[tuple[str, exp.Expr | Expr]], binder: ExprBinder, source: Relation
+    ) -> list[tuple[str, Expr]]:
+        """SELECT items in order; a later one may use an earlier one's alias, unless a column has that name."""
+        named: list[tuple[str, Expr]] = []
+        for name, node in items:
+            binder.aliases = _unless_column(dict((n.lower(), e) for n, e in named), source)
+            named.append((name, binder.bind(node) if isinstance(node, exp.Expr) else node))
+        return named
 
     def _star_expanded(self, nodes: list[exp.Expr], source: Relation) -> list[tuple[str, exp.Expr | Expr]]:
         found: list[tuple[str, exp.Expr | Expr]] = []
@@ -383,14 +268,6 @@ class _Binder:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise reject("DP115", "LIMIT and OFFSET take a whole number", span=self.span(node))
         return value
-
-
-def join_on(left: Node, right: Node, terms: list[Expr], span: Span | None) -> Join:
-    """An inner join: plain equalities between the two sides apart, all other terms together as residual."""
-    lefts, rights = (frozenset(c.uid for c in output_columns(n)) for n in (left, right))
-    pairs = [(t, equality_between(t, lefts, rights)) for t in terms]
-    equalities = tuple(Equality(*pair) for _, pair in pairs if pair is not None)
-    return Join(JoinKind.INNER, left, right, equalities, conjunction(t for t, pair in pairs if pair is None), span)
 
 
 def _in_star(entry: Entry, relation: str | None) -> bool:

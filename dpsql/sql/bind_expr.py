@@ -22,7 +22,7 @@ from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has
 from dpsql.sql.spans import span_of
-from dpsql.types import VARCHAR, Kind
+from dpsql.types import BOOLEAN, VARCHAR, Kind
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
@@ -199,6 +199,18 @@ class ExprBinder:
                 return self._volatile(name, node)
             return self._unknown(name, node)
         return reject("DP101", f"{type(node).__name__} is outside the accepted SQL", span=self.span(node))
+
+
+def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
+    """The predicate of a WHERE, HAVING or ON clause. Raises Rejected DP106 if it is no condition."""
+    inner = checked(node, binder.source, "this")["this"] if isinstance(node, exp.Where | exp.Having) else node
+    bound = binder.bind(inner)
+    if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+        raise reject(
+            "DP106", f"{binder.clause} needs a condition, not {bound.type}", span=bound.span,
+            help=["compare it with something, e.g.  x <> 0"],
+        )  # fmt: skip
+    return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
 
 
 class _TypesOnly(dict[int, Value]):

@@ -26,6 +26,11 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span)
         meant = [k for k in known if k.lower() in close]
         advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
         raise reject("DP102", f"table {name} does not exist", span=span, help=[advice])
+    if not table.columns:
+        raise reject(
+            "DP005", f"the columns of {table.name} are not known without the data", span=span,
+            help=[f"custodian: list them under tables.{table.name}.columns"],
+        )  # fmt: skip
     columns = []
     for column in table.columns.values():
         if column.sql_type is None:
