@@ -83,6 +83,7 @@ def _compile(
     rewritten = rewrite(bound.root, RewriteContext(ctx, limits))
     tree = derive(rewritten, ctx)
     _require_public(tree)
+    _require_flat(tree)
     tagged = [t for t in tree.walk() if isinstance(t.node, Release)]
     epsilon, delta = _privacy(settings, policy, tagged)
     measured = measure(tagged, epsilon, delta)
@@ -108,6 +109,19 @@ def _require_public(tree: Tagged[Facts]) -> None:
         "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
         help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
     )  # fmt: skip
+
+
+def _require_flat(tree: Tagged[Facts]) -> None:
+    """A release may not read another release's result yet: its multiplicity and share would have to be planned."""
+    for tagged in tree.walk():
+        if not isinstance(tagged.node, Release):
+            continue
+        below = next((t.node for t in tagged.inputs[0].walk() if isinstance(t.node, Release)), None)
+        if isinstance(below, Release):
+            raise reject(
+                "DP118", "private rows are joined with the result of another aggregate", span=below.span,
+                label="this aggregate over private rows", help=["run it first, and use its result as a parameter"],
+            )  # fmt: skip
 
 
 def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:

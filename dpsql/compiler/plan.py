@@ -30,14 +30,14 @@ class PostProcessing:
     """How the answer is made from the noisy tables `r0`, `r1`, …: public arithmetic.
 
     renamed: the answer is release 0 with its columns chosen in this order (positions), no engine needed; else `sql`
-        runs in the scratch database, which needs the public tables listed.
+        runs in the scratch database, which needs these columns of the public tables listed.
     sources: for each output column the (release, output position) it shows unchanged, for intervals; else None.
     traced: whether rows can be followed back to the release's rows (column c0 of `sql`).
     """
 
     renamed: tuple[int, ...] | None
     sql: str
-    public_tables: tuple[str, ...]
+    public_tables: tuple[tuple[str, tuple[Column, ...]], ...]
     sources: tuple[tuple[int, int] | None, ...]
     traced: bool
 

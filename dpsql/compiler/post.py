@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
-from dpsql.plan.expr import Column
-from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, inputs
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import Column, columns_of
+from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, expressions, inputs
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases
 from dpsql.sql.relations import Emitter
+from dpsql.types import Kind
 
 SCRATCH = '"memory"."main"'
 
@@ -27,15 +29,37 @@ def post_processing(
     for node, uid in origins:
         position = None if node is None else next((i for i, o in enumerate(node.outputs) if o.column.uid == uid), None)
         sources.append(None if node is None or position is None else (index[id(node)], position))
-    tables = tuple(sorted({n.table for n in _public_part(tree.node) if isinstance(n, Scan)}))
     return PostProcessing(
-        _renamed(tree.node, columns), emitter.query(tree, columns), tables, tuple(sources), emitter.traced(tree.node)
+        _renamed(tree.node, columns),
+        emitter.query(tree, columns),
+        _public_columns(tree.node, columns),
+        tuple(sources),
+        emitter.traced(tree.node),
     )
 
 
 def public_table(name: str) -> str:
     """The scratch name of a public table: never that of a release."""
     return f"public {name}"
+
+
+def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Column, ...]], ...]:
+    """Public tables above the releases, each with the columns that are read: no others need leave the engine."""
+    part = _public_part(root)
+    used = {c.uid for c in columns}.union(*(columns_of(e) for n in part for e in expressions(n)))
+    found: dict[str, dict[str, Column]] = {}
+    for node in part:
+        if isinstance(node, Scan):
+            read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
+            found.setdefault(node.table, {}).update({c.name: c for c in read})
+    for table, read_columns in found.items():
+        for column in read_columns.values():
+            if column.type.kind in (Kind.LIST, Kind.BLOB, Kind.INTERVAL, Kind.TIMESTAMPTZ):
+                raise reject(
+                    "DP101", f"{table}.{column.name} is a {column.type}, which an answer cannot show",
+                    help=["leave the column out, or store it as text or TIMESTAMP"],
+                )  # fmt: skip
+    return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))
 
 
 def _public_part(node: Node) -> list[Node]:

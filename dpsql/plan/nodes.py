@@ -309,3 +309,24 @@ def output_columns(node: Node) -> tuple[Column, ...]:
             return key_columns + tuple(o.column for o in outputs)
         case Filter(input=child) | Sort(input=child) | Limit(input=child) | BoundContributions(input=child):
             return output_columns(child)
+
+
+def expressions(node: Node) -> tuple[Expr, ...]:
+    """The expressions a node evaluates over its input's rows."""
+    match node:
+        case Filter(predicate=predicate):
+            return (predicate,)
+        case Project(items=items) | GroupKeys(items=items):
+            return tuple(i.expr for i in items)
+        case Join(equalities=pairs, residual=residual):
+            both = tuple(e for p in pairs for e in (p.left, p.right))
+            return both if residual is None else (*both, residual)
+        case Aggregate(keys=keys, calls=calls):
+            called = tuple(e for c in calls for e in (c.arg, c.filter) if e is not None)
+            return (*(k.expr for k in keys), *called)
+        case Sort(keys=sort_keys):
+            return tuple(k.expr for k in sort_keys)
+        case Release(components=components):
+            return tuple(e for c in components for e in (c.arg, c.filter) if e is not None)
+        case Scan() | Values() | Limit() | BoundContributions():
+            return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from uuid import UUID
 
 from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
@@ -60,7 +61,7 @@ def _fetch(planned: PlannedRelease, engine: Engine, salt: int) -> dict[Key, list
     found: dict[Key, list[int]] = {}
     for statement in planned.statements:
         for row in engine.fetch(statement.salted(salt)).rows():
-            key = tuple(row[:width])
+            key = tuple(str(v) if isinstance(v, UUID) else v for v in row[:width])
             numbers = found.setdefault(key, [0] * len(node.components))
             for i, value in zip(statement.components, row[width:], strict=True):
                 numbers[i] = int(value)

@@ -10,8 +10,7 @@ from dpsql.compiler.plan import Plan
 from dpsql.compiler.post import public_table
 from dpsql.engine.base import Engine, quoted
 from dpsql.engine.scratch import Scratch
-from dpsql.plan.nodes import Node, Scan
-from dpsql.plan.walk import walk
+from dpsql.plan.expr import Column
 from dpsql.release.columns import released_columns
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import BIGINT
@@ -38,8 +37,8 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
         values = [*_key_columns(release), *released_columns(release)]
         scratch.load_columns(release.planned.label, [*named, ("c0", BIGINT)], [*values, list(range(height))])
-    for table in plan.post.public_tables:
-        _load_public(table, plan.tree.node, engine, scratch)
+    for table, columns in plan.post.public_tables:
+        _load_public(table, columns, engine, scratch)
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
     rows = tuple(found.rows())
@@ -52,9 +51,8 @@ def _key_columns(noisy: NoisyRelease) -> list[list[Any]]:
     return [[key[i] for key in noisy.keys] for i in range(len(noisy.planned.measured.node.keys))]
 
 
-def _load_public(table: str, root: Node, engine: Engine, scratch: Scratch) -> None:
-    """Copy a public table's declared columns."""
-    scan = next(n for n in walk(root) if isinstance(n, Scan) and n.table == table)
-    listed = ", ".join(quoted(c.name) for c in scan.columns)
+def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:
+    """Copy the columns of a public table that the answer reads."""
+    listed = ", ".join(quoted(c.name) for c in columns)
     rows = engine.fetch(f"SELECT {listed} FROM {engine.table_sql(table)}")
-    scratch.load_columns(public_table(table), [(c.name, c.type) for c in scan.columns], list(rows.columns))
+    scratch.load_columns(public_table(table), [(c.name, c.type) for c in columns], list(rows.columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.plan.expr import Expr
+from dpsql.plan.expr import Expr, columns_of
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import Equality, Filter, Join, JoinKind, Node, output_columns
 from dpsql.plan.walk import transform
@@ -33,6 +33,9 @@ def _place(node: Node) -> Node:
 
 def _sink(node: Node, term: Expr) -> Node | None:
     """The join tree with `term` placed, or None if no join here connects the two sides of it."""
+    if isinstance(node, Filter):
+        below = _sink(node.input, term)
+        return None if below is None else replace(node, input=below)
     if not isinstance(node, Join):
         return None
     left, right = (frozenset(c.uid for c in output_columns(n)) for n in (node.left, node.right))
@@ -41,14 +44,8 @@ def _sink(node: Node, term: Expr) -> Node | None:
         return replace(node, kind=JoinKind.INNER, equalities=(*node.equalities, Equality(*pair)))
     for side, columns in (("left", left), ("right", right)):
         child = node.left if side == "left" else node.right
-        if isinstance(child, Join) and _reads_only(term, columns):
+        if columns_of(term) <= columns:
             placed = _sink(child, term)
             if placed is not None:
                 return replace(node, left=placed) if side == "left" else replace(node, right=placed)
     return None
-
-
-def _reads_only(term: Expr, columns: frozenset[int]) -> bool:
-    from dpsql.plan.expr import columns_of
-
-    return columns_of(term) <= columns

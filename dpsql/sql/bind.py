@@ -165,7 +165,7 @@ class _Binder:
         """SELECT items in order; a later one may use an earlier one's alias, unless a column has that name."""
         named: list[tuple[str, Expr]] = []
         for name, node in items:
-            binder.aliases = _unless_column(dict((n.lower(), e) for n, e in named), source)
+            binder.aliases = _unless_column({n.lower(): e for n, e in named}, source)
             named.append((name, binder.bind(node) if isinstance(node, exp.Expr) else node))
         return named
 

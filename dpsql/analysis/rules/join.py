@@ -20,7 +20,7 @@ from dpsql.analysis.facts import Columns, Facts
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import reject
-from dpsql.numbers.cap import ONE, Cap, Unbounded, finite, smaller, times
+from dpsql.numbers.cap import ONE, Cap, Finite, Unbounded, finite, smaller, times
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import Equality, Filter, Join, Node, Project, Scan
 from dpsql.plan.public import FrequencyOf, RowsOf
@@ -94,11 +94,13 @@ def _determined(node: Join, left: Facts, right: Facts, m: Cap, private: Facts) -
 
 
 def _most_matches(node: Node, facts: Facts, ends: tuple[object, ...], join: Join, ctx: Context) -> Cap:
-    """m: most rows of one side that can match a given row of the other."""
-    bare = [e for e in ends if isinstance(e, Column)]
-    columns = frozenset(e.uid for e in bare)
+    """m: most rows of one side that can match a given row of the other.
+
+    A number declared for a public table is noted as used, so that the run checks it against the table.
+    """
+    columns = frozenset(e.uid for e in ends if isinstance(e, Column))
     best = facts.most_rows(columns) if columns else None
-    if not facts.public or (best is not None and best == ONE):
+    if not facts.public:
         return best if best is not None else _unbounded(join, "a private table")
     table = _table_of(node)
     if table is None:
@@ -106,14 +108,15 @@ def _most_matches(node: Node, facts: Facts, ends: tuple[object, ...], join: Join
     if not ends:
         rows = ctx.public.number(RowsOf(table.table))
         return finite(rows) if rows is not None else _unbounded(join, table.table)
-    names = {c.uid: c.name for c in table.columns}
-    chosen = tuple(sorted({names[uid] for uid in columns if uid in names}))
+    chosen = tuple(sorted(c.name for c in table.columns if c.uid in columns))
     if not chosen:
         return best if best is not None else _unbounded(join, table.table)
-    measured = ctx.public.number(FrequencyOf(table.table, chosen)) if best is None else None
-    if measured is not None:
-        return finite(max(1, measured))
-    return best if best is not None else _unbounded(join, table.table, chosen)
+    request = FrequencyOf(table.table, chosen)
+    if isinstance(best, Finite):
+        ctx.public.used[request] = int(best.value)
+        return best
+    measured = ctx.public.number(request)
+    return _unbounded(join, table.table, chosen) if measured is None else finite(max(1, measured))
 
 
 def _table_of(node: Node) -> Scan | None:
