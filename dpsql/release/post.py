@@ -37,8 +37,8 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
         values = [*_key_columns(release), *released_columns(release)]
         scratch.load_columns(release.planned.label, [*named, ("c0", BIGINT)], [*values, list(range(height))])
-    for table, columns in plan.post.public_tables:
-        _load_public(table, columns, engine, scratch)
+    for table, read in plan.post.public_tables:
+        _load_public(table, read, engine, scratch)
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
     rows = tuple(found.rows())

@@ -35,6 +35,7 @@ def connect(
     source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
     *,
     policy: str | PathLike[str] | Policy | None = None,
+    frames: Mapping[str, object] | None = None,
     analyst: str | None = None,
     ledger: str | PathLike[str] | Ledger | None = None,
     epsilon: Amount | None = None,
@@ -46,6 +47,7 @@ def connect(
 
     source: a policy (file or object), whose data is opened read-only and locked; or a DuckDB connection that is already
         open, together with `policy=` (nothing is locked then; results say so).
+    frames: with a DuckDB connection: table name of the policy → pandas, polars or Arrow table that holds its rows.
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
     ledger: path of the ledger, instead of the policy's; or a Ledger object.
     epsilon, delta: defaults of this session's queries.
@@ -59,8 +61,13 @@ def connect(
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
     loaded = given if isinstance(given, Policy) else load_policy(given)
     settings = with_privacy(Settings(), epsilon, delta)
-    engine: Engine
+    engine: DuckDBEngine
     if isinstance(source, Policy | str | PathLike):
+        if frames:
+            raise reject(
+                "DP903", "frames need a connection of your own",
+                help=["dpsql.connect(duckdb.connect(), policy='policy.yaml', frames={…})"],
+            )  # fmt: skip
         sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
         engine = DuckDBEngine.open(
             loaded.database_path, sources, loaded.directory, threads=threads, memory_limit=memory_limit
@@ -68,6 +75,8 @@ def connect(
     else:
         engine = DuckDBEngine.wrap(source)
     try:
+        for name, frame in (frames or {}).items():
+            engine.register(name, frame)
         return Connection(complete(loaded, engine.describe()), engine, analyst, ledger, settings)
     except BaseException:
         engine.close()
