@@ -65,12 +65,17 @@ def as_record(diagnostic: Diagnostic, statement: str | None = None) -> dict[str,
     }
 
 
+_NOTHING = "nothing was run and nothing was spent"
+
+
 def closing_note(diagnostic: Diagnostic) -> str:
     """The last note of a finding: that nothing was spent, if the code makes that certain, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
+    if _NOTHING in diagnostic.notes or diagnostic.code == "DP407":
+        return page  # said already; and a ledger that fails while it is written says itself what is certain
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
     if refusal or diagnostic.code.startswith("DP01"):
-        return f"nothing was run and nothing was spent. {page}"
+        return f"{_NOTHING}. {page}"
     return page
 
 
