@@ -15,6 +15,7 @@ from dpsql.budget.accountant import cost
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
+from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
@@ -92,10 +93,11 @@ def _compile(
         PlannedRelease(m, statements(t, tables), f"r{i}") for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
     )
     post = post_processing(tree, bound.columns, releases)
+    warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     text = repr((rewritten, [r.statements for r in releases], post, epsilon, delta, policy.hash))
     return Plan(
         source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
-        hashlib.sha256(text.encode()).hexdigest(), dict(public.used), notes_of(measured, tree),
+        hashlib.sha256(text.encode()).hexdigest(), dict(public.used), notes_of(measured, tree), warnings,
     )  # fmt: skip
 
 
