@@ -7,7 +7,7 @@ steer the rewrites and become facts only where the finished tree enforces them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dpsql.functions.value import Value
 from dpsql.numbers.cap import ONE, Cap, smaller
@@ -114,7 +114,15 @@ class Facts:
 
     @property
     def env(self) -> dict[int, Value]:
-        """Column → value, for `evaluate`."""
+        """Column → value, for `evaluate`; without key domains, whose images take long to compute and are rarely asked."""
+        return {
+            uid: fact.value if fact.value.domain is None else replace(fact.value, domain=None)
+            for uid, fact in self.columns.items()
+        }
+
+    @property
+    def key_env(self) -> dict[int, Value]:
+        """Column → value with its domain of group keys."""
         return {uid: fact.value for uid, fact in self.columns.items()}
 
     def is_key(self, columns: Columns) -> bool:

@@ -51,9 +51,12 @@ def call(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
 
 
 def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None) -> Value:
-    """Give an open numeric interval its reasons: the arguments', else that this expression lost it."""
+    """Give an open numeric interval its reasons: the arguments', else that this expression lost it.
+
+    A closed interval needs none: what was open below it was closed by a clip and must not be blamed above.
+    """
     if result.interval.bounded:
-        return result
+        return replace(result, interval=replace(result.interval, why=())) if result.interval.why else result
     why = result.interval.why
     if not why:
         why = tuple(dict.fromkeys(r for a in args if not a.interval.bounded for r in a.interval.why))

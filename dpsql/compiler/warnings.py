@@ -14,7 +14,7 @@ from dpsql.plan.walk import Tagged
 def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) -> tuple[Diagnostic, ...]:
     """A COUNT(DISTINCT x) whose expected error is larger than the number of values that x can have (DP501)."""
     found = []
-    env = below.fact.env
+    env = below.fact.key_env
     for output in release.node.outputs:
         if isinstance(output.recipe, Ratio):
             continue

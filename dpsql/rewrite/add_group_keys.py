@@ -87,11 +87,12 @@ def _check_kind(item: Item, facts: Facts) -> None:
 def _sources(items: Sequence[Item], node: Node, facts: Facts, ctx: RewriteContext) -> tuple[KeySource, ...] | None:
     """Key lists that together cover all group columns, or None if one has none."""
     terms = [t for n in walk(node) if isinstance(n, Filter | Join) for t in _terms(n)]
-    env = {uid: _restricted(uid, value, terms, facts) for uid, value in facts.env.items()}
     by_scan: dict[int, list[int]] = {}
     found: list[KeySource] = []
     equal = _equal_public_columns(node, facts)
     items = [replace(i, expr=_substitute(i.expr, equal)) for i in items]
+    read = {uid for item in items for uid in columns_of(item.expr)}
+    env = {uid: _restricted(uid, v, terms) if uid in read else v for uid, v in facts.key_env.items()}
     for at, item in enumerate(items):
         table = _public_scan(item.expr, facts)
         if table is not None:
@@ -166,7 +167,7 @@ def _terms(node: Filter | Join) -> list[Expr]:
     return [] if condition is None else conjuncts(condition)
 
 
-def _restricted(uid: int, value: Value, terms: Sequence[Expr], facts: Facts) -> Value:
+def _restricted(uid: int, value: Value, terms: Sequence[Expr]) -> Value:
     """The column's domain, shortened to the keys that the query's conditions on this column alone let through."""
     own = [t for t in terms if columns_of(t) == {uid}]
     domain = value.domain
