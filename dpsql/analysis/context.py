@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.public import PublicFacts
+from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Policy, public facts, and the cap on the number of public keys."""
+    """Policy, public facts, and the cap on the number of public keys; `derived` remembers facts in one compilation."""
 
     policy: Policy
     public: PublicFacts
     max_keys: int = 100_000
+    derived: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
 
     def table(self, name: str) -> Table:
         """A table that `bind` has resolved."""

@@ -34,9 +34,17 @@ from dpsql.plan.walk import Tagged
 
 
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:
-    """The plan with its facts. Raises Rejected where a rule refuses."""
+    """The plan with its facts. Raises Rejected where a rule refuses.
+
+    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
+    """
+    known = ctx.derived.get(id(node))
+    if known is not None:
+        return known
     below = tuple(derive(child, ctx) for child in inputs(node))
-    return Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
+    found = Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
+    ctx.derived[id(node)] = found  # it holds the node, so the number cannot be given to another one
+    return found
 
 
 def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:

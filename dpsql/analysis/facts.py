@@ -114,7 +114,7 @@ class Facts:
 
     @property
     def env(self) -> dict[int, Value]:
-        """Column → value, for `evaluate`; without key domains, whose images take long to compute and are rarely asked."""
+        """Column → value, for `evaluate`; without key domains, whose images are slow to compute and rarely asked."""
         return {
             uid: fact.value if fact.value.domain is None else replace(fact.value, domain=None)
             for uid, fact in self.columns.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.diagnostic import Reason, Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.base import SignatureError
 from dpsql.functions.cast import cast
 from dpsql.functions.registry import apply, literal, lookup
@@ -33,7 +33,7 @@ def evaluate(expr: Expr, env: Env) -> Value:
             try:
                 return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span)
             except SignatureError as error:
-                raise reject("DP106", f"CAST: {error}", span=expr.span) from None
+                raise _misused("CAST", str(error), expr.span, "CAST(x AS type) → type") from None
         case Call(function=name, args=args):
             values = tuple(evaluate(a, env) for a in args)
             return call(name, values, expr.span)
@@ -43,11 +43,17 @@ def call(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
     """All facts about a call of the registered function `name`. Raises Rejected DP105, DP106."""
     function = lookup(name)
     if function is None:
-        raise reject("DP105", f"function {name} is not known", span=span)
+        raise reject("DP105", f"function {name} is not known", span=span, help=["use a function of the SQL reference"])
     try:
         return _explained(apply(function, values), values, name, span)
     except SignatureError as error:
-        raise reject("DP106", f"{name}: {error}", span=span) from None
+        raise _misused(name, str(error), span, function.signature) from None
+
+
+def _misused(name: str, error: str, span: Span | None, signature: str) -> Rejected:
+    """Signature errors name their repair after a semicolon; without one, the signature is the repair."""
+    message, _, repair = error.partition("; ")
+    return reject("DP106", f"{name}: {message}", span=span, help=[repair or signature])
 
 
 def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None) -> Value:
