@@ -78,6 +78,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP901", "engine-failed", "the engine failed"),
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),
+    Code("DP904", "internal-error", "dpsql itself failed"),
 )
 # fmt: on
 

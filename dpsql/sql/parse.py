@@ -34,17 +34,32 @@ class Parsed:
     dialect: str
 
 
+def require_dialect(dialect: str) -> None:
+    """Raise Rejected DP903 unless this is a dialect that can be read."""
+    if dialect.lower() not in {d.value for d in sqlglot.Dialects if d.value}:
+        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=["use duckdb, postgres, bigquery, snowflake, …"])
+
+
 def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     """Parse exactly one SELECT (or WITH … SELECT).
 
     Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query.
     """
-    if dialect.lower() not in {d.value for d in sqlglot.Dialects if d.value}:
-        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=["use duckdb, postgres, bigquery, snowflake, …"])
+    require_dialect(dialect)
     if len(source.text) > MAX_LENGTH:
-        raise reject("DP010", f"the statement is longer than {MAX_LENGTH:,} characters", source=source)
+        raise reject(
+            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=_whole(source), source=source,
+            help=["pass long lists as a table"],
+        )  # fmt: skip
+    if "\0" in source.text:
+        at = source.text.index("\0")
+        raise reject(
+            "DP010", "the text contains a NUL character", span=Span(at, at + 1), source=source, help=["remove it"]
+        )
     try:
-        trees = [t for t in sqlglot.parse(source.text, read=dialect) if t is not None]
+        parsed = sqlglot.parse(source.text, read=dialect)
+        # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
+        trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
         raise _syntax_error(error, source) from None
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError):
@@ -53,7 +68,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
         ) from None
     except RecursionError:
-        raise reject("DP010", "the statement is nested too deeply", span=_whole(source), source=source) from None
+        raise _too_deep(source) from None
     if len(trees) != 1:
         found = "no statement" if not trees else f"{len(trees)} statements"
         raise reject(
@@ -68,8 +83,15 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             help=["write one SELECT (or WITH … SELECT)"],
         )  # fmt: skip
     if _depth(tree) > MAX_DEPTH:
-        raise reject("DP010", "the statement is nested too deeply", span=_whole(source), source=source)
+        raise _too_deep(source)
     return Parsed(tree, source, dialect)
+
+
+def _too_deep(source: Source) -> Rejected:
+    return reject(
+        "DP010", "the statement is nested too deeply", span=_whole(source), source=source,
+        help=["name inner queries in WITH; write long OR chains as IN (…)"],
+    )  # fmt: skip
 
 
 def _depth(tree: exp.Expr) -> int:
@@ -106,4 +128,7 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     offset = sum(len(text) + 1 for text in lines[: line - 1]) + column
     begin = max(0, offset - len(highlight)) if highlight else start
     span = Span(begin, begin + max(1, len(highlight))) if highlight else _whole(source)
-    return reject("DP010", f"syntax error: {description[:1].lower()}{description[1:]}", span=span, source=source)
+    return reject(
+        "DP010", f"syntax error: {description[:1].lower()}{description[1:]}", span=span, source=source,
+        help=["look for a missing comma, bracket or keyword before this place"],
+    )  # fmt: skip
