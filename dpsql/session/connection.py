@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,28 @@ class Budget:
     remaining: PrivacyLoss | None
     total_spent: PrivacyLoss
     total_remaining: PrivacyLoss | None
+
+
+class Budgets(dict[str, Budget]):
+    """Privacy unit → Budget, with the tightest numbers over all units in front."""
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """The most that this analyst has spent of any one unit."""
+        return _each(max, [b.spent for b in self.values()]) or PrivacyLoss()
+
+    @property
+    def remaining(self) -> PrivacyLoss | None:
+        """What a query that touches every unit could still spend; None if no cap is declared."""
+        return _each(min, [r for b in self.values() for r in (b.remaining, b.total_remaining) if r is not None])
+
+
+def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss]) -> PrivacyLoss | None:
+    if not losses:
+        return None
+    return PrivacyLoss(
+        choose([x.epsilon for x in losses]), choose([x.delta for x in losses]), choose([x.rho for x in losses])
+    )
 
 
 class Connection:
@@ -210,10 +233,10 @@ class Connection:
     # --- budget ----------------------------------------------------------------------------------------------------
 
     @property
-    def budget(self) -> dict[str, Budget]:
+    def budget(self) -> Budgets:
         """Privacy unit → spent and remaining, for this analyst and in total. Raises CannotOpen."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        ledger, found = self._open_ledger(), {}
+        ledger, found = self._open_ledger(), Budgets()
         for unit in self.policy.units:
             own, total = ledger.spent(unit, self.analyst), ledger.spent(unit)
             own_cap, total_cap = caps.analyst.get(unit), caps.total.get(unit)
