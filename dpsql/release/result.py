@@ -57,7 +57,7 @@ class Release:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
         The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
-        arithmetic over released numbers have None; group keys do not appear.
+        arithmetic over released numbers have None; group keys do not appear. Repeated names get a number (`to_dict`).
         Raises Rejected DP406 unless 0 < level < 1.
         """
         try:
@@ -68,7 +68,8 @@ class Release:
             raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
         bounds: list[list[Bounds] | None] = []
         names = []
-        for name, source, column in zip(self.columns, self.plan.post.sources, self.plan.columns, strict=True):
+        columns = zip(unique_names(self.columns), self.plan.post.sources, self.plan.columns, strict=True)
+        for name, source, column in columns:
             if source is None and self._is_key(column.uid):
                 continue
             names.append(name)
@@ -128,12 +129,13 @@ class Release:
 
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names with numbers appended to repetitions: n, n_1, n_2."""
-    seen: dict[str, int] = {}
-    found = []
+    found: list[str] = []
     for name in names:
-        repeat = seen.get(name, 0)
-        seen[name] = repeat + 1
-        found.append(name if not repeat else f"{name}_{repeat}")
+        candidate, number = name, 0
+        while candidate in found:
+            number += 1
+            candidate = f"{name}_{number}"
+        found.append(candidate)
     return found
 
 
@@ -157,7 +159,7 @@ def _as_text(release: Release) -> str:
     table = [list(release.columns)]
     for row, width in zip(release.rows, widths, strict=True):
         cells = []
-        for name, value in zip(release.columns, row, strict=True):
+        for name, value in zip(unique_names(release.columns), row, strict=True):
             shown = "NULL" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
             around = width.get(name)
             cells.append(shown if around is None else f"{shown} ± {show_number(around)}")

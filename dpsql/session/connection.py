@@ -19,7 +19,7 @@ from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, remaining
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.noisy import measure_release
 from dpsql.release.post import post_process
 from dpsql.release.result import Release
@@ -279,9 +279,14 @@ class Connection:
 
 def open_ledger(policy: Policy, path: Path | None = None) -> Ledger:
     """The policy's ledger, or the one at `path`; made if it is not there. Raises CannotOpen DP407."""
-    from dpsql.budget.head import default_head_path
     from dpsql.budget.sqlite import SqliteLedger
 
-    if path is None:
-        return SqliteLedger.open(policy.ledger_path, policy.ledger_head_path, policy.name, policy.privacy.accountant)
-    return SqliteLedger.open(path, default_head_path(path), policy.name, policy.privacy.accountant)
+    where, head = ledger_places(policy, path)
+    return SqliteLedger.open(where, head, policy.name, policy.privacy.accountant)
+
+
+def ledger_places(policy: Policy, path: Path | None = None) -> tuple[Path, Path]:
+    """Where a ledger lies and where its head does: one file has one head, however it was named."""
+    if path is None or path.absolute() == policy.ledger_path:
+        return policy.ledger_path, policy.ledger_head_path
+    return path, default_head_path(path, policy.name)
