@@ -45,7 +45,10 @@ class AggregateCollector:
             where = checked(args["expression"], binder.source, "this")["this"]
             found = binder.bind(where)
             if found.type.kind is not Kind.BOOLEAN:
-                raise reject("DP106", f"FILTER needs a condition, not {found.type}", span=found.span)
+                raise reject(
+                    "DP106", f"FILTER needs a condition, not {found.type}", span=found.span,
+                    help=["compare it with something, e.g.  x <> 0"],
+                )  # fmt: skip
             return replace(self._bound(args["this"], binder, found), span=span)
         if isinstance(node, exp.CountIf):
             found = binder.bind(checked(node, binder.source, "this")["this"])
@@ -53,21 +56,30 @@ class AggregateCollector:
                 raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
         if type(node) not in AGGREGATES:
-            raise reject("DP108", "FILTER must follow an aggregate", span=span)
+            raise reject(
+                "DP108", "FILTER must follow an aggregate", span=span,
+                help=["use CASE WHEN … THEN … END, or put the condition into WHERE"],
+            )  # fmt: skip
         function = AGGREGATES[type(node)]
         args = checked(node, binder.source, "this", "big_int")
         arg, distinct = args.get("this"), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
             if len(items) != 1 or isinstance(items[0], exp.Tuple):
-                raise reject("DP101", "DISTINCT in an aggregate takes one expression", span=span)
+                raise reject(
+                    "DP101", "DISTINCT in an aggregate takes one expression", span=span,
+                    help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],
+                )  # fmt: skip
             arg, distinct = items[0], True
         if function == "count" and (arg is None or isinstance(arg, exp.Star)):
             if isinstance(arg, exp.Star):
                 checked(arg, binder.source)
             return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
         if arg is None or isinstance(arg, exp.Star):
-            raise reject("DP106", f"{function.upper()} needs an argument", span=span)
+            raise reject(
+                "DP106", f"{function.upper()} needs an argument", span=span,
+                help=[f"name a column:  {function.upper()}(x), or count rows:  COUNT(*)"],
+            )  # fmt: skip
         bound = binder.bind(arg)
         if function == "count" and isinstance(bound, Literal) and bound.value is not None:
             # COUNT(1) is COUNT(*)

@@ -60,7 +60,10 @@ def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str
     relation = binder.query(parsed.tree, {})
     unused = binder.parameters.unused()
     if unused:
-        raise reject("DP013", f"parameter {', '.join(unused)} is not used by the query", source=parsed.source)
+        raise reject(
+            "DP013", f"parameter {', '.join(unused)} is not used by the query", span=binder.span(parsed.tree),
+            help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
+        )  # fmt: skip
     return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source)
 
 
@@ -86,7 +89,10 @@ class _Binder:
                 help=["ask one question per query"],
             )  # fmt: skip
         if not isinstance(tree, exp.Select):
-            raise reject("DP101", f"{type(tree).__name__} is outside the accepted SQL", span=self.span(tree))
+            raise reject(
+                "DP101", f"{type(tree).__name__.upper()} is outside the accepted SQL", span=self.span(tree),
+                help=["write SELECT … FROM a table of the policy"],
+            )  # fmt: skip
         return self.select(tree, ctes)
 
     def select(self, tree: exp.Select, ctes: Ctes) -> Relation:
@@ -94,7 +100,9 @@ class _Binder:
         if "with_" in args:
             ctes = self._with(args["with_"], ctes)
         if "expressions" not in args:
-            raise reject("DP101", "the query selects no columns", span=self.span(tree))
+            raise reject(
+                "DP101", "the query selects no columns", span=self.span(tree), help=["as in  SELECT COUNT(*) FROM …"]
+            )
         source = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query).bind(args, ctes)
         if "where" in args:
             predicate = condition(self._binder(source.entries, "WHERE"), args["where"])
@@ -104,7 +112,7 @@ class _Binder:
     def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")
         if args.get("recursive"):
-            raise reject("DP101", "WITH RECURSIVE is not supported", span=self.span(node))
+            raise reject("DP101", "WITH RECURSIVE is not supported", span=self.span(node), help=["leave RECURSIVE out"])
         visible = dict(outer)
         for cte in args["expressions"]:
             parts = checked(cte, self.source, "this", "alias", "materialized")
@@ -178,7 +186,11 @@ class _Binder:
                 relation = node.args["table"].name if star is not node else None
                 chosen = [e for e in source.entries if _in_star(e, relation)]
                 if not chosen:
-                    raise reject("DP102", f"no table is called {relation} here", span=self.span(node))
+                    known = ", ".join(dict.fromkeys(e.relation for e in source.entries if e.relation))
+                    raise reject(
+                        "DP102", f"no table is called {relation} here", span=self.span(node),
+                        help=[f"this query reads: {known or 'no table'}"],
+                    )  # fmt: skip
                 found += [(e.name, replace(e.column, span=self.span(node))) for e in chosen]
             elif isinstance(node, exp.Alias):
                 parts = checked(node, self.source, "this", "alias")
@@ -207,12 +219,19 @@ class _Binder:
             binder.aliases = _unless_column(aliases, source)
             for node in args.get("expressions", []):
                 if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-                    raise reject("DP101", f"{type(node).__name__.upper()} is not supported yet", span=self.span(node))
+                    what = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
+                    raise reject(
+                        "DP101", f"{what} is not supported yet", span=self.span(node),
+                        help=["ask one query for each set of columns"],
+                    )  # fmt: skip
                 exprs.append(self._ordinal(node, named) or binder.bind(node))
         keys: dict[Expr, Item] = {}
         for e in exprs:
             if collector.reads(e):
-                raise reject("DP108", "GROUP BY cannot contain an aggregate", span=e.span)
+                raise reject(
+                    "DP108", "GROUP BY cannot contain an aggregate", span=e.span,
+                    help=["group by columns of the tables; filter aggregates in HAVING"],
+                )  # fmt: skip
             if not isinstance(e, Literal) and e not in keys:
                 name = next((n for n, x in named if x == e), e.name if isinstance(e, Column) else "key")
                 keys[e] = Item(self.numbering.column(name, e.type, e.span), e)
@@ -223,7 +242,10 @@ class _Binder:
             return None
         at = str(node.this)
         if not at.isdigit() or not 1 <= int(at) <= len(named):
-            raise reject("DP101", f"position {at} is not in the SELECT list", span=self.span(node))
+            raise reject(
+                "DP101", f"position {at} is not in the SELECT list", span=self.span(node),
+                help=[f"use a position from 1 to {len(named)}, or a name"],
+            )  # fmt: skip
         return named[int(at) - 1][1]
 
     def _orders(
@@ -247,7 +269,10 @@ class _Binder:
         swap = {item.expr: k.column for item, k in zip(outputs, keys, strict=True)}
         found = transform(key.expr, lambda e: swap.get(e, e))
         if not columns_of(found) <= {k.column.uid for k in keys}:
-            raise reject("DP109", "with DISTINCT, ORDER BY can only use selected columns", span=key.expr.span)
+            raise reject(
+                "DP109", "with DISTINCT, ORDER BY can only use selected columns", span=key.expr.span,
+                help=["select the column as well"],
+            )  # fmt: skip
         return replace(key, expr=found)
 
     def _sorted(self, node: Node, orders: list[SortKey], args: Mapping[str, Any]) -> Node:
@@ -266,7 +291,9 @@ class _Binder:
         bound = self._binder((), "LIMIT").bind(checked(node, self.source, "expression")["expression"])
         value = bound.value if isinstance(bound, Literal) else None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise reject("DP115", "LIMIT and OFFSET take a whole number", span=self.span(node))
+            raise reject(
+                "DP115", "LIMIT and OFFSET take a whole number", span=self.span(node), help=["for example  LIMIT 10"]
+            )
         return value
 
 

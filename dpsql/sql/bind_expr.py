@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ from dpsql.types import BOOLEAN, VARCHAR, Kind
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
+
+_LISTED = "the SQL reference lists the accepted functions and operators"
 
 AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
 
@@ -117,12 +120,13 @@ class ExprBinder:
         """A typed call of a registered function. Text literals become dates or numbers where the others are."""
         function = lookup(name)
         if function is None:
-            raise reject("DP105", f"function {name} is not supported", span=span)
+            raise reject("DP105", f"function {name} is not supported", span=span, help=[_LISTED])
         for at in sorted(function.literal):
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
                     "DP115", f"{name}: argument {at + 1} must be a literal", span=args[at].span or span,
                     label="would depend on the data",
+                    help=["write the value itself, or pass it as a parameter:  ?, $1 or $name"],
                 )  # fmt: skip
         if function.name in _UNIFYING:
             args = self._unified(function.name, args)
@@ -171,8 +175,8 @@ class ExprBinder:
 
     def _unknown(self, name: str, node: exp.Expr) -> Rejected:
         close = difflib.get_close_matches(name, [n for n, f in REGISTRY.items() if not f.operator], n=2)
-        advice = [f"did you mean {' or '.join(close)}?"] if close else []
-        return reject("DP105", f"function {name} is not supported", span=self.span(node), help=advice)
+        advice = f"did you mean {' or '.join(close)}?" if close else _LISTED
+        return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
 
     def refuse_subquery(self, node: exp.Expr) -> Rejected:
         return reject(
@@ -187,18 +191,28 @@ class ExprBinder:
             return reject(
                 "DP113", "window functions are not supported here", span=self.span(node),
                 label="a window reads rows of other people",
+                help=["aggregate instead:  COUNT, SUM or AVG … GROUP BY"],
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
             return reject(
-                "DP105", f"aggregate {node.sql_name()} is not supported", span=self.span(node),
+                "DP105", f"aggregate {self._written(node).upper()} is not supported", span=self.span(node),
                 help=["supported aggregates: COUNT, SUM, AVG"],
             )  # fmt: skip
         if isinstance(node, exp.Func):
-            name = node.sql_name().lower()
-            if name in VOLATILE:
+            name = self._written(node)
+            if name in VOLATILE or node.sql_name().lower() in VOLATILE:
                 return self._volatile(name, node)
             return self._unknown(name, node)
-        return reject("DP101", f"{type(node).__name__} is outside the accepted SQL", span=self.span(node))
+        return reject(
+            "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=self.span(node),
+            help=[_LISTED],
+        )  # fmt: skip
+
+    def _written(self, node: exp.Func) -> str:
+        """A function's name as it stands in the text; sqlglot gives several spellings one class."""
+        span = self.span(node)
+        found = re.match(r"(\w+)\s*\(", self.source.text[span.start : span.end])
+        return found.group(1).lower() if found else node.sql_name().lower()
 
 
 def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
@@ -224,6 +238,11 @@ class _TypesOnly(dict[int, Value]):
             for e in walk(expr)
             if isinstance(e, Column)
         )
+
+
+def _spaced(name: str) -> str:
+    """A class name as words: BitwiseAnd → bitwise and."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _as_clip(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...] | None:

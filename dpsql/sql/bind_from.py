@@ -58,7 +58,10 @@ class FromBinder:
         for join in args.get("joins", []):
             relation = self._join(relation, join, ctes)
         if len(output_columns(relation.node)) > MAX_COLUMNS:
-            raise reject("DP101", "the query is too large", span=self.span(args["from_"]))
+            raise reject(
+                "DP101", "the query is too large", span=self.span(args["from_"]),
+                help=["read fewer tables, or use each WITH query less often"],
+            )  # fmt: skip
         return relation
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
@@ -83,7 +86,10 @@ class FromBinder:
             for nested in args.get("joins", []):
                 relation = self._join(relation, nested, ctes)
         else:
-            raise reject("DP101", f"{type(node).__name__} cannot be read from", span=self.span(node))
+            raise reject(
+                "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
+                help=["read a table that the policy lists, a WITH query or a subquery"],
+            )  # fmt: skip
         relation = relation.renamed(names["this"].name if "this" in names else default)
         if names.get("columns"):
             relation = self._relabelled(relation, tuple(c.name for c in names["columns"]), at)
@@ -99,7 +105,10 @@ class FromBinder:
 
     def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
         if len(names) > len(relation.entries):
-            raise reject("DP101", f"{len(names)} column names for {len(relation.entries)} columns", span=at)
+            raise reject(
+                "DP101", f"{len(names)} column names for {len(relation.entries)} columns", span=at,
+                help=["give at most one name for each column"],
+            )  # fmt: skip
         renamed = [replace(e, name=n) for e, n in zip(relation.entries, names, strict=False)]
         return replace(relation, entries=(*renamed, *relation.entries[len(names) :]))
 
@@ -113,7 +122,10 @@ class FromBinder:
             )  # fmt: skip
         method = str(args.get("method") or "").upper()
         if method not in ("", "NATURAL"):
-            raise reject("DP118", f"{method} JOIN is not supported", span=self.span(node))
+            raise reject(
+                "DP118", f"{method} JOIN is not supported", span=self.span(node),
+                help=["use JOIN … ON, USING or NATURAL"],
+            )  # fmt: skip
         right = self._table(args["this"], ctes)
         taken = {e.relation.lower() for e in left.entries if e.relation}
         clash = next((e.relation for e in right.entries if e.relation.lower() in taken), None)
@@ -135,7 +147,10 @@ class FromBinder:
         if using is None:
             names = [(n, self.span(node)) for n in left.names() if has(right.entries, n)]
             if not names:
-                raise reject("DP116", "NATURAL JOIN finds no common column", span=self.span(node))
+                raise reject(
+                    "DP116", "NATURAL JOIN finds no common column", span=self.span(node),
+                    help=["say how the tables belong together:  JOIN … ON a.x = b.y"],
+                )  # fmt: skip
         else:
             names = [(u.name, self.span(u)) for u in using]
         pairs, hidden = [], set()

@@ -74,12 +74,18 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
     to = args["to"]
     target = parse_type(_type_name(to))
     if target is None or target.kind in (Kind.LIST, Kind.NULL, Kind.BLOB, Kind.INTERVAL):
-        raise reject("DP106", f"CAST to {to.sql('duckdb')} is not supported", span=binder.span(node))
+        raise reject(
+            "DP106", f"CAST to {to.sql('duckdb')} is not supported", span=binder.span(node),
+            help=["cast to a number, VARCHAR, BOOLEAN, DATE, TIME, TIMESTAMP or UUID"],
+        )  # fmt: skip
     inner = binder.bind(args["this"])
     if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in (Kind.DATE, Kind.TIMESTAMP):
         found = literals.from_text(inner.value, target, binder.span(node))
         if found is None:
-            raise reject("DP106", f"{inner.value!r} is not a {target}", span=binder.span(node))
+            raise reject(
+                "DP106", f"{inner.value!r} is not a {target}", span=binder.span(node),
+                help=["write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"],
+            )  # fmt: skip
         return found
     cast = Cast(inner, target, binder.span(node))
     binder.value(cast)

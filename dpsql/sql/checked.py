@@ -10,17 +10,31 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import reject
 from dpsql.sql.spans import span_of
 
+_CLAUSES = {
+    "sample": ("TABLESAMPLE", "ask about all rows: the noise already hides single ones"),
+    "pivots": ("PIVOT", "use one aggregate for each value:  COUNT(*) FILTER (WHERE x = 'a')"),
+    "qualify": ("QUALIFY", "filter the released rows in an outer SELECT … WHERE"),
+    "windows": ("WINDOW", ""),
+    "locks": ("FOR UPDATE", ""),
+    "limit_options": ("LIMIT … PERCENT", "limit the result to a number of rows"),
+    "on": ("DISTINCT ON", "group by these columns instead"),
+    "laterals": ("LATERAL", "join the table instead"),
+}
+"""What people write, and what to write instead, for arguments whose names are sqlglot's own."""
+
 
 def checked(node: exp.Expr, source: Source, *allowed: str) -> dict[str, Any]:
     """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
     given = {k: v for k, v in node.args.items() if v not in (None, False, [], "")}
     surplus = sorted(set(given) - set(allowed))
     if surplus:
-        what = ", ".join(name.rstrip("_").upper().replace("_", " ") for name in surplus)
+        named = [_CLAUSES.get(name, (name.rstrip("_").upper().replace("_", " "), "")) for name in surplus]
+        what, repair = ", ".join(clause for clause, _ in named), next((r for _, r in named if r), "leave it out")
         culprit = given[surplus[0]]
         culprit = culprit[0] if isinstance(culprit, list) else culprit
         at = culprit if isinstance(culprit, exp.Expr) else node
         raise reject(
-            "DP101", f"{what} is outside the accepted SQL", span=span_of(at, source.text), label="not supported here"
-        )
+            "DP101", f"{what} is outside the accepted SQL", span=span_of(at, source.text), label="not supported here",
+            help=[repair],
+        )  # fmt: skip
     return given

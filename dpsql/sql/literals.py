@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.numbers.interval import point
 from dpsql.plan.expr import Literal, LiteralValue
 from dpsql.types import (
@@ -34,11 +34,15 @@ from dpsql.types import (
 
 _DAYS = {"day": 1, "week": 7}
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
+MOST_DIGITS = 400
+"""Longest number: a DOUBLE has at most 309 digits before the point, and Python takes its time over long ones."""
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
 def number(text: str, span: Span) -> Literal:
     """An unsigned SQL number: integer, decimal, or (with an exponent) double."""
+    if len(text) > MOST_DIGITS:
+        raise reject("DP106", f"a number of more than {MOST_DIGITS} characters", span=span)
     if re.fullmatch(r"[0-9_]+", text):
         return integer(int(text.replace("_", "")), span)
     if re.fullmatch(r"[0-9_]*\.[0-9_]*", text) and text != ".":
@@ -46,14 +50,17 @@ def number(text: str, span: Span) -> Literal:
     try:
         value = float(text)
     except ValueError:
-        raise reject("DP010", f"{text} is not a number", span=span) from None
+        raise reject("DP010", f"{text} is not a number", span=span, help=["write it as in  1.5  or  2e3"]) from None
     return double(value, span)
 
 
 def integer(value: int, span: Span | None = None) -> Literal:
     """An integer in the narrowest of INTEGER, BIGINT, HUGEINT; beyond that, DOUBLE as in the engine."""
     held = integer_type_for(point(value), INTEGER, BIGINT, HUGEINT)
-    return Literal(value, held, span) if held is not None else double(float(value), span)
+    if held is not None:
+        return Literal(value, held, span)
+    # 2**1024 is above the largest DOUBLE: float() would raise.
+    return double(float(value) if value.bit_length() < 1024 else math.inf, span)
 
 
 def exact(value: Decimal, span: Span | None = None) -> Literal:
@@ -67,7 +74,7 @@ def exact(value: Decimal, span: Span | None = None) -> Literal:
 def double(value: float, span: Span | None = None) -> Literal:
     """A DOUBLE literal; must be finite."""
     if not math.isfinite(value):
-        raise reject("DP106", "the number is too large", span=span)
+        raise reject("DP106", "the number is too large", span=span, help=["numbers go up to about 1.8e308"])
     return Literal(value, DOUBLE, span)
 
 
@@ -82,13 +89,15 @@ def from_python(value: Any, span: Span) -> Literal:
             return integer(value, span)
         case float():
             if not math.isfinite(value):
-                raise reject("DP013", "a parameter must be a finite number", span=span)
+                raise _not_finite(span)
             return Literal(value, DOUBLE, span)
         case Decimal():
             if not value.is_finite():
-                raise reject("DP013", "a parameter must be a finite number", span=span)
+                raise _not_finite(span)
             return exact(value, span)
         case str():
+            if "\0" in value:
+                raise reject("DP013", "a text cannot contain a NUL character", span=span, help=["remove it"])
             return Literal(value, VARCHAR, span)
         case bytes():
             return Literal(value, BLOB, span)
@@ -105,7 +114,16 @@ def from_python(value: Any, span: Span) -> Literal:
         plain = item()
         if type(plain) is not type(value):
             return from_python(plain, span)
-    raise reject("DP013", f"a parameter cannot be a {type(value).__name__}", span=span)
+    raise reject(
+        "DP013", f"a parameter cannot be a {type(value).__name__}", span=span,
+        help=["pass a number, text, boolean, date, datetime, timedelta or None; a list's values one by one"],
+    )  # fmt: skip
+
+
+def _not_finite(span: Span) -> Rejected:
+    return reject(
+        "DP013", "a parameter must be a finite number", span=span, help=["leave the condition out, or pass a number"]
+    )
 
 
 def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
@@ -120,8 +138,8 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
                 return None if value.tzinfo is not None else Literal(value, TIMESTAMP, span)
             case Kind.INTEGER | Kind.DECIMAL:
                 held = Decimal(stripped)
-                if not held.is_finite():
-                    return None
+                if not held.is_finite() or abs(held.adjusted()) > MOST_DIGITS:
+                    return None  # '1e999999999' has as many digits as it says
                 return integer(int(held), span) if held == held.to_integral_value() else exact(held, span)
             case Kind.DOUBLE:
                 plain = float(stripped)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.expr import Column, Literal
 from dpsql.sql import literals
 from dpsql.types import SqlType
@@ -40,14 +40,25 @@ class Parameters:
             name = str(self.position)
         if isinstance(self.values, Mapping):
             if name not in self.values:
-                raise reject("DP013", f"no value was given for parameter ${name}", span=span)
+                raise self._missing(name, span)
             value = self.values[name]
         else:
             if not name.isdigit() or not 1 <= int(name) <= len(self.values):
-                raise reject("DP013", f"no value was given for parameter ${name}", span=span)
+                raise self._missing(name, span)
             value = self.values[int(name) - 1]
         self.used.add(name)
         return literals.from_python(value, span)
+
+    def _missing(self, name: str, span: Span) -> Rejected:
+        given = (
+            f"given: {', '.join(map(str, self.values)) or 'none'}"
+            if isinstance(self.values, Mapping)
+            else f"given: {len(self.values)}"
+        )
+        how = "parameters={'name': value} for $name" if not name.isdigit() else "parameters=[value, …] for ? and $1"
+        return reject(
+            "DP013", f"no value was given for parameter ${name}", span=span, help=[f"pass  {how}"], notes=[given]
+        )
 
     def unused(self) -> list[str]:
         """Names (or positions) of values that no placeholder asked for."""

@@ -77,7 +77,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )  # fmt: skip
     (tree,) = trees
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
-        what = _first_word(source.text)
+        what = _first_word(source)
         raise reject(
             "DP012", f"only queries can be answered, not {what}", span=_whole(source), source=source,
             help=["write one SELECT (or WITH … SELECT)"],
@@ -102,16 +102,23 @@ def _depth(tree: exp.Expr) -> int:
     return deepest
 
 
-def _first_word(text: str) -> str:
-    word = re.search(r"[A-Za-z_]+", text)
+_BLANK = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
+"""Spaces and comments in front of a statement."""
+
+
+def _first_word(source: Source) -> str:
+    word = re.compile(r"[A-Za-z_]+").search(source.text, _whole(source).start)
     return word.group(0).upper() if word else "this"
 
 
 def _whole(source: Source) -> Span:
-    stripped = source.text.strip()
-    start = source.text.find(stripped) if stripped else 0
-    end_of_line = stripped.find("\n")
-    return Span(start, start + (len(stripped) if end_of_line < 0 else end_of_line))
+    """The first line of the statement, comments in front of it apart."""
+    blank = _BLANK.match(source.text)
+    start = blank.end() if blank else 0
+    if start >= len(source.text.rstrip()):
+        start = 0  # nothing but comments: show them
+    line = source.text[start:].split("\n", 1)[0].rstrip()
+    return Span(start, start + max(1, len(line)))
 
 
 def _syntax_error(error: ParseError, source: Source) -> Rejected:

@@ -1,10 +1,47 @@
-"""Where a syntax node stands in the text: the hull of its tokens, else the nearest ancestor's hull."""
+"""Where a syntax node stands in the text: the hull of its tokens, else its keyword beside them, else its parent's hull.
+
+sqlglot keeps positions of names and literals only. A call's name and closing bracket are added back, and what is
+written with a keyword alone (CURRENT_DATE, `?`, INTERVAL, NULL) is looked for where the tree says that it stands.
+"""
 
 from __future__ import annotations
+
+import re
 
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
+
+_KEYWORDS: dict[type[exp.Expr], str] = {
+    exp.Placeholder: r"\?|[$:]\w+",
+    exp.Parameter: r"[$@]\w+",
+    exp.Null: r"NULL\b",
+    exp.Boolean: r"(?:TRUE|FALSE)\b",
+    exp.Interval: r"INTERVAL\b",
+    exp.CurrentDate: r"(?:CURRENT_DATE|TODAY)\b",
+    exp.CurrentTime: r"(?:CURRENT_TIME|LOCALTIME)\b",
+    exp.CurrentTimestamp: r"(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP|NOW)\b",
+    exp.Star: r"\*",
+}
+
+
+def span_of(node: exp.Expr, text: str) -> Span:
+    """A non-empty span for any node."""
+    own = _hull(node)
+    if own is None:
+        own = _keyword(node, text)
+    at: exp.Expr | None = node
+    while own is None and at is not None:
+        at = at.parent
+        own = None if at is None else _hull(at)
+    if own is None or at is None:
+        return Span(0, max(1, len(text)))
+    if isinstance(at, exp.Func | exp.Paren | exp.Filter):
+        own = _open(own, at, text)
+        if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
+            return Span(own.start, _bracket(text, own.start, own.end))  # the type has no token either
+        return _close(own, text)
+    return own
 
 
 def _own(node: exp.Expr) -> Span | None:
@@ -23,15 +60,31 @@ def _hull(node: exp.Expr) -> Span | None:
     return found
 
 
-def span_of(node: exp.Expr, text: str) -> Span:
-    """A non-empty span for any node. A call's closing parenthesis has no token in the tree; it is added back."""
-    at: exp.Expr | None = node
-    while at is not None:
-        hull = _hull(at)
-        if hull is not None:
-            return _close(hull, text) if isinstance(at, exp.Func | exp.Paren | exp.Filter) else hull
-        at = at.parent
-    return Span(0, max(1, len(text)))
+def _keyword(node: exp.Expr, text: str) -> Span | None:
+    """The node's keyword, looked for after the tokens that stand before the node in the tree."""
+    pattern = next((p for kind, p in _KEYWORDS.items() if isinstance(node, kind)), None)
+    if pattern is None:
+        return None
+    start = passed = 0
+    for part in node.root().dfs():
+        if part is node:
+            break
+        own = _own(part)
+        if own is not None and own.end > start:
+            start, passed = own.end, 0
+        elif isinstance(part, type(node)):
+            passed += 1  # the same keyword, written before this one
+    found = list(re.compile(pattern, re.IGNORECASE).finditer(text, start))[passed : passed + 1]
+    return Span(*found[0].span()) if found else None
+
+
+def _open(span: Span, node: exp.Expr, text: str) -> Span:
+    """A call whose name has no token (MAX, EXTRACT): take in the name and bracket right before its arguments."""
+    if not isinstance(node, exp.Func) or _own(node) is not None:
+        return span
+    before = re.search(r"\w+\s*\(\s*(?:DISTINCT\s+)?$", text[: span.start], re.IGNORECASE)
+    balanced = text.count("(", span.start, span.end) <= text.count(")", span.start, span.end)
+    return span if before is None or not balanced else Span(before.start(), span.end)
 
 
 def _close(span: Span, text: str) -> Span:
@@ -43,3 +96,16 @@ def _close(span: Span, text: str) -> Span:
             break
         end, missing = following + 1, missing - 1
     return Span(span.start, end)
+
+
+def _bracket(text: str, start: int, least: int) -> int:
+    """The end of the bracket that opens after `start`; `least` if it does not close."""
+    depth, at = 0, start
+    while at < len(text):
+        depth += (text[at] == "(") - (text[at] == ")")
+        at = text.find("'", at + 1) + 1 if text[at] == "'" else at + 1
+        if at == 0:
+            break
+        if depth == 0 and at > least:
+            return at
+    return least

@@ -1,0 +1,141 @@
+"""Every fixture gives what its file says. `pytest tests/test_fixtures.py --update` rewrites; read the diff."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.errors import Rejected
+from dpsql.measure.mechanisms import DiscreteLaplace
+from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.rewrite.choose_grids import BUDGET, LEAST_WEIGHT, MOST_UNITS, MOST_WEIGHT
+from tests.fixtures.cases import Case, File, files, plan_of, read, result_of, write
+
+FILES = files()
+CASES = [case for file in FILES for case in file.cases]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.path.parent.name}/{file.path.stem}")
+def test_file(file: File, update: bool) -> None:
+    results = {case.title: result_of(case) for case in file.cases}
+    assert len(results) == len(file.cases), "two cases have one title"
+    for case in file.cases:
+        present = [text for text in case.unwanted if text in results[case.title]]
+        assert not present, f"{case.title}: must not appear: {present}\n{results[case.title]}"
+    if update:
+        write(file, results)
+        return
+    for case in file.cases:
+        assert results[case.title] == case.expected, case.title
+
+
+@every_case
+def test_the_form_of_a_refusal(case: Case) -> None:
+    """Place, repair and code: the caret is under text of the line that it names, and a help line says what to do."""
+    for diagnostic in refusal(case):
+        assert diagnostic.code in CODES
+        assert diagnostic.source is not None and diagnostic.source.text == case.sql
+        span = diagnostic.span
+        assert span is not None, "no place"
+        assert 0 <= span.start < span.end <= len(case.sql), "the place is outside the text"
+        assert case.sql[span.start : span.end].strip() or diagnostic.code == "DP010", "the caret is under nothing"
+        assert diagnostic.help and all(line.strip() for line in diagnostic.help), "no repair"
+        assert diagnostic.message[0].strip() and not diagnostic.message.endswith(".")
+
+
+@every_case
+def test_a_refusal_moves_with_the_text(case: Case) -> None:
+    """Text in front of a query moves the caret by exactly its length: spans are computed, not guessed."""
+    found = [(d.code, d.message, d.span) for d in refusal(case)]
+    before = "-- a remark\n\t\n  "
+    moved = [(d.code, d.message, d.span) for d in refusal(case, before + case.sql)]
+    assert [(code, message) for code, message, _ in moved] == [(code, message) for code, message, _ in found]
+    for (_, _, here), (_, _, there) in zip(found, moved, strict=True):
+        assert here is not None and there is not None
+        assert (there.start - here.start, there.end - here.end) == (len(before), len(before))
+
+
+@every_case
+def test_arithmetic_limits(case: Case) -> None:
+    """F·r·B ≤ 2⁴⁰ and B ≤ 2³⁰ whatever the query: the engine's integers fit their types, scales fit the sampler."""
+    if refusal(case):
+        return
+    for release in plan_of(case).releases:
+        measured = release.measured
+        for m in measured.measurements:
+            c = m.component
+            assert c.lo <= c.hi and c.magnitude == max(abs(c.lo), abs(c.hi), 1)
+            assert c.magnitude <= MOST_UNITS
+            assert c.weight * measured.contribution.rows * c.magnitude <= BUDGET
+            assert c.weight == 1 or LEAST_WEIGHT <= c.weight <= MOST_WEIGHT
+            s = m.sensitivity
+            assert 0 < s.linf <= s.l1 and s.linf**2 <= s.l2_squared <= s.l1**2 and s.l1 <= s.l0 * s.linf
+            assert isinstance(m.mechanism, DiscreteLaplace) and m.mechanism.scale <= LARGEST_SCALE
+
+
+@every_case
+def test_the_price_is_what_was_asked_for(case: Case) -> None:
+    """The parts of a query cost together exactly its ε at most, and all of it but for rounding up scales."""
+    if refusal(case):
+        return
+    plan = plan_of(case)
+    for loss in plan.cost.values():
+        assert 0 < loss.epsilon <= plan.epsilon and loss.delta <= plan.delta
+    if len(plan.cost) == 1:
+        (loss,) = plan.cost.values()
+        assert plan.epsilon - loss.epsilon <= plan.epsilon / 1000
+
+
+def test_fixtures_cover_what_a_text_alone_can_be_refused_for() -> None:
+    """At least one fixture per code that the static check can give; the rest needs data, a ledger or a terminal."""
+    seen = {d.code for case in CASES for d in refusal(case)}
+    needs_more = {"DP401", "DP402", "DP403", "DP404", "DP405", "DP406", "DP407", "DP409", "DP501"}
+    static = {code for code in CODES if code[2] in "1234" or code[:4] == "DP01"} - needs_more
+    assert sorted(static - seen) == []
+
+
+def test_files_hold_both_kinds() -> None:
+    """A rule is shown by what it gives and by what it must not give."""
+    assert len(CASES) >= 150
+    assert [f.path.name for f in FILES if not any(c.unwanted for c in f.cases)] == []
+    assert [title for title, n in Counter(case.id for case in CASES).items() if n > 1] == []
+
+
+def test_the_runner_sees_mistakes(tmp_path: Path) -> None:
+    """A changed result, a missing rule and an unknown setting are not passed over."""
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    path = folder / "x.test"
+    path.write_text("# policy: shop\n\n# title: t\nSELECT COUNT(*) FROM orders\n----\nwrong\n", encoding="utf-8")
+    file = read(path)
+    with pytest.raises(AssertionError):
+        test_file(file, False)
+    test_file(file, True)
+    test_file(read(path), False)
+    again = path.read_text(encoding="utf-8")
+    assert again.startswith("# policy: shop\n\n# title: t\nSELECT COUNT(*) FROM orders\n----\n")
+    test_file(read(path), True)
+    assert path.read_text(encoding="utf-8") == again
+    path.write_text(again.replace("# title: t\n", "# title: t\n# expect-not: COUNT\n"), encoding="utf-8")
+    for updating in (False, True):
+        with pytest.raises(AssertionError, match="must not appear"):
+            test_file(read(path), updating)
+    path.write_text("# title: t\nSELECT 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no line"):
+        read(path)
+    path.write_text("# title: t\n# polcy: shop\nSELECT 1\n----\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="unknown setting"):
+        read(path)
+
+
+def refusal(case: Case, sql: str | None = None) -> list[object]:
+    """The diagnostics of a refused case; none if it is accepted."""
+    try:
+        plan_of(case, sql)
+    except Rejected as found:
+        return list(found.diagnostics)
+    return []
