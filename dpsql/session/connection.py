@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -287,6 +288,6 @@ def open_ledger(policy: Policy, path: Path | None = None) -> Ledger:
 
 def ledger_places(policy: Policy, path: Path | None = None) -> tuple[Path, Path]:
     """Where a ledger lies and where its head does: one file has one head, however it was named."""
-    if path is None or path.absolute() == policy.ledger_path:
+    if path is None or Path(os.path.abspath(path)) == policy.ledger_path:
         return policy.ledger_path, policy.ledger_head_path
     return path, default_head_path(path, policy.name)
