@@ -81,8 +81,7 @@ class _Binder:
 
     def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
         if isinstance(tree, exp.Subquery):
-            inner = checked(tree, self.source, "this", "alias")
-            return self.query(inner["this"], ctes)
+            return self.query(checked(tree, self.source, "this")["this"], ctes)
         if isinstance(tree, exp.SetOperation):
             raise reject(
                 "DP101", f"{type(tree).__name__.upper()} is not supported yet", span=self.span(tree),
@@ -210,6 +209,11 @@ class _Binder:
         if group is None:
             return ()
         args = checked(group, self.source, "expressions", "all")
+        if group.args.get("all") is not None and (args.get("all") is None or "expressions" in args):
+            raise reject(
+                "DP101", "GROUP BY takes ALL alone, or a list of expressions", span=self.span(group),
+                help=["write GROUP BY ALL, or GROUP BY and the expressions"],
+            )  # fmt: skip
         if args.get("all"):
             chosen = [(n, e) for n, e in named if not collector.reads(e)]
             exprs = list(dict.fromkeys(e for _, e in chosen))
@@ -259,7 +263,7 @@ class _Binder:
             args = checked(node, self.source, "this", "desc", "nulls_first")
             down, first = bool(args.get("desc")), bool(args.get("nulls_first"))
             inner = args["this"]
-            if isinstance(inner, exp.Var) and inner.name.upper() == "ALL":
+            if isinstance(inner, exp.Var) and inner.name.upper() == "ALL" and len(order.expressions) == 1:
                 found += [SortKey(e, down, first) for _, e in named]
             else:
                 found.append(SortKey(self._ordinal(inner, named) or binder.bind(inner), down, first))

@@ -126,6 +126,11 @@ class FromBinder:
                 "DP118", f"{method} JOIN is not supported", span=self.span(node),
                 help=["use JOIN … ON, USING or NATURAL"],
             )  # fmt: skip
+        if (method or kind == "CROSS") and ("on" in args or "using" in args):
+            raise reject(
+                "DP116", f"a {method or kind} JOIN takes no condition", span=self.span(args.get("on", node)),
+                help=["use JOIN … ON or JOIN … USING"],
+            )  # fmt: skip
         right = self._table(args["this"], ctes)
         taken = {e.relation.lower() for e in left.entries if e.relation}
         clash = next((e.relation for e in right.entries if e.relation.lower() in taken), None)

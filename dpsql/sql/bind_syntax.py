@@ -170,6 +170,13 @@ def log(binder: ExprBinder, node: exp.Log) -> Expr:
     return binder.call(name, (binder.bind(args["expression"]),), at)
 
 
+def sha2(binder: ExprBinder, node: exp.SHA2) -> Expr:
+    args = checked(node, binder.source, "this", "length")
+    if "length" in args and args["length"].name != "256":
+        raise binder.refuse(node)
+    return binder.call("sha256", (binder.bind(args["this"]),), binder.span(node))
+
+
 def trim(binder: ExprBinder, node: exp.Trim) -> Expr:
     args = checked(node, binder.source, "this", "position", "expression")
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(args.get("position") or "").upper(), "trim")
@@ -208,6 +215,7 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.ILike: like,
     exp.Escape: escape,
     exp.Log: log,
+    exp.SHA2: sha2,
     exp.Trim: trim,
     exp.Pad: pad,
 }
