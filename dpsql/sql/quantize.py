@@ -16,6 +16,9 @@ from dpsql.plan.nodes import Component
 from dpsql.sql.emit import Names, constant, spell
 from dpsql.types import DOUBLE, HUGEINT, Kind, decimal
 
+LARGEST_POWER = Fraction(2**1000)
+"""A power of two that fits a DOUBLE; columns with tiny bounds are scaled up by more, in steps."""
+
 
 def quantized(c: Component, names: Names) -> str:
     """SQL of the component's argument as an integer in [c.lo, c.hi], or NULL."""
@@ -46,29 +49,41 @@ def _unclipped(arg: Expr) -> Expr:
 
 
 def _from_double(sql: str, c: Component) -> str:
-    # Multiplying by a power of two is exact; the comparison is on the grid, so any rounding lands inside.
-    scale = 1 / c.grid
-    scaled = sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
+    # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
+    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further.
+    low, high = (constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
+    scaled = _scaled(sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
     return (
-        f"CAST(CASE WHEN NOT isfinite({sql}) THEN NULL WHEN {scaled} <= {c.lo} THEN {c.lo} "
-        f"WHEN {scaled} >= {c.hi} THEN {c.hi} ELSE {scaled} END AS INTEGER)"
+        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN CAST({scaled} AS INTEGER) "
+        f"WHEN NOT isfinite({sql}) THEN NULL WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
     )
+
+
+def _scaled(sql: str, scale: Fraction) -> str:
+    """The product with a power of two, in steps that a DOUBLE can hold."""
+    while scale > LARGEST_POWER:
+        sql, scale = f"{sql} * {constant(float(LARGEST_POWER), DOUBLE)}", scale / LARGEST_POWER
+    return sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
 
 
 def _from_integer(sql: str, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-    if c.grid <= 1:
-        # Both ends are whole numbers here: on a grid of ½ they are even.
-        clipped = _clipped(sql, str(int(low)), str(int(high)))
-        units = f"CAST({clipped} AS INTEGER)"
-        if c.grid < 1:
-            units = f"({units} * {int(1 / c.grid)})"
-    else:
+    if c.grid > 1:
         clipped = _clipped(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
         units = _rounded(clipped, int(c.grid))
-    return f"({units} - {c.center})" if c.center else units
+        return f"({units} - {c.center})" if c.center else units
+    # Both ends are whole numbers here: on a grid of ½ they are even.
+    inside = f"CAST({sql} AS INTEGER)"
+    if c.grid < 1:
+        inside = f"{inside} * {int(1 / c.grid)}"
+    if c.center:
+        inside = f"{inside} - {c.center}"
+    return (
+        f"CASE WHEN {sql} BETWEEN {int(low)} AND {int(high)} THEN {inside} "
+        f"WHEN {sql} < {int(low)} THEN {c.lo} WHEN {sql} > {int(high)} THEN {c.hi} END"
+    )
 
 
 def _from_decimal(sql: str, value: Value, c: Component) -> str:

@@ -5,7 +5,8 @@
     result: Σ over p of weight · partial, by group
 
 Other ids' weights depend on their own rows alone, so adding an id moves only its own vector. `//` truncates towards
-zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B.
+zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B; while n and K are small they
+stay below 2⁶³, and 64 bits are used.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from dpsql.sql.shapes.direct import grouping, total
 from dpsql.sql.shapes.statement import Statement
 
 SATURATED = 2**80
+SMALL = 2**22
+"""Rows and groups of one id up to which its weights are computed in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ def _partials(parts: _Parts, components: tuple[int, ...]) -> str:
     listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), "COUNT(*) AS n"]
     for i in components:
         c = parts.node.components[i]
+        if _counts_rows(c):
+            continue
         if c.measure is Measure.UNITS:
             where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, parts.block.names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
@@ -111,57 +116,75 @@ class _Term:
 
 
 def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
-    """The weighted contribution of one (id, group), by the table of semantics.md §4."""
+    """The weighted contribution of one (id, group), by the table of semantics.md §4: a BIGINT of at most F·r·B."""
     b, F, B = parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
     groups = {"kk": "COUNT(*)"} if k_factor else {}
+    partial = "n" if _counts_rows(c) else f"m{i}"
     if c.measure is Measure.UNITS:
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
             return _Term(present, {})
-        most = b.groups if b.groups is not None else b.rows
-        return _Term(f"({_huge(F * _int(most))} * {present}) // {_atleast('kk', _int(most))}", groups)
+        most = _int(b.groups if b.groups is not None else b.rows)
+        return _Term(f"({F * most} * {present}) // GREATEST(kk, {most})", groups)
     if b.rows is not None:
         if c.measure is Measure.SUM and not c.paired:
             if not grouped:
                 return _Term(_clipped_sum(c, i, b.rows), {})
             total_abs = {f"a{i}": f"SUM(ABS({_saturated(i)}))"}
-            return _Term(f"({_huge(F * b.rows * B)} * {_saturated(i)}) // {_atleast(f'a{i}', b.rows * B)}", total_abs)
-        rows = {"nn": "SUM(n)"} if grouped else {}
-        return _Term(f"({_huge(F * b.rows)} * m{i}) // {_atleast('nn' if grouped else 'n', b.rows)}", rows)
+            share = f"({_huge(F * b.rows * B)} * {_saturated(i)}) // GREATEST(a{i}, {_huge(b.rows * B)})"
+            return _Term(f"CAST({share} AS BIGINT)", total_abs)
+        rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
+        return _Term(scaled(partial, F * b.rows, {"nn" if grouped else "n": b.rows}), rows)
     M, G = _int(b.per_group), _int(b.groups)
     if c.measure is Measure.SUM and not c.paired:
         clipped = _clipped_sum(c, i, M)
         if not k_factor:
             return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
-        return _Term(f"({_huge(F * G)} * {clipped}) // {_atleast('kk', G)}", groups)
+        return _Term(f"({F * G} * {clipped}) // GREATEST(kk, {G})", groups)
     if not k_factor:
-        return _Term(f"({_huge(F * M)} * m{i}) // {_atleast('n', M)}", {})
-    return _Term(f"({_huge(F * M * G)} * m{i}) // ({_atleast('n', M)} * {_atleast('kk', G)})", groups)
+        return _Term(scaled(partial, F * M, {"n": M}), {})
+    return _Term(scaled(partial, F * M * G, {"n": M, "kk": G}), groups)
+
+
+def scaled(partial: str, factor: int, floors: dict[str, int]) -> str:
+    """(factor · partial) // Π max(counter, floor), in 64 bits wherever the counters are small enough.
+
+    factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
+    twice the rest of the query. The quotient is at most factor · B, so it always fits.
+    """
+    small = " AND ".join(f"{name} <= {SMALL}" for name in floors)
+    narrow = " * ".join(f"GREATEST({name}, {floor})" for name, floor in floors.items())
+    wide = " * ".join(f"GREATEST({_huge(name)}, {_huge(floor)})" for name, floor in floors.items())
+    return (
+        f"CASE WHEN {small} THEN ({factor} * CAST({partial} AS BIGINT)) // ({narrow}) "
+        f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
+    )
 
 
 def _clipped_sum(c: Component, i: int, rows: int) -> str:
-    """clip(S, min(0, r·lo), max(0, r·hi)); S is never NULL here, so LEAST and GREATEST are safe."""
+    """clip(S, min(0, r·lo), max(0, r·hi)), which fits BIGINT; S is never NULL here."""
     low, high = min(0, rows * c.lo), max(0, rows * c.hi)
-    return f"LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)})"
+    return f"CAST(LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)}) AS BIGINT)"
 
 
 def _saturated(i: int) -> str:
     return f"LEAST(GREATEST(m{i}, {_huge(-SATURATED)}), {_huge(SATURATED)})"
 
 
-def _atleast(name: str, floor: int) -> str:
-    return f"GREATEST(CAST({name} AS HUGEINT), {_huge(floor)})"
-
-
-def _huge(value: int) -> str:
+def _huge(value: int | str) -> str:
     return f"CAST({value} AS HUGEINT)"
 
 
 def _int(value: int | None) -> int:
     assert value is not None
     return value
+
+
+def _counts_rows(c: Component) -> bool:
+    """COUNT(*) of every row: the number of rows that the partials hold anyway."""
+    return c.measure is Measure.COUNT and c.arg is None and c.filter is None
 
 
 def _distinct(parts: _Parts, at: int) -> Statement:

@@ -1,0 +1,183 @@
+"""The weights that the engine computes are those of semantics.md §4, in whichever width it computes them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.compiler import Plan, Settings
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.plan.nodes import Component, Measure
+from dpsql.policy.load import load_policy
+from dpsql.session.check import static_plan
+from dpsql.session.settings import with_privacy
+from dpsql.sql.shapes.weighted import SMALL, scaled
+
+POLICY = """\
+version: 1
+name: visits
+units:
+  patient: {}
+tables:
+  visits:
+    unit: {column: id}
+LIMITS
+    columns:
+      id:    {type: bigint}
+      ward:  {type: varchar, domain: [a, b, c, d], nullable: false}
+      cost:  {type: double, bounds: [-20, 500]}
+      stay:  {type: integer, bounds: [0, 31]}
+      price: {type: "decimal(10,2)", bounds: [0, 99.99]}
+budgets:
+  total: {epsilon: 10, delta: 1e-6}
+"""
+TOTAL = "    max_rows_per_unit: 3"
+GROUPS = "    max_groups_per_unit: 2\n    max_rows_per_group: 2"
+
+
+def toward_zero(a: int, b: int) -> int:
+    return a // b if a >= 0 else -(-a // b)
+
+
+def plan_of(tmp_path: Path, sql: str, limits: str) -> Plan:
+    path = tmp_path / "visits.yaml"
+    path.write_text(POLICY.replace("LIMITS", limits))
+    return static_plan(Source(sql), load_policy(path), settings=with_privacy(Settings(), 1, None))
+
+
+@pytest.mark.parametrize("floors", [{"n": 10}, {"n": 5, "kk": 5}, {"nn": 1}, {"n": 2**20, "kk": 3}])
+def test_narrow_and_wide_weights_are_the_exact_quotient(floors: dict[str, int]) -> None:
+    rows = 1
+    for floor in floors.values():
+        rows *= floor
+    dice = random.Random(20)
+    magnitude = min(2**30, 2**40 // (rows * 2**8)) or 1
+    factor = 2**40 // (rows * magnitude) * rows
+    counters = [1, 2, 3, 9, 10, 11, SMALL - 1, SMALL, SMALL + 1, 2**33, 2**40]
+    cases = []
+    for _ in range(600):
+        values = [dice.choice(counters) for _ in floors]
+        sign, edge = dice.choice([-1, 1]), dice.choice([0, 1, dice.randrange(1000)])
+        cases.append((*values, sign * max(0, values[0] * magnitude - edge)))
+    names = [*floors, "m"]
+    listed = ", ".join(
+        "(" + ", ".join(f"{v}::{'HUGEINT' if i == len(floors) else 'BIGINT'}" for i, v in enumerate(case)) + ")"
+        for case in cases
+    )
+    found = duckdb.sql(
+        f"SELECT {scaled('m', factor, floors)}, {', '.join(names)} FROM (VALUES {listed}) t({', '.join(names)})"
+    ).fetchall()
+    assert {all(v <= SMALL for v in row[1:-1]) for row in found} == {True, False}
+    for result, *values, m in found:
+        divisor = 1
+        for value, floor in zip(values, floors.values(), strict=True):
+            divisor *= max(value, floor)
+        assert result == toward_zero(factor * m, divisor)
+
+
+def expected(component: Component, rows: list[tuple], grouped: bool, limits: str) -> dict[str | None, int]:
+    """The component's integer by group, from the formulas and Python's integers alone."""
+    F, B = component.weight, component.magnitude
+    C, M, G = (3, None, None) if limits == TOTAL else (None, 2, 2)
+    if not grouped and C is None:
+        C = 2
+    by_group: dict[tuple[int, str | None], list[tuple]] = defaultdict(list)
+    for row in rows:
+        if row[0] is not None and (not grouped or row[1] in "abcd"):
+            by_group[row[0], row[1] if grouped else None].append(row)
+    n_of = Counter({key: len(found) for key, found in by_group.items()})
+    rows_of: Counter[int] = Counter()
+    groups_of: Counter[int] = Counter()
+    for (unit, _), n in n_of.items():
+        rows_of[unit] += n
+        groups_of[unit] += 1
+
+    def partial(found: list[tuple]) -> int:
+        if component.measure is Measure.COUNT:
+            return sum(component.arg is None or on_grid(row) is not None for row in found)
+        return sum(on_grid(row) or 0 for row in found)
+
+    def on_grid(row: tuple) -> int | None:
+        column = {"cost": 2, "stay": 3, "price": 4}[
+            next(n for n in ("cost", "stay", "price") if n in repr(component.arg))
+        ]
+        value = row[column]
+        if value is None or value != value or value in (float("inf"), float("-inf")):
+            return None
+        if component.measure is Measure.COUNT:
+            return 1
+        units = round(Fraction(value) / component.grid) - component.center
+        return max(component.lo, min(component.hi, units))
+
+    totals: dict[str | None, int] = defaultdict(int)
+    absolute: Counter[int] = Counter()
+    for (unit, _), found in by_group.items():
+        absolute[unit] += abs(partial(found))
+    for (unit, group), found in by_group.items():
+        S, n, K = partial(found), len(found), groups_of[unit]
+        alone = component.measure is Measure.SUM and not component.paired
+        if C is not None and alone and not grouped:
+            totals[group] += F * max(min(0, C * component.lo), min(max(0, C * component.hi), S))
+        elif C is not None and alone:
+            totals[group] += toward_zero(F * S * C * B, max(C * B, absolute[unit]))
+        elif C is not None:
+            totals[group] += toward_zero(F * S * C, max(rows_of[unit], C))
+        elif alone:
+            clipped = max(min(0, M * component.lo), min(max(0, M * component.hi), S))
+            totals[group] += toward_zero(F * clipped * G, max(K, G))
+        else:
+            totals[group] += toward_zero(F * S * M * G, max(n, M) * max(K, G))
+    return dict(totals)
+
+
+@pytest.mark.parametrize("limits", [TOTAL, GROUPS], ids=["C", "M,G"])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("column", ["cost", "stay", "price"])
+def test_statements_give_the_integers_of_the_formulas(tmp_path: Path, column: str, grouped: bool, limits: str) -> None:
+    keys = ("ward, ", " GROUP BY ward") if grouped else ("", "")
+    plan = plan_of(tmp_path, f"SELECT {keys[0]}COUNT(*), SUM({column}), AVG({column}) FROM visits{keys[1]}", limits)
+    dice = random.Random(7)
+    kinds = {
+        "cost": [
+            None,
+            float("nan"),
+            float("inf"),
+            -float("inf"),
+            -20.0,
+            500.0,
+            -21.5,
+            1e300,
+            0.0,
+            0.125,
+            499.875,
+            -3.75,
+        ],
+        "stay": [None, -5, 0, 1, 17, 31, 32, 2**31 - 1],
+        "price": [None, "0.00", "99.99", "-1.00", "12.34", "99999999.99"],
+    }
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE visits (id BIGINT, ward VARCHAR, cost DOUBLE, stay INTEGER, price DECIMAL(10,2))"
+        )
+        for _ in range(400):
+            row = [
+                dice.choice([None, 1, 2, 3, *range(4, 40)]),
+                dice.choice("abcde"),
+                *(dice.choice(kinds[k]) for k in kinds),
+            ]
+            connection.execute("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", row)
+        rows = connection.execute("SELECT id, ward, cost, stay, price FROM visits").fetchall()
+        node = plan.releases[0].measured.node
+        compared = 0
+        for statement in plan.releases[0].statements:
+            for found in connection.execute(statement.sql).fetchall():
+                group = found[0] if grouped else None
+                for i, value in zip(statement.components, found[grouped:], strict=True):
+                    assert value == expected(node.components[i], rows, grouped, limits)[group], node.components[i]
+                    compared += 1
+        assert compared >= (4 * 3 if grouped else 3)
