@@ -45,6 +45,7 @@ class Contribution:
     by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used.
     per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.
     scaled: contributions are multiplied by exact integer weights (else every row counts 1).
+    spread: scaled down instead of left out, so that an id may touch more groups than `groups`, each with less.
     ids: how many ids change between neighbours: 1, or 2 where one id's rows are replaced by another's.
     """
 
@@ -52,6 +53,7 @@ class Contribution:
     per_group: int | None = None
     groups: int | None = None
     scaled: bool = False
+    spread: bool = False
     ids: int = 1
 
     @property

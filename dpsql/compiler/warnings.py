@@ -24,7 +24,7 @@ def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) 
             continue
         domain = evaluate(component.arg, env).domain
         error = expected_error(measurement)
-        if domain is not None and error > len(domain.values):
+        if domain is not None and error > domain.size:
             found.append(_drowned(output, len(domain.values), error, source))
     return tuple(found)
 

@@ -38,7 +38,10 @@ class Domain:
     @property
     def size(self) -> int:
         """Number of keys, NULL included."""
-        return len(self.values) + int(self.null)
+        values = self.values
+        # len() of a range beyond 2⁶³ raises OverflowError.
+        size = len(values) if not isinstance(values, range) else max(0, -((values.start - values.stop) // values.step))
+        return size + int(self.null)
 
     def keys(self) -> Iterator[Scalar]:
         """All keys in release order; NULL comes last."""

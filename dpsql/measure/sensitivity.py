@@ -16,7 +16,8 @@ from dpsql.plan.nodes import Component, Measure
 class Sensitivity:
     """Norms of the largest change of the vector of one component over all groups, between neighbours.
 
-    l0: groups that can change. l1, linf: integers. l2_squared: exact square of the l2 norm.
+    l0: groups that can change (l1 where a contribution is spread). l1, linf: integers.
+    l2_squared: exact square of the l2 norm.
     """
 
     l0: int
@@ -49,4 +50,5 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool)
             # An id is present in a group or not; replaced ids may both be in the same one.
             l1, linf = groups * factor if grouped else ids * factor, ids * factor
             l2_squared = Fraction(l1 * linf)
-    return Sensitivity(min(groups, l1), l1, l2_squared, linf)
+    # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
+    return Sensitivity(l1 if c.spread else min(groups, l1), l1, l2_squared, linf)

@@ -6,6 +6,7 @@ finite image, and columns of public tables joined. The query's own conditions sh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -135,7 +136,7 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
         self.domain = domain
 
     def __len__(self) -> int:
-        return self.domain.size
+        return min(self.domain.size, sys.maxsize)  # far above any cap on keys
 
     def __getitem__(self, at):  # type: ignore[no-untyped-def]
         if isinstance(at, slice):

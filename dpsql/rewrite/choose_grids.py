@@ -93,11 +93,11 @@ def _quantized(c: Component, value: Value, most: int) -> Component:
         case Kind.DECIMAL:
             grid = Fraction(1, 10**value.type.scale)
         case _:
-            grid = Fraction(2) ** -1074
+            grid = Fraction(1)
             top = max(abs(lo), abs(hi), hi - lo)
             if top > 0:  # start near the answer: g ≈ top / most
                 exponent = (top / most).numerator.bit_length() - (top / most).denominator.bit_length()
-                grid = max(grid, Fraction(2) ** (exponent - 2))
+                grid = Fraction(2) ** max(-1074, exponent - 2)
     while True:
         low, high = lo // grid, -(-hi // grid)
         center = (low + high) // 2 if c.paired else 0

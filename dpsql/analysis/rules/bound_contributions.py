@@ -25,7 +25,8 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         raise reject("DP220", "contributions are not bounded by the privacy unit's id", span=node.id.span)
     if node.few_groups and not _few(node, below):
         raise reject("DP211", "more groups are possible than the plan claims", span=node.id.span)
-    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True)
+    spread = bool(node.keys) and not (node.truncate_groups or node.few_groups)
+    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, spread=spread)
     limits = (
         f"≤ {node.rows} rows per id"
         if node.rows is not None
