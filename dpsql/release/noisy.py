@@ -64,7 +64,7 @@ def _fetch(planned: PlannedRelease, engine: Engine, salt: int) -> dict[Key, list
             key = tuple(str(v) if isinstance(v, UUID) else v for v in row[:width])
             numbers = found.setdefault(key, [0] * len(node.components))
             for i, value in zip(statement.components, row[width:], strict=True):
-                numbers[i] = int(value)
+                numbers[i] += int(value)  # should two keys ever be equal in Python, neither replaces the other
     deciding = node.threshold
     if deciding is not None:
         # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.

@@ -6,6 +6,7 @@ finite image, and columns of public tables joined. The query's own conditions sh
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,16 +21,22 @@ from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
 from dpsql.plan.expr import transform as transform_expr
-from dpsql.plan.logic import conjuncts
+from dpsql.plan.logic import conjunction, conjuncts
 from dpsql.plan.nodes import Component, Filter, GroupKeys, Item, Join, KeySource, Measure, Node, Release, Scan
 from dpsql.plan.public import KeysOf
 from dpsql.plan.walk import transform, walk
 from dpsql.rewrite.context import RewriteContext
-from dpsql.types import Kind
+from dpsql.types import BOOLEAN, Kind
 
 _KEY_KINDS = frozenset(
     {Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.UUID, Kind.TIME}
 )
+_HELD: dict[Kind, tuple[LiteralValue, LiteralValue]] = {
+    Kind.DATE: (dt.date.min, dt.date.max),
+    Kind.TIMESTAMP: (dt.datetime.min, dt.datetime.max),
+    Kind.TIME: (dt.time.min, dt.time.max),
+}
+"""Dates and times that Python holds; DuckDB has more, infinities among them."""
 
 
 def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
@@ -53,18 +60,42 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
     if sources is not None:
         size = 1
         for source in sources:
-            size *= len(source.keys)
+            size *= max(1, len(source.keys))  # no list may be written out that is too long by itself
         if size > ctx.analysis.max_keys:
             raise reject(
                 "DP302", f"{size:,} groups are possible; at most {ctx.analysis.max_keys:,} are released",
                 span=items[0].column.span,
                 help=["group by fewer or coarser columns, or restrict them in WHERE", "custodian: defaults.max_keys"],
             )  # fmt: skip
-        return replace(node, input=replace(node.input, sources=sources))
+        open_keys = [i for s in sources if s.covers for i in (items[p] for p in s.positions)]
+        return replace(node, input=replace(_representable(node.input, open_keys), sources=sources))
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = Component(Measure.UNITS if facts.ids else Measure.COUNT)
     components = node.components if deciding in node.components else (*node.components, deciding)
-    return replace(node, components=components, threshold=components.index(deciding), min_units=ctx.limits.min_units)
+    return replace(
+        node, input=_representable(node.input, items), components=components,
+        threshold=components.index(deciding), min_units=ctx.limits.min_units,
+    )  # fmt: skip
+
+
+def _representable(node: GroupKeys, items: Sequence[Item]) -> GroupKeys:
+    """Drops rows whose date or time is infinite or beyond what Python holds.
+
+    Such a key would arrive as another one (infinity as 9999-12-31), and one group would overwrite the other.
+    """
+    terms = []
+    for item in items:
+        ends = _HELD.get(item.expr.type.kind)
+        if ends is not None:
+            low, high = (Literal(end, item.expr.type) for end in ends)
+            inside = Call("and", (_test("ge", item.expr, low), _test("le", item.expr, high)), BOOLEAN)
+            terms.append(Call("or", (_test("is_null", item.expr), inside), BOOLEAN))
+    predicate = conjunction(terms)
+    return node if predicate is None else replace(node, input=Filter(node.input, predicate))
+
+
+def _test(name: str, *args: Expr) -> Call:
+    return Call(name, args, BOOLEAN)
 
 
 def _check_kind(item: Item, facts: Facts) -> None:
