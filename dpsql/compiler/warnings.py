@@ -25,7 +25,7 @@ def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) 
         domain = evaluate(component.arg, env).domain
         error = expected_error(measurement)
         if domain is not None and error > domain.size:
-            found.append(_drowned(output, len(domain.values), error, source))
+            found.append(_drowned(output, domain.size, error, source))
     return tuple(found)
 
 
