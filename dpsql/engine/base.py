@@ -6,6 +6,7 @@ a RawTable shows nothing of itself, and whatever goes wrong while a query runs b
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.policy.catalogue import Catalogue
 
 T = TypeVar("T")
+_PATIENCE = 0.1  # seconds between two looks at a running query; a finished one is seen at once
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -122,21 +124,69 @@ def cannot_open(message: str, *help: str, code: str = "DP006") -> CannotOpen:
     return CannotOpen([Diagnostic(code, message, help=help)])
 
 
-def guarded(action: Callable[[], T], interrupted: Callable[[Exception], bool] = lambda error: False) -> T:
+def guarded(action: Callable[[], T], interrupt: Callable[[], None] | None = None) -> T:
     """The result of `action`; whatever it raises becomes the constant EngineError.
 
     The new exception is raised outside the `except` block and names no cause, so neither the engine's text nor the
-    frames that held rows can be reached from it. A KeyboardInterrupt stays one (as do SystemExit and its kind), with
-    its frames and context cut off; `interrupted` says which errors are an interrupt in disguise.
+    frames that held rows can be reached from it. A KeyboardInterrupt stays one (as do SystemExit and what other signal
+    handlers raise), with its frames and context cut off.
 
+    interrupt: how to stop `action` from another thread when the user presses Ctrl-C; None if it takes no time.
     Raises: EngineError, KeyboardInterrupt.
     """
     leaving: BaseException
     try:
-        return action()
-    except Exception as error:
-        leaving = KeyboardInterrupt() if interrupted(error) else engine_failed()
+        outcome = _caught(action) if interrupt is None else _attended(action, interrupt)
+        if not isinstance(outcome, _Failed):
+            return outcome
+        leaving = outcome.leaving or engine_failed()
     except BaseException as error:
         leaving = error.with_traceback(None)
     leaving.__context__ = None
     raise leaving from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """In place of a result. What was raised is forgotten already, unless it wants to leave the program."""
+
+    leaving: BaseException | None = None
+
+
+def _caught(action: Callable[[], T]) -> T | _Failed:
+    try:
+        return action()
+    except Exception:
+        return _Failed()
+    except BaseException as error:
+        return _Failed(error.with_traceback(None))
+
+
+def _attended(action: Callable[[], T], interrupt: Callable[[], None]) -> T | _Failed:
+    """Run `action` in a thread of its own while the main thread waits for it, listening to signals.
+
+    An engine's client may look for signals only now and then, or not until the query has ended. Other threads get no
+    signals, so there the action runs directly.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _caught(action)
+    outcome: list[T | _Failed] = []
+    # An Event and not Thread.join: interrupted, that one believes in Python 3.11 that the thread has ended.
+    ended = threading.Event()
+
+    def run() -> None:
+        outcome.append(_caught(action))
+        ended.set()
+
+    threading.Thread(target=run, name="dpsql-engine", daemon=True).start()
+    signalled: BaseException | None = None
+    while not outcome:
+        try:
+            if signalled is not None:
+                interrupt()
+            ended.wait(_PATIENCE)
+        except BaseException as error:
+            signalled = error
+    if signalled is not None:
+        raise signalled
+    return outcome[0]

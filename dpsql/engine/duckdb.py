@@ -104,8 +104,8 @@ class DuckDBEngine:
             return cls(connection, ATTACHED, spill)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
-        except RuntimeError as error:
-            problem = KeyboardInterrupt() if interrupted(error) else error
+        except RuntimeError as error:  # how DuckDB passes on a Ctrl-C
+            problem = KeyboardInterrupt() if str(error) == "Query interrupted" else error
         except BaseException as error:
             problem = error
         _dispose(connection, spill)
@@ -151,7 +151,7 @@ class DuckDBEngine:
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
         with self.transaction():
-            return guarded(lambda: read(self._connection, sql), interrupted)
+            return guarded(lambda: read(self._connection, sql), self.interrupt)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -173,15 +173,15 @@ class DuckDBEngine:
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
         with self._lock:
-            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), interrupted)
+            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
 
     def table_sql(self, name: str) -> str:
         """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""
         with self._lock:
-            relation = find(guarded(self._load, interrupted), name, self._home)
+            relation = find(guarded(self._load, self.interrupt), name, self._home)
             if relation is None and not self._locked:
                 self._relations = None  # the user may have made the table a moment ago
-                relation = find(guarded(self._load, interrupted), name, self._home)
+                relation = find(guarded(self._load, self.interrupt), name, self._home)
             if relation is None:
                 raise cannot_open(
                     f"the data has no table or view `{name}`",
@@ -196,7 +196,7 @@ class DuckDBEngine:
         """A read-only transaction; it ends in a rollback, which for reads is a commit."""
         with self._lock:
             if self._depth == 0:
-                guarded(lambda: self._connection.execute("BEGIN TRANSACTION READ ONLY"), interrupted)
+                guarded(lambda: self._connection.execute("BEGIN TRANSACTION READ ONLY"))
             self._depth += 1
             try:
                 yield
@@ -249,11 +249,6 @@ def open_scratch() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=_config(None, None, ""))
     _lock_down(connection, ())
     return connection
-
-
-def interrupted(error: Exception) -> bool:
-    """DuckDB reports a signal (Ctrl-C) that arrives while it runs as a RuntimeError of exactly this text."""
-    return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
 def read(connection: duckdb.DuckDBPyConnection, sql: str) -> RawTable:
@@ -325,6 +320,24 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) ->
     connection.execute("SET TimeZone = 'UTC'")
     for statement in _CLOSING:
         connection.execute(statement)
+
+
+def build_database(path: Path, script: str) -> None:
+    """Make a new database file with a script of ours (never with anybody's input): the demo's data.
+
+    Raises: CannotOpen (DP006) if the file cannot be made.
+    """
+    connection: duckdb.DuckDBPyConnection | None = None
+    try:
+        connection = duckdb.connect(str(path))
+        connection.execute(script)
+        return
+    except duckdb.Error:
+        pass
+    finally:
+        if connection is not None:
+            connection.close()
+    raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
 
 
 def _create_view(

@@ -112,10 +112,8 @@ class Scratch:
         return self._connection
 
     def _guarded(self, run: Callable[[], T]) -> T:
-        from dpsql.engine.duckdb import interrupted
-
         with self._lock:
-            return guarded(run, interrupted)
+            return guarded(run, self.interrupt)
 
 
 def _known(name: str) -> SqlType:

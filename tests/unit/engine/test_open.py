@@ -10,7 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.errors import CannotOpen, EngineError
+from dpsql.engine.base import engine_failed
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.engine.files import refusal
 
@@ -221,6 +222,15 @@ def test_what_does_not_fit_into_memory_goes_to_a_private_folder_that_is_removed(
     assert list(spill.iterdir()) == []
     refused(folder, "nowhere.duckdb")
     assert list(spill.iterdir()) == []
+
+
+def test_running_out_of_memory_is_the_constant_error(folder: Path) -> None:
+    engine = DuckDBEngine.open(Path("clinic.duckdb"), {}, folder, threads=1, memory_limit="32MB")
+    with pytest.raises(EngineError) as caught:
+        engine.fetch("SELECT length(string_agg(repeat('x', 1000) || i, '')) FROM range(200000) t(i)")
+    assert caught.value.diagnostics == engine_failed().diagnostics
+    assert engine.fetch("SELECT 1").columns == ([1],)
+    engine.close()
 
 
 def test_the_time_zone_is_pinned(engine: DuckDBEngine) -> None:

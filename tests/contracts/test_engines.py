@@ -1,0 +1,272 @@
+"""What every engine promises: exact results, one constant error, one snapshot, and that it can be stopped and closed.
+
+A new engine adds a function to `ENGINES` that opens it on a table `numbers(i BIGINT, t VARCHAR)` and inherits the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.diagnostics.errors import EngineError
+from dpsql.engine.base import Engine, RawTable, engine_failed
+from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.engine.public import frequency
+
+CANARY = 271828182
+_ROWS = f"SELECT i::BIGINT AS i, 'x{CANARY}' AS t FROM range(3) r(i) UNION ALL SELECT NULL, NULL"
+_NUMBERS = f"CREATE TABLE numbers AS {_ROWS}"
+_LONG = "SELECT COUNT(*) FROM range(100000) a(i), range(400000) b(i) WHERE (a.i * b.i) % 7 = 3"
+
+
+def locked(folder: Path) -> Engine:
+    with duckdb.connect(str(folder / "d.duckdb")) as con:
+        con.execute(_NUMBERS)
+    return DuckDBEngine.open(Path("d.duckdb"), {}, folder)
+
+
+def parquet(folder: Path) -> Engine:
+    with duckdb.connect() as con:
+        con.execute(_NUMBERS)
+        con.execute(f"COPY numbers TO '{folder}/n.parquet'")
+    return DuckDBEngine.open(None, {"numbers": "read_parquet('*.parquet')"}, folder)
+
+
+def wrapped(folder: Path) -> Engine:
+    con = duckdb.connect(str(folder / "d.duckdb"))
+    con.execute(_NUMBERS)
+    return DuckDBEngine.wrap(con)
+
+
+ENGINES = (locked, parquet, wrapped)
+
+
+@pytest.fixture(params=ENGINES, ids=lambda make: make.__name__)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    opened: Engine = request.param(tmp_path)
+    yield opened
+    opened.close()
+
+
+def one(engine: Engine, expression: str) -> object:
+    return engine.fetch(f"SELECT {expression} AS x").columns[0][0]
+
+
+@pytest.mark.parametrize("type_", ["BIGINT", "HUGEINT"])
+def test_integer_division_truncates_towards_zero(engine: Engine, type_: str) -> None:
+    for a, b, quotient in ((-7, 2, -3), (7, -2, -3), (7, 2, 3), (-7, -2, 3), (-1, 2, 0), (-8, 2, -4)):
+        assert one(engine, f"CAST({a} AS {type_}) // CAST({b} AS {type_})") == quotient
+
+
+def test_large_integers_are_exact(engine: Engine) -> None:
+    edges = [e for p in (53, 62, 63, 64, 65, 100, 126) for e in (2**p - 1, 2**p, 2**p + 1)] + [2**127 - 1, 0]
+    values = [*edges, *(-e for e in edges), -(2**127), None]
+    rows = ", ".join(f"({i}, " + ("NULL" if v is None else f"'{v}'") + ")" for i, v in enumerate(values))
+    table = engine.fetch(f"SELECT CAST(v AS HUGEINT) AS h FROM (VALUES {rows}) t(i, v) ORDER BY i")
+    assert table.columns[0] == values
+    assert {type(v) for v in table.columns[0]} == {int, type(None)}
+    beside_a_date = engine.fetch(
+        f"SELECT CAST(v AS HUGEINT) AS h, DATE '2024-01-01' FROM (VALUES {rows}) t(i, v) ORDER BY i"
+    )
+    assert beside_a_date.columns[0] == values
+
+
+def test_every_type_arrives_as_the_plain_python_value(engine: Engine) -> None:
+    cases: list[tuple[str, object]] = [
+        ("9223372036854775807::BIGINT", 2**63 - 1),
+        ("18446744073709551615::UBIGINT", 2**64 - 1),
+        ("127::TINYINT", 127),
+        ("0.1::DOUBLE", 0.1),
+        ("1e308::DOUBLE", 1e308),
+        ("TRUE", True),
+        ("'é''x'", "é'x"),
+        ("''", ""),
+        ("12345678901234567890123456789012.123456::DECIMAL(38,6)", Decimal("12345678901234567890123456789012.123456")),
+        ("DATE '2024-02-29'", date(2024, 2, 29)),
+        ("TIMESTAMP '2024-02-29 23:59:59.999999'", datetime(2024, 2, 29, 23, 59, 59, 999999)),
+        ("NULL::BIGINT", None),
+        ("NULL::VARCHAR", None),
+        ("NULL::DOUBLE", None),
+        ("NULL::BOOLEAN", None),
+        ("NULL::DECIMAL(9,2)", None),
+    ]
+    for expression, value in cases:
+        got = one(engine, expression)
+        assert (type(got), got) == (type(value), value), expression
+    together = engine.fetch("SELECT " + ", ".join(expression for expression, _ in cases))
+    assert [c[0] for c in together.columns] == [value for _, value in cases]
+
+
+def test_columns_keep_their_order_and_may_share_names(engine: Engine) -> None:
+    for kind in ("BIGINT", "HUGEINT", "DATE"):
+        value = "DATE '2024-01-01'" if kind == "DATE" else f"3::{kind}"
+        table = engine.fetch(f"SELECT 2 AS b, 1 AS a, {value} AS z, 4 AS b, 5 AS A")
+        assert table.names == ("b", "a", "z", "b", "A")
+        assert [c[0] for c in table.columns][:2] == [2, 1] and [c[0] for c in table.columns][3:] == [4, 5]
+
+
+def test_an_order_by_is_kept_and_no_rows_is_a_table_too(engine: Engine) -> None:
+    for kind in ("BIGINT", "HUGEINT"):
+        sql = f"SELECT CAST((i * 7919) % 100003 AS {kind}) AS x FROM range(100003) t(i)"
+        assert engine.fetch(f"{sql} ORDER BY x").columns == (list(range(100003)),)
+        assert engine.fetch(f"SELECT * FROM ({sql}) WHERE FALSE").columns == ([],)
+    assert engine.fetch("SELECT 1 AS a, DATE '2024-01-01' AS d WHERE FALSE").columns == ([], [])
+
+
+def test_a_raw_table_shows_nothing(engine: Engine) -> None:
+    table = engine.fetch(f"SELECT i, t FROM {engine.table_sql('NUMBERS')} ORDER BY i NULLS LAST")
+    assert (repr(table), str(table), f"{table}") == ("<private>",) * 3
+    assert table.height == 4 and next(table.rows()) == (0, f"x{CANARY}")
+
+
+FAILURES: dict[str, Callable[[str], str]] = {
+    "conversion": lambda t: f"SELECT CAST(t AS INTEGER) FROM {t}",
+    "overflow": lambda t: f"SELECT i + 9223372036854775807 FROM {t}",
+    "raised by the query": lambda t: f"SELECT error('canary ' || t) FROM {t}",
+    "unknown table": lambda t: "SELECT * FROM nowhere",
+    "unknown column": lambda t: f"SELECT t{CANARY} FROM {t}",
+    "syntax": lambda t: f"SELEC {CANARY}",
+    "empty": lambda t: "",
+    "two statements": lambda t: f"SELECT 1; SELECT t FROM {t}",
+    "not a query": lambda t: f"CREATE TABLE x AS SELECT t FROM {t}",
+    "a query that writes": lambda t: f"WITH w AS (INSERT INTO {t} SELECT * FROM {t} RETURNING *) SELECT * FROM w",
+}
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """Everything that can be reached from an exception as a cause or context."""
+    found: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        current = todo.pop()
+        if current is not None and current not in found:
+            found.append(current)
+            todo += [current.__cause__, current.__context__]
+    return found
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_every_failure_is_the_same_error(engine: Engine, kind: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        engine.fetch(FAILURES[kind](engine.table_sql("numbers")))
+    error, constant = caught.value, engine_failed()
+    assert (str(error), repr(error), error.args) == (str(constant), repr(constant), constant.args)
+    assert error.diagnostics == constant.diagnostics
+    assert chain(error) == [error]
+    assert getattr(error, "__notes__", []) == []
+
+
+def test_no_frame_of_a_failure_holds_a_value(engine: Engine) -> None:
+    """The same for tools that print the local variables of a traceback's frames."""
+    sql = f"SELECT error('canary ' || t) FROM {engine.table_sql('numbers')}"
+    with pytest.raises(EngineError) as caught:
+        engine.fetch(sql)
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "SELECT error" in shown  # local variables are indeed captured
+    assert str(CANARY) not in shown.replace("CANARY", "")
+
+
+def test_an_engine_works_on_after_a_failure(engine: Engine) -> None:
+    with engine.transaction(), pytest.raises(EngineError):
+        engine.fetch("SELECT error('x')")
+    assert one(engine, "1 + 1") == 2
+    with pytest.raises(ValueError, match="mine"), engine.transaction():
+        raise ValueError("mine")
+    assert one(engine, "1 + 1") == 2
+
+
+def test_transactions_may_be_nested(engine: Engine) -> None:
+    with engine.transaction():
+        with engine.transaction():
+            assert frequency(engine, "numbers", ["i"]) == 1
+        assert frequency(engine, "numbers", ["t"]) == 3
+    with engine.transaction():
+        assert one(engine, "1") == 1
+
+
+def test_a_transaction_sees_one_snapshot(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        con.execute("CREATE TABLE pub AS SELECT 1 AS k")
+        engine = DuckDBEngine.wrap(con)
+        with engine.transaction():
+            assert frequency(engine, "pub", ["k"]) == 1
+            con.execute("INSERT INTO pub VALUES (1)")
+            assert frequency(engine, "pub", ["k"]) == 1
+        assert frequency(engine, "pub", ["k"]) == 2
+        engine.close()
+
+
+def test_interrupted_from_another_thread(engine: Engine) -> None:
+    timer = threading.Timer(0.3, engine.interrupt)
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(EngineError) as caught:
+        engine.fetch(_LONG)
+    assert time.monotonic() - start < 20
+    assert str(caught.value) == str(engine_failed())
+    timer.join()
+    assert one(engine, "1 + 1") == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_by_the_user(engine: Engine) -> None:
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        engine.fetch(_LONG)
+    timer.join()
+    assert chain(caught.value) == [caught.value]
+    assert one(engine, "1 + 1") == 2
+
+
+def test_threads_take_turns(engine: Engine) -> None:
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        for i in range(20):
+            table: RawTable = engine.fetch(f"SELECT {number} * 1000 + {i} AS x, CAST({number} AS HUGEINT) AS y")
+            if table.columns != ([number * 1000 + i], [number]):
+                wrong.append(table.columns)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
+    engine.close()
+    engine.close()
+    engine.interrupt()
+    for attempt in (lambda: engine.fetch("SELECT 1"), lambda: engine.describe(), lambda: engine.table_sql("numbers")):
+        with pytest.raises(EngineError):
+            attempt()
+    with pytest.raises(EngineError), engine.transaction():
+        raise AssertionError("not reached")
+
+
+def test_closing_stops_a_running_query(engine: Engine) -> None:
+    timer = threading.Timer(0.3, engine.close)
+    timer.start()
+    with pytest.raises(EngineError):
+        engine.fetch(_LONG)
+    timer.join()
+
+
+def test_what_it_says_of_itself(engine: Engine) -> None:
+    assert engine.dialect == "duckdb" and engine.version.count(".") >= 2
+    assert all(isinstance(note, str) for note in engine.notes)
+    table = engine.describe().table("numbers")
+    assert table is not None and [(c.name, c.type) for c in table.columns] == [("i", "BIGINT"), ("t", "VARCHAR")]
