@@ -10,9 +10,13 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.types import SqlType
+
+MOST_NODES = 20_000
+"""Largest expression after names are replaced by what they stand for: `x + x` of `x + x` of … doubles every time."""
 
 LiteralValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
 
@@ -74,6 +78,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from walk(child)
+
+
+def larger_than(expr: Expr, most: int) -> bool:
+    """True if the expression, written out, has more than `most` nodes; looks at no more than that many."""
+    return next(islice(walk(expr), most, None), None) is not None
 
 
 def columns_of(expr: Expr) -> frozenset[int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.plan.expr import Column, Expr
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import MOST_NODES, Column, Expr, larger_than
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import Aggregate, Equality, Filter, Join, Node, Project
 from dpsql.plan.walk import transform
@@ -69,4 +70,10 @@ def _use(expr: Expr, known: Definitions) -> Expr:
             return replace(found, span=e.span) if e.span is not None and isinstance(found, Column) else found
         return e
 
-    return transform_expr(expr, change)
+    found = transform_expr(expr, change)
+    if found is not expr and larger_than(found, MOST_NODES):
+        raise reject(
+            "DP101", "the expression is too large", span=expr.span,
+            help=["a column of a WITH query is written out wherever it is used: use it fewer times"],
+        )  # fmt: skip
+    return found

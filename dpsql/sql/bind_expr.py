@@ -15,7 +15,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.registry import REGISTRY, lookup
 from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Call, Column, Expr, Literal
+from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
 from dpsql.sql.calls import CALLS, VOLATILE
@@ -78,7 +78,12 @@ class ExprBinder:
         relation = args["table"].name if "table" in args else None
         name = node.this.name
         if relation is None and name.lower() in self.aliases:
-            return self.aliases[name.lower()]
+            meant = self.aliases[name.lower()]
+            if larger_than(meant, MOST_NODES):
+                raise reject(
+                    "DP101", "the expression is too large", span=self.span(node), help=["use its alias fewer times"]
+                )
+            return meant
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             raise self._volatile(name, node)
         return find(self.entries, name, relation, self.span(node))

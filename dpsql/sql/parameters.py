@@ -14,6 +14,10 @@ from dpsql.sql import literals
 from dpsql.types import SqlType
 
 
+MOST_COLUMNS = 20_000
+"""Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
+
+
 @dataclass(slots=True)
 class Numbering:
     """Gives columns their plan-wide numbers."""
@@ -21,8 +25,14 @@ class Numbering:
     counter: count[int] = field(default_factory=lambda: count(1))
 
     def column(self, name: str, type_: SqlType, span: Span | None = None) -> Column:
-        """A new column."""
-        return Column(next(self.counter), name, type_, span)
+        """A new column. Raises Rejected DP101 if the query has too many."""
+        number = next(self.counter)
+        if number > MOST_COLUMNS:
+            raise reject(
+                "DP101", "the query is too large", span=span,
+                help=["its WITH queries are read again at every use: use each of them fewer times"],
+            )  # fmt: skip
+        return Column(number, name, type_, span)
 
 
 @dataclass(slots=True)
