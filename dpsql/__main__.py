@@ -1,0 +1,8 @@
+"""`python -m dpsql` is `dpsql`."""
+
+import sys
+
+from dpsql.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""Every command with its options, in one place. What a command does is in the module of its name, loaded when used.
+
+Commands return an exit code (exits.py); refusals leave them as exceptions, which `main` turns into one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dpsql.cli import options as o
+
+EXIT_CODES = (
+    "Exit codes: 0 ok, 1 usage or engine failure, 2 cannot open data, policy or ledger, 3 the statement is not one "
+    "query, 4 refused by the privacy analysis, 5 budget exhausted, 130 interrupted."
+)
+
+app = typer.Typer(
+    name="dpsql",
+    help="SQL over personal data, answered with differential privacy.",
+    epilog=EXIT_CODES,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+policy_app = typer.Typer(
+    help="Write, check and read policies.", rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=False
+)
+app.add_typer(policy_app, name="policy")
+
+
+@app.callback(invoke_without_command=True)
+def dpsql(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> int:
+    """SQL over personal data, answered with differential privacy."""
+    if version:
+        from dpsql import __version__
+
+        print(f"dpsql {__version__}")
+        raise typer.Exit(0)
+    return _help_if_alone(context)
+
+
+@policy_app.callback(invoke_without_command=True)
+def policy(context: typer.Context) -> int:
+    """Write, check and read policies."""
+    return _help_if_alone(context)
+
+
+def _help_if_alone(context: typer.Context) -> int:
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(1)
+    return 0
+
+
+@app.command()
+def demo(
+    directory: Annotated[str, typer.Argument(metavar="[DIR]", help="An empty folder, made if missing.")] = "dpsql-demo",
+) -> int:
+    """Make a small database with a policy, and walk through five queries."""
+    from dpsql.cli import demo as command
+
+    return command.run(directory)
+
+
+@app.command(epilog=EXIT_CODES)
+def query(
+    policy: o.Policy,
+    sql: o.Sql = None,
+    file: o.File = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    analyst: o.Analyst = None,
+    ledger: o.Ledger = None,
+    format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
+    dialect: o.Dialect = "duckdb",
+) -> int:
+    """Answer one query with noise, and charge the budget for it.
+
+    A table shows `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
+    """
+    from dpsql.cli import query as command
+
+    return command.run(policy, sql, file, epsilon, delta, analyst, ledger, format, dialect)
+
+
+@app.command(epilog=EXIT_CODES)
+def explain(
+    policy: o.Policy,
+    sql: o.Sql = None,
+    file: o.File = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    analyst: o.Analyst = None,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
+    ] = None,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
+        o.ExplainFormat.TEXT
+    ),
+    engine_sql: Annotated[bool, typer.Option("--engine-sql", help="Show the SQL that the engine would run, too.")] = (
+        False
+    ),
+    dialect: o.Dialect = "duckdb",
+) -> int:
+    """Show how a query would be answered: sensitivities, noise, expected error and price. Spends nothing."""
+    from dpsql.cli import explain as command
+
+    return command.run(policy, sql, file, epsilon, delta, analyst, ledger, format, engine_sql, dialect)
+
+
+@app.command(
+    epilog="Exit codes: 0 clean, 1 findings, 2 could not check (policy, files, options).",
+)
+def check(
+    policy: Annotated[str, typer.Option("--policy", metavar="POLICY", help="The policy file.")],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATHS]", help="Files, folders (their *.sql), or `-`. Default: the current folder."),
+    ] = None,
+    output_format: Annotated[
+        o.CheckFormat, typer.Option("--output-format", help="How to print findings.")
+    ] = o.CheckFormat.FULL,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Finding no file is no failure.")] = False,
+    dialect: o.Dialect = "duckdb",
+) -> int:
+    """Check queries in files against a policy, without data and without a database engine."""
+    from dpsql.cli import check as command
+
+    return command.run(paths or ["."], policy, output_format, allow_empty, dialect)
+
+
+@app.command(epilog=EXIT_CODES)
+def budget(
+    policy: o.Policy,
+    analyst: Annotated[
+        str | None, typer.Option("--analyst", metavar="NAME", help="Only this analyst's account, and the total.")
+    ] = None,
+    ledger: o.Ledger = None,
+    format: Annotated[o.ReportFormat, typer.Option("--format", help="A table, or JSON.")] = o.ReportFormat.TABLE,
+    history: Annotated[bool, typer.Option("--history", help="List every query that was charged, too.")] = False,
+    accept_head: Annotated[
+        bool,
+        typer.Option(
+            "--accept-head",
+            help="Custodian: accept the ledger as it stands, forgetting what was spent since it was copied.",
+        ),
+    ] = False,
+) -> int:
+    """Show what has been spent of each privacy unit and what is left."""
+    from dpsql.cli import budget as command
+
+    return command.run(policy, analyst, ledger, format, history, accept_head)
+
+
+@app.command()
+def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
+    """Print the page of a diagnostic: what it means, why, and how to repair it."""
+    from dpsql.cli import rule as command
+
+    return command.run(code)
+
+
+@policy_app.command("check")
+def policy_check(
+    file: o.Policy,
+    data: Annotated[bool, typer.Option("--data", help="Open the data, too, and compare tables and types.")] = False,
+) -> int:
+    """Check a policy file; every mistake is reported at once."""
+    from dpsql.cli import policy as command
+
+    return command.check(file, data)
+
+
+@policy_app.command("schema")
+def policy_schema(
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
+) -> int:
+    """Print the JSON Schema of policy files, for completion in editors."""
+    from dpsql.cli import policy as command
+
+    return command.schema(output)
+
+
+@policy_app.command("init")
+def policy_init(
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="DATA...", help="A DuckDB file and/or Parquet, CSV or JSON files (patterns in quotes)."),
+    ],
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The policy's name. Default: the data's.")
+    ] = None,
+) -> int:
+    """Draft a policy from a schema; values are never read."""
+    from dpsql.cli import policy_init as command
+
+    return command.run(data, output, name)
+
+
+@policy_app.command("audit")
+def policy_audit(
+    file: o.Policy,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+) -> int:
+    """List every promise that the guarantee rests on and nothing enforces."""
+    from dpsql.cli import policy as command
+
+    return command.audit(file, format)
+
+
+@policy_app.command("show")
+def policy_show(
+    file: o.Policy,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table.")] = None,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+) -> int:
+    """Show the policy in force, with every default filled in."""
+    from dpsql.cli import policy as command
+
+    return command.show(file, table, format)

@@ -1,0 +1,164 @@
+"""`dpsql budget`: what has been spent of each unit and what is left, from policy and ledger; the data is not opened."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpsql.budget.head import Head
+from dpsql.budget.ledger import Receipt
+from dpsql.budget.sqlite import accept_head
+from dpsql.cli.answer import left_text, loss_json
+from dpsql.cli.cells import cell
+from dpsql.cli.json_text import document
+from dpsql.cli.layout import print_table
+from dpsql.cli.options import ReportFormat
+from dpsql.loss import NO_LOSS, PrivacyLoss, remaining
+from dpsql.policy.load import load_policy
+from dpsql.policy.models import Policy
+from dpsql.policy.show import loss_text
+from dpsql.session.connection import ledger_places, open_ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One line: what an analyst (None: all together) has spent of a unit. limit: None if no cap is declared."""
+
+    unit: str
+    analyst: str | None
+    spent: PrivacyLoss
+    limit: PrivacyLoss | None
+
+    @property
+    def left(self) -> PrivacyLoss | None:
+        """None if no cap is declared."""
+        return None if self.limit is None else remaining(self.limit, self.spent)
+
+
+def run(policy: str, analyst: str | None, ledger: str | None, format: ReportFormat, history: bool, accept: bool) -> int:
+    """Raises CannotOpen (policy, ledger)."""
+    loaded = load_policy(policy)
+    path, head = ledger_places(loaded, None if ledger is None else Path(ledger))
+    if accept:
+        accept_head(path, head)
+        print(f"{path} is accepted as it stands", file=sys.stderr)
+    accounts, entries = read_accounts(loaded, path, head, analyst)
+    match format:
+        case ReportFormat.TABLE:
+            print_budget(loaded, accounts, entries if history else None, path, len(entries))
+        case ReportFormat.JSON:
+            print(document(_as_json(loaded, accounts, entries, path, history)))
+    return 0
+
+
+def read_accounts(
+    policy: Policy, path: Path, head: Path, analyst: str | None
+) -> tuple[list[Account], Sequence[Receipt]]:
+    """The accounts of every unit, its total first, and the ledger's entries (of one analyst, if one is given).
+
+    A ledger that was never made is an empty one, and looking does not make it. Raises CannotOpen DP407.
+    """
+    wanted = None if analyst is None else policy.account(analyst)
+    spent: dict[tuple[str, str | None], PrivacyLoss] = {}
+    entries: Sequence[Receipt] = ()
+    if _exists(path, head):
+        ledger = open_ledger(policy, path)
+        try:
+            spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
+            entries = [r for r in ledger.history() if wanted is None or r.entry.analyst == wanted]
+        finally:
+            ledger.close()
+    names = [*policy.budgets.analysts, *(a for _, a in spent if a is not None)]
+    if wanted is not None:
+        names = [wanted]
+    found = []
+    for unit in policy.units:
+        found.append(Account(unit, None, spent.get((unit, None), NO_LOSS), policy.caps_for().total.get(unit)))
+        for name in sorted(set(names)):
+            limit = policy.caps_for(None if name == "*" else name).analyst.get(unit)
+            found.append(Account(unit, name, spent.get((unit, name), NO_LOSS), limit))
+    return found, entries
+
+
+def _exists(path: Path, head: Path) -> bool:
+    """Whether there is a ledger, or the head remembers one (so that opening it says what is wrong)."""
+    if os.path.lexists(path):
+        return True
+    known = Head(head, 1.0).read()
+    return known is not None and known.sequence > 0
+
+
+def print_budget(
+    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, path: Path, count: int
+) -> None:
+    """The table of accounts, and the entries if wanted."""
+    in_rho = policy.privacy.accountant == "zcdp"
+    header = ("unit", "account", "spent", "left", "limit")
+    rows = [
+        [
+            cell(a.unit),
+            cell("total" if a.analyst is None else a.analyst),
+            cell(_spent_text(a.spent, in_rho)),
+            cell("no limit" if a.left is None else left_text(a.left, in_rho=in_rho)),
+            cell("" if a.limit is None else loss_text(a.limit)),
+        ]
+        for a in accounts
+    ]
+    print_table(header, rows, sys.stdout)
+    print(f"({count} quer{'y' if count == 1 else 'ies'} charged)  {policy.name}, {policy.privacy.accountant}, {path}")
+    if history is not None:
+        print()
+        lines = [
+            [
+                cell(r.sequence),
+                cell(r.entry.analyst),
+                cell("; ".join(f"{loss} of {unit}" for unit, loss in r.entry.charges.items())),
+                cell(" ".join(r.entry.statement.split())),
+            ]
+            for r in history
+        ]
+        print_table(("#", "account", "charged", "statement"), lines, sys.stdout)
+
+
+def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:
+    return "ρ 0" if in_rho and not spent.rho else str(spent)
+
+
+def _as_json(
+    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], path: Path, history: bool
+) -> Mapping[str, Any]:
+    """`analyst` null is the total; `limit` and `left` are null where no cap is declared."""
+    found: dict[str, Any] = {
+        "policy": policy.name,
+        "accountant": policy.privacy.accountant,
+        "ledger": str(path),
+        "queries": len(entries),
+        "accounts": [
+            {
+                "unit": a.unit,
+                "analyst": a.analyst,
+                "spent": loss_json(a.spent),
+                "left": None if a.left is None else loss_json(a.left),
+                "limit": None if a.limit is None else loss_json(a.limit),
+            }
+            for a in accounts
+        ],
+    }
+    if history:
+        found["history"] = [
+            {
+                "sequence": r.sequence,
+                "analyst": r.entry.analyst,
+                "charges": {unit: loss_json(loss) for unit, loss in r.entry.charges.items()},
+                "statement": r.entry.statement,
+                "plan": r.entry.plan_hash,
+                "policy": r.entry.policy_hash,
+                "hash": r.hash,
+            }
+            for r in entries
+        ]
+    return found

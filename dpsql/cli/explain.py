@@ -1,0 +1,46 @@
+"""`dpsql explain`: the plan of a query, as text or JSON. Spends nothing and opens no ledger."""
+
+from __future__ import annotations
+
+from dpsql.cli.inputs import one_query, pointing_into
+from dpsql.cli.json_text import document
+from dpsql.cli.options import ExplainFormat
+from dpsql.compiler.explain import as_json, as_text, dumps
+from dpsql.compiler.plan import Plan
+from dpsql.diagnostics.errors import Error
+from dpsql.session.connection import connect
+
+
+def run(
+    policy: str,
+    sql: str | None,
+    file: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    analyst: str | None,
+    ledger: str | None,
+    format: ExplainFormat,
+    engine_sql: bool,
+    dialect: str,
+) -> int:
+    """Raises dpsql.Error."""
+    source = one_query(sql, file)
+    with connect(policy, analyst=analyst, ledger=ledger, epsilon=epsilon, delta=delta) as connection:
+        try:
+            plan = connection.preview(source.text, dialect=dialect)
+        except Error as error:
+            raise pointing_into(error, source) from None
+    match format:
+        case ExplainFormat.TEXT:
+            print(as_text(plan, engine_sql))
+        case ExplainFormat.JSON:
+            print(document({**as_json(plan), "engine_sql": _statements(plan)}) if engine_sql else dumps(plan))
+    return 0
+
+
+def _statements(plan: Plan) -> list[dict[str, str]]:
+    return [
+        {"release": release.label, "shape": str(statement.shape), "sql": statement.shown}
+        for release in plan.releases
+        for statement in release.statements
+    ]

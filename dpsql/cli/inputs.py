@@ -1,0 +1,90 @@
+"""Where SQL comes from: an argument, a file, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Error, reject
+
+MOST_BYTES = 10_000_000
+"""Largest file of SQL that is read."""
+
+
+def one_query(sql: str | None, file: str | None) -> Source:
+    """The text of a command that takes one query: its argument, `-f FILE`, or standard input (`-`).
+
+    Raises Rejected DP903 if there is none, or two, or it cannot be read.
+    """
+    if sql is not None and file is not None:
+        raise reject("DP903", "a query was given twice: as an argument and with --file", help=["leave one of them out"])
+    if sql is None and file is None:
+        raise reject(
+            "DP903", "no query was given",
+            help=['dpsql query POLICY "SELECT …"', "dpsql query POLICY --file query.sql", "… | dpsql query POLICY -"],
+        )  # fmt: skip
+    if file is not None:
+        return read_file(file) if file != "-" else read_stdin()
+    assert sql is not None
+    return read_stdin() if sql == "-" else Source(_valid(sql, "the query"))
+
+
+def read_file(path: str) -> Source:
+    """A file of SQL, named as the user named it. Raises Rejected DP903."""
+    reason = "its name is not valid"
+    try:
+        with Path(path).open("rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+        return _decoded(raw, path)
+    except FileNotFoundError:
+        reason = "there is no such file"
+    except IsADirectoryError:
+        reason = "it is a folder"
+    except OSError as error:
+        reason = (error.strerror or "it cannot be opened").lower()
+    except ValueError:  # a NUL in the name
+        pass
+    raise reject("DP903", f"{path!r} cannot be read: {reason}")
+
+
+def read_stdin() -> Source:
+    """Everything on standard input. Raises Rejected DP903."""
+    if sys.stdin is None:
+        raise reject("DP903", "there is no standard input")
+    buffer = getattr(sys.stdin, "buffer", None)
+    raw = sys.stdin.read().encode("utf-8", "surrogatepass") if buffer is None else buffer.read(MOST_BYTES + 1)
+    return _decoded(raw, "<stdin>")
+
+
+def _decoded(raw: bytes, name: str) -> Source:
+    if len(raw) > MOST_BYTES:
+        raise reject("DP903", f"{name} is larger than {MOST_BYTES // 1_000_000} MB")
+    if b"\x00" in raw:
+        raise reject("DP903", f"{name} is a binary file, not SQL")
+    try:
+        return Source(raw.decode("utf-8-sig"), name)
+    except UnicodeDecodeError:
+        raise reject("DP903", f"{name} is not UTF-8 text", help=["save it as UTF-8"]) from None
+
+
+def _valid(text: str, what: str) -> str:
+    # Arguments in another encoding arrive with halves of surrogate pairs.
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise reject("DP903", f"{what} is not valid UTF-8 text") from None
+    if "\x00" in text:
+        raise reject("DP903", f"{what} holds a NUL character")
+    return text
+
+
+def pointing_into(error: Error, source: Source) -> Error:
+    """The same error, its findings pointing into `source` by the name that the user knows it by."""
+
+    def renamed(d: Diagnostic) -> Diagnostic:
+        return replace(d, source=source) if d.source is not None and d.source.text == source.text else d
+
+    error.diagnostics = tuple(map(renamed, error.diagnostics))
+    return error

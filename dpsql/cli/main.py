@@ -1,0 +1,83 @@
+"""The entry point: runs a command and turns whatever leaves it into an exit code and a message, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from dpsql.cli import exits
+from dpsql.diagnostics.errors import Error
+
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+_PARSER_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. arguments: without the program's name; None: `sys.argv`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    _make_printable()
+    try:
+        status = _run(given)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader of our output has gone (`… | head`); Python would complain once more when it exits.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.USAGE
+    except OSError as error:
+        exits.complain([exits.usage_error(f"the output cannot be written: {error.strerror or 'unknown reason'}")])
+        return exits.USAGE
+
+
+def _run(given: list[str]) -> int:
+    checking = given[:1] == ["check"]
+    failed = exits.CHECK_IMPOSSIBLE if checking else exits.USAGE
+    try:
+        from dpsql.cli.app import app
+
+        result = typer.main.get_command(app).main(args=given, prog_name="dpsql", standalone_mode=False)
+        return result if isinstance(result, int) else exits.OK
+    except (KeyboardInterrupt, typer.Abort):
+        exits.say(exits.interrupted())
+        return exits.INTERRUPTED
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else failed
+    except _USAGE_ERROR as error:
+        exits.complain([exits.usage_error(_words(error), f"{_command_path(error)} --help")])
+        return failed
+    except _PARSER_ERROR as error:
+        exits.complain([exits.usage_error(_words(error))])
+        return failed
+    except Error as error:
+        exits.complain(error.diagnostics)
+        return failed if checking else exits.status_of(error)
+    except BrokenPipeError:
+        raise
+    except Exception:
+        exits.complain([exits.internal_error()])
+        return failed
+
+
+def _command_path(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return str(context.command_path) if context is not None else "dpsql"
+
+
+def _words(error: Any) -> str:
+    return str(error.format_message())
+
+
+def _make_printable() -> None:
+    """Characters that the streams' encoding does not have (ε on an old console) are replaced, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

@@ -1,0 +1,66 @@
+"""The words of the command line that several commands share: arguments, options and the values they take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+import typer
+
+
+class Format(StrEnum):
+    """`--format` of `dpsql query`."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+
+
+class ExplainFormat(StrEnum):
+    """`--format` of `dpsql explain`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ReportFormat(StrEnum):
+    """`--format` of `dpsql budget`."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class CheckFormat(StrEnum):
+    """`--output-format` of `dpsql check`."""
+
+    FULL = "full"
+    CONCISE = "concise"
+    JSON = "json"
+
+
+Policy: TypeAlias = Annotated[str, typer.Argument(metavar="POLICY", help="The policy file.")]
+Sql: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="[SQL]", help="One SELECT; `-` reads it from standard input.")
+]
+File: TypeAlias = Annotated[
+    str | None, typer.Option("--file", "-f", metavar="FILE", help="Read the SELECT from a file.")
+]
+Epsilon: TypeAlias = Annotated[
+    str | None, typer.Option("--epsilon", metavar="E", help="How much to spend, e.g. 0.5. Default: the policy's.")
+]
+Delta: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--delta", metavar="D", help="For private group keys, e.g. 1e-9; spent only if the query needs it."),
+]
+Analyst: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared account `*`."),
+]
+Ledger: TypeAlias = Annotated[
+    str | None, typer.Option("--ledger", metavar="FILE", help="The ledger, instead of the policy's.")
+]
+Dialect: TypeAlias = Annotated[
+    str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
+]

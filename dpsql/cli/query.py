@@ -1,0 +1,56 @@
+"""`dpsql query`: one query, paid for and answered."""
+
+from __future__ import annotations
+
+import sys
+
+from dpsql.cli.answer import footer_of, print_answer
+from dpsql.cli.inputs import one_query, pointing_into
+from dpsql.cli.options import Format
+from dpsql.diagnostics.errors import Error
+from dpsql.loss import PrivacyLoss
+from dpsql.release.result import Release
+from dpsql.session.connection import Connection, connect
+
+
+def run(
+    policy: str,
+    sql: str | None,
+    file: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    analyst: str | None,
+    ledger: str | None,
+    format: Format,
+    dialect: str,
+) -> int:
+    """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
+    source = one_query(sql, file)
+    with connect(policy, analyst=analyst, ledger=ledger, epsilon=epsilon, delta=delta) as connection:
+        try:
+            release = connection.sql(source.text, dialect=dialect).run()
+        except Error as error:
+            raise pointing_into(error, source) from None
+        left = left_after(connection, release)
+        remarks = (account_remark(connection, analyst),)
+        print_answer(release, format, footer_of(release, left, tuple(r for r in remarks if r)), sys.stdout)
+    return 0
+
+
+def left_after(connection: Connection, release: Release) -> PrivacyLoss | None:
+    """The least that is left of any unit that the query charged, for this analyst and in total; None: no cap."""
+    units = [unit for unit, loss in release.plan.cost.items() if loss != PrivacyLoss()]
+    if not units:
+        return None
+    budget = connection.budget
+    found = [b for u in units for b in (budget[u].remaining, budget[u].total_remaining) if b is not None]
+    if not found:
+        return None
+    return PrivacyLoss(min(b.epsilon for b in found), min(b.delta for b in found), min(b.rho for b in found))
+
+
+def account_remark(connection: Connection, analyst: str | None) -> str:
+    """Says so if the analyst's name is not in the policy, so that the shared account pays."""
+    if analyst is None or connection.analyst == analyst:
+        return ""
+    return f"charged to the shared account {connection.analyst}: the policy does not name this analyst"
