@@ -26,6 +26,10 @@ FAR = 1_000_000_000
 """Positions and lengths beyond this give NULL; the engine's own limit is 2³²."""
 
 
+LONGEST = 100_000
+"""Bytes that `replace` may make of one text: nested in itself it would grow exponentially, on chosen rows alone."""
+
+
 def ascii_only(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
     """`f` on ASCII text; elsewhere Python and the engine may differ in letters and spaces, so nothing is folded."""
 
@@ -196,8 +200,31 @@ def _replace_type(args: Args) -> SqlType:
     return VARCHAR
 
 
+def _room(old: str, new: str) -> int | None:
+    """Longest text in bytes whose replacements stay within LONGEST; None if replacing makes nothing longer."""
+    before, after = len(old.encode()), len(new.encode())
+    return None if not before or after <= before else LONGEST * before // after
+
+
 def _replace(x: str, old: str, new: str) -> Scalar:
+    room = _room(old, new)
+    if room is not None and len(x.encode()) > room:
+        return None
     return x.replace(old, new) if old else x
+
+
+def _spell_replace(sql: Sequence[str], args: Args, result: Value) -> str:
+    printed, room = f"replace({', '.join(sql)})", _replace_room(args)
+    return printed if room is None else f"CASE WHEN strlen({sql[0]}) <= {room} THEN {printed} END"
+
+
+def _replace_nullable(args: Args) -> bool:
+    return any(a.nullable for a in args) or _replace_room(args) is not None
+
+
+def _replace_room(args: Args) -> int | None:
+    old, new = args[1].constant, args[2].constant
+    return _room(old, new) if isinstance(old, str) and isinstance(new, str) else None
 
 
 def _translate_type(args: Args) -> SqlType:
@@ -294,9 +321,10 @@ FUNCTIONS = (
     Function(
         ("replace",),
         "replace(x: text, old: literal, new: literal) → text",
-        "x with every occurrence of one text replaced by another.",
+        "x with every occurrence of one text replaced by another; NULL where that could exceed 100,000 bytes.",
         type=_replace_type,
-        spell=duckdb(call("replace")),
+        spell=duckdb(_spell_replace),
+        nullable=_replace_nullable,
         python=strict(_replace),
         literal=frozenset({1, 2}),
     ),

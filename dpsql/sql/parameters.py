@@ -13,7 +13,6 @@ from dpsql.plan.expr import Column, Literal
 from dpsql.sql import literals
 from dpsql.types import SqlType
 
-
 MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
 
