@@ -1,0 +1,2 @@
+-- Flights of the year.
+SELECT COUNT(*) AS flights FROM flights
