@@ -26,6 +26,14 @@ from dpsql.plan.nodes import (
 )
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases, Names, TableNames, condition, constant, identifier, spell
+from dpsql.types import Kind
+
+_REACH = {
+    Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
+    Kind.TIMESTAMP: ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
+    Kind.TIME: ("TIME '00:00:00'", "TIME '23:59:59.999999'"),
+}
+"""Group keys that Python can hold. Others would arrive as text, or (`infinity`) as a key that is taken already."""
 
 ROW = 0
 """Number of the column that carries a released row's position; plan columns are numbered from 1."""
@@ -99,11 +107,19 @@ class Emitter:
         return Block(source, left.where + right.where, names, simple=False)
 
     def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
-        """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row."""
+        """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
+
+        So are rows whose date or time lies outside of what a key can be: a condition on the row alone, like the lists.
+        """
         below = self.block(tagged.inputs[0])
         sql, conditions = dict(below.names.sql), []
         for item in node.items:
             sql[item.column.uid] = spell(item.expr, below.names)[0]
+        listed = {at for source in node.sources or () if not source.covers for at in source.positions}
+        for at, item in enumerate(node.items):
+            if at not in listed and item.column.type.kind in _REACH:
+                key, (first, last) = sql[item.column.uid], _REACH[item.column.type.kind]
+                conditions.append(f"({key} BETWEEN {first} AND {last} OR {key} IS NULL)")
         for source in node.sources or ():
             if source.covers:
                 continue
