@@ -30,7 +30,8 @@ def quantized(c: Component, names: Names) -> str:
         case Kind.DECIMAL:
             return _from_decimal(sql, value, c)
         case Kind.DOUBLE:
-            return _from_double(sql, c)
+            # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
+            return _from_double(sql if value.type == DOUBLE else f"CAST({sql} AS DOUBLE)", c)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
