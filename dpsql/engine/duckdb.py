@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.diagnostics.errors import EngineError
 from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
@@ -173,7 +174,11 @@ class DuckDBEngine:
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
         with self._lock:
-            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+            with contextlib.suppress(EngineError):
+                return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+        raise cannot_open(
+            "the schema of the data cannot be read", "check that the data is open and its files are whole"
+        )
 
     def table_sql(self, name: str) -> str:
         """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.diagnostics.errors import EngineError
+from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engine.base import Engine, RawTable, engine_failed
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.engine.public import frequency
@@ -250,9 +250,11 @@ def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
     engine.close()
     engine.close()
     engine.interrupt()
-    for attempt in (lambda: engine.fetch("SELECT 1"), lambda: engine.describe(), lambda: engine.table_sql("numbers")):
+    for attempt in (lambda: engine.fetch("SELECT 1"), lambda: engine.table_sql("numbers")):
         with pytest.raises(EngineError):
             attempt()
+    with pytest.raises(CannotOpen, match="DP006"):
+        engine.describe()
     with pytest.raises(EngineError), engine.transaction():
         raise AssertionError("not reached")
 
