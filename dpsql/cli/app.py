@@ -61,9 +61,9 @@ def _help_if_alone(context: typer.Context) -> int:
 
 @app.command()
 def demo(
-    directory: Annotated[str, typer.Argument(metavar="[DIR]", help="An empty folder, made if missing.")] = "dpsql-demo",
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="An empty folder, made if missing.")] = "dpsql-demo",
 ) -> int:
-    """Make a small database with a policy, and walk through five queries."""
+    """Make a small clinic and walk through five queries."""
     from dpsql.cli import demo as command
 
     return command.run(directory)
@@ -81,7 +81,7 @@ def query(
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
 ) -> int:
-    """Answer one query with noise, and charge the budget for it.
+    """Answer one query with noise, and charge its price.
 
     A table shows `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
     """
@@ -109,7 +109,7 @@ def explain(
     ),
     dialect: o.Dialect = "duckdb",
 ) -> int:
-    """Show how a query would be answered: sensitivities, noise, expected error and price. Spends nothing."""
+    """Show sensitivities, noise and price of a query, for free."""
     from dpsql.cli import explain as command
 
     return command.run(policy, sql, file, epsilon, delta, analyst, ledger, format, engine_sql, dialect)
@@ -122,7 +122,7 @@ def check(
     policy: Annotated[str, typer.Option("--policy", metavar="POLICY", help="The policy file.")],
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATHS]", help="Files, folders (their *.sql), or `-`. Default: the current folder."),
+        typer.Argument(metavar="PATHS", help="Files, folders (their *.sql), or `-`. Default: the current folder."),
     ] = None,
     output_format: Annotated[
         o.CheckFormat, typer.Option("--output-format", help="How to print findings.")
@@ -130,7 +130,7 @@ def check(
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Finding no file is no failure.")] = False,
     dialect: o.Dialect = "duckdb",
 ) -> int:
-    """Check queries in files against a policy, without data and without a database engine."""
+    """Check queries in files against a policy; no data needed."""
     from dpsql.cli import check as command
 
     return command.run(paths or ["."], policy, output_format, allow_empty, dialect)
@@ -153,7 +153,7 @@ def budget(
         ),
     ] = False,
 ) -> int:
-    """Show what has been spent of each privacy unit and what is left."""
+    """Show what has been spent and what is left."""
     from dpsql.cli import budget as command
 
     return command.run(policy, analyst, ledger, format, history, accept_head)
@@ -161,7 +161,7 @@ def budget(
 
 @app.command()
 def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
-    """Print the page of a diagnostic: what it means, why, and how to repair it."""
+    """Print what a code means and how to repair it."""
     from dpsql.cli import rule as command
 
     return command.run(code)
@@ -182,7 +182,7 @@ def policy_check(
 def policy_schema(
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
 ) -> int:
-    """Print the JSON Schema of policy files, for completion in editors."""
+    """Print the JSON Schema of policies, for editors."""
     from dpsql.cli import policy as command
 
     return command.schema(output)
@@ -210,7 +210,7 @@ def policy_audit(
     file: o.Policy,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
 ) -> int:
-    """List every promise that the guarantee rests on and nothing enforces."""
+    """List the promises that nothing enforces."""
     from dpsql.cli import policy as command
 
     return command.audit(file, format)
@@ -219,7 +219,7 @@ def policy_audit(
 @policy_app.command("show")
 def policy_show(
     file: o.Policy,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table.")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="Only this table.")] = None,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
 ) -> int:
     """Show the policy in force, with every default filled in."""

@@ -104,7 +104,8 @@ def _print(findings: Sequence[Finding], format: CheckFormat) -> None:
 
 
 def _summary(findings: Sequence[Finding], statements: int, files: int) -> str:
-    return f"checked {_counted(statements, 'statement')} in {_counted(files, 'file')}: {_counted(len(findings), 'finding')}"
+    found = _counted(len(findings), "finding")
+    return f"checked {_counted(statements, 'statement')} in {_counted(files, 'file')}: {found}"
 
 
 def _counted(number: int, noun: str) -> str:

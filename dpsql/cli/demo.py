@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from dpsql.cli.answer import Format, footer_of, print_answer
+from dpsql.cli.answer import footer_of, print_answer
 from dpsql.cli.budget import print_budget, read_accounts
 from dpsql.cli.exits import wants_color
+from dpsql.cli.options import Format
 from dpsql.cli.query import left_after
 from dpsql.diagnostics.errors import Error, Rejected, reject
 from dpsql.diagnostics.render import render_text
@@ -56,8 +57,8 @@ STEPS = (
     ),
     Step(
         "Groups that are private themselves",
-        "No list of towns is public. A town shows only if its noisy number of patients is large enough, which costs δ;\n"
-        "one place with three patients stays hidden.",
+        "No list of towns is public. A town shows only if its noisy number of patients is large enough, which costs\n"
+        "δ; one place with three patients stays hidden.",
         "SELECT town, COUNT(*) AS patients FROM patients GROUP BY town ORDER BY patients DESC",
     ),
     Step(

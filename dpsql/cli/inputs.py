@@ -23,7 +23,7 @@ def one_query(sql: str | None, file: str | None) -> Source:
     if sql is None and file is None:
         raise reject(
             "DP903", "no query was given",
-            help=['dpsql query POLICY "SELECT …"', "dpsql query POLICY --file query.sql", "… | dpsql query POLICY -"],
+            help=["give it as an argument, in a file with  --file FILE,  or on standard input with  -"],
         )  # fmt: skip
     if file is not None:
         return read_file(file) if file != "-" else read_stdin()

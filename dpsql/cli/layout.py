@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from dpsql.cli.cells import Cell
 from dpsql.cli.exits import wants_color
 from dpsql.diagnostics.layout import one_line, width
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 Row = Sequence[Cell]
 
@@ -79,14 +82,14 @@ def _draw(header: Sequence[str], rows: Sequence[Row], out: TextIO) -> None:
     for name, right in zip(header, _right(len(header), rows), strict=True):
         table.add_column(Text(one_line(name)), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_painted(c, Text) for c in row))
+        table.add_row(*map(_painted, row))
     Console(file=out, highlight=False).print(table)
 
 
-def _painted(cell: Cell, text_type: type) -> object:
+def _painted(cell: Cell) -> Text:
+    from rich.text import Text
+
     number, sign, around = cell.text.partition(" ± ")
     if not sign or not cell.numeric:
-        return text_type(cell.text, style="dim" if cell.text == "NULL" else "")
-    painted = text_type(number)
-    painted.append(f"{sign}{around}", style="dim")
-    return painted
+        return Text(cell.text, style="dim" if cell.text == "NULL" else "")
+    return Text(number).append(f"{sign}{around}", style="dim")

@@ -42,7 +42,7 @@ class CheckFormat(StrEnum):
 
 Policy: TypeAlias = Annotated[str, typer.Argument(metavar="POLICY", help="The policy file.")]
 Sql: TypeAlias = Annotated[
-    str | None, typer.Argument(metavar="[SQL]", help="One SELECT; `-` reads it from standard input.")
+    str | None, typer.Argument(metavar="SQL", help="One SELECT; `-` reads it from standard input.")
 ]
 File: TypeAlias = Annotated[
     str | None, typer.Option("--file", "-f", metavar="FILE", help="Read the SELECT from a file.")
@@ -56,7 +56,7 @@ Delta: TypeAlias = Annotated[
 ]
 Analyst: TypeAlias = Annotated[
     str | None,
-    typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared account `*`."),
+    typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared `*`."),
 ]
 Ledger: TypeAlias = Annotated[
     str | None, typer.Option("--ledger", metavar="FILE", help="The ledger, instead of the policy's.")

@@ -59,9 +59,7 @@ def sort_data(data: Sequence[str]) -> tuple[str | None, dict[str, SourceCall]]:
         reader = _READERS.get(Path(path).suffix.lower()) or _sniffed(path)
         if reader is None:
             if database is not None:
-                raise reject(
-                    "DP903", "a policy has one database, and two were given", help=["draft one policy for each"]
-                )
+                raise reject("DP903", "a policy has one database, not two", help=["draft one policy for each"])
             database = path
             continue
         table = _table_name(path, sources)

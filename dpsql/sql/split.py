@@ -1,4 +1,4 @@
-"""A text of several statements → the statements and where they begin; semicolons in strings and comments do not count."""
+"""A text of several statements → each of them and where it begins; semicolons in strings and comments do not count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
 
 from dpsql.sql.parse import require_dialect
 
@@ -34,7 +33,7 @@ def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...
     start: int | None = None
     end = 0
     for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
+        if token.token_type is sqlglot.TokenType.SEMICOLON:
             if start is not None:
                 found.append(Statement(text[start:end], start))
             start = None
