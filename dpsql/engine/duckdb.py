@@ -173,9 +173,8 @@ class DuckDBEngine:
 
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
-        with self._lock:
-            with contextlib.suppress(EngineError):
-                return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+        with self._lock, contextlib.suppress(EngineError):
+            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
         raise cannot_open(
             "the schema of the data cannot be read", "check that the data is open and its files are whole"
         )
