@@ -42,6 +42,8 @@ def _run(given: list[str]) -> int:
         from dpsql.cli.app import app
 
         result = typer.main.get_command(app).main(args=given, prog_name="dpsql", standalone_mode=False)
+        if result == exits.INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
+            exits.say(exits.interrupted())
         return result if isinstance(result, int) else exits.OK
     except (KeyboardInterrupt, typer.Abort):
         exits.say(exits.interrupted())

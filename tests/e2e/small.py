@@ -1,0 +1,255 @@
+"""A small shop on disk, and children that query it: real processes, a real DuckDB file, a real ledger."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dpsql.budget.sqlite import SqliteLedger
+from dpsql.engine.base import RawTable
+from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.loss import PrivacyLoss
+from dpsql.policy.complete import complete
+from dpsql.policy.load import load_policy
+from dpsql.session.connection import Connection, open_ledger
+
+POLICY = """\
+version: 1
+name: shop
+database: shop.duckdb
+units:
+  customer: {}
+tables:
+  orders:
+    unit: {column: customer}
+    max_rows_per_unit: 5
+    columns:
+      customer: {type: bigint}
+      city:     {type: varchar, domain: [Bonn, Lyon, Oslo], nullable: false}
+      amount:   {type: double, bounds: [0, 100]}
+      note:     {type: varchar}
+  forever:
+    unit: {column: i}
+    max_rows_per_unit: 1
+    columns:
+      i: {type: bigint}
+  cities:
+    public: true
+    unique: [[city]]
+    columns:
+      city:    {type: varchar, nullable: false}
+      country: {type: varchar, nullable: false}
+ledger: shop.ledger.sqlite
+ledger_head: state/head.json
+budgets:
+  total: {epsilon: EPSILON, delta: 1e-6}
+"""
+COUNT = "SELECT COUNT(*) FROM orders"
+MEANS = "SELECT city, 2 * SUM(amount) AS twice FROM orders JOIN cities USING (city) GROUP BY city ORDER BY 2 DESC"
+"""Needs an engine for its post-processing as well."""
+ENDLESS = "SELECT COUNT(*) FROM forever WHERE i % 7 <> 3"
+PRIVATE = ('"orders"', '"forever"')
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A folder with the shop's data, policy and ledger."""
+
+    folder: Path
+
+    @property
+    def policy(self) -> Path:
+        return self.folder / "shop.yaml"
+
+    def ledger(self, timeout: float = 10) -> SqliteLedger:
+        """The ledger, opened anew: its chain is verified."""
+        policy = load_policy(self.policy)
+        return SqliteLedger.open(policy.ledger_path, policy.ledger_head_path, policy.name, "approx_dp", timeout=timeout)
+
+    def spent(self) -> Fraction:
+        with self.ledger() as ledger:
+            ledger.verify()
+            return ledger.spent("customer").epsilon
+
+    def entries(self) -> int:
+        with self.ledger() as ledger:
+            return ledger.verify()
+
+    @contextlib.contextmanager
+    def watched(self, ledger: Any = None) -> Iterator[tuple[Connection, list[str]]]:
+        """A session that notes what it does: "reserve" for a receipt, "private" and "public" for a fetch."""
+        policy = load_policy(self.policy)
+        events: list[str] = []
+        engine = WatchedEngine.open(policy.database_path, {}, policy.directory)
+        engine.events = events
+        watched = WatchedLedger(ledger or open_ledger(policy), events)
+        with Connection(complete(policy, engine.describe()), engine, None, watched) as connection:
+            yield connection, events
+
+
+class WatchedEngine(DuckDBEngine):
+    """Notes every fetch."""
+
+    events: list[str]
+
+    def fetch(self, sql: str) -> RawTable:
+        self.events.append("private" if any(name in sql for name in PRIVATE) else "public")
+        return super().fetch(sql)
+
+
+class WatchedLedger:
+    """Notes every receipt that is handed out."""
+
+    def __init__(self, ledger: Any, events: list[str]) -> None:
+        self._ledger, self._events = ledger, events
+
+    def reserve(self, *arguments: Any) -> Any:
+        receipt = self._ledger.reserve(*arguments)
+        self._events.append("reserve")
+        return receipt
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+
+def make_shop(folder: Path, epsilon: str = "1000000") -> Shop:
+    """Make a shop with this total ε."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "shop.yaml").write_text(POLICY.replace("EPSILON", epsilon))
+    with duckdb.connect(str(folder / "shop.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE orders AS SELECT i % 300 AS customer, ['Bonn', 'Lyon', 'Oslo'][i % 3 + 1] AS city, "
+            "(i * 37 % 1000) / 10.0 AS amount, 'n' || i AS note FROM range(2000) AS t(i)"
+        )
+        connection.execute(
+            "CREATE TABLE cities AS FROM (VALUES ('Bonn', 'DE'), ('Lyon', 'FR'), ('Oslo', 'NO')) v(city, country)"
+        )
+        connection.execute("CREATE VIEW forever AS SELECT i FROM range(9000000000000) AS t(i)")
+    return Shop(folder)
+
+
+# One process that has loaded everything; each job is a fork of it, so that a victim starts within milliseconds. Nothing
+# is opened before the fork. A line of jobs starts all of them; its answer is their numbers, then their statuses.
+_NURSERY = """
+import json, os, signal, sys, time
+import dpsql, dpsql.budget.sqlite, dpsql.budget.head, dpsql.engine.duckdb, dpsql.engine.scratch, dpsql.release.post
+import dpsql.measure.mechanisms.laplace, dpsql.release.noisy, dpsql.session.connection
+from dpsql.diagnostics.errors import BudgetExceeded
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wrap(owner, name, before=None, after=None):
+    inner = getattr(owner, name)
+    def wrapped(*arguments, **named):
+        if before: before()
+        found = inner(*arguments, **named)
+        if after: after()
+        return found
+    setattr(owner, name, wrapped)
+
+def work(job):
+    os.dup2(os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
+    os.dup2(os.open(job["output"] + ".err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    exec(job["prepare"])
+    with dpsql.connect(job["policy"]) as con:
+        for _ in range(job["queries"]):
+            try:
+                release = con.execute(job["sql"], epsilon="0.1")
+                exec(job["before_output"])
+                print(release.spent.epsilon, release.rows, flush=True)
+            except BudgetExceeded as refusal:
+                print("refused", refusal.diagnostics[0].code, flush=True)
+            except dpsql.Error as refusal:
+                print("failed", refusal.diagnostics[0].code, flush=True)
+
+for line in sys.stdin:
+    children = []
+    for job in json.loads(line):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work(job)
+                status = 0
+            except KeyboardInterrupt:
+                status = 130
+            except BaseException:
+                import traceback
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        children.append(child)
+    print(json.dumps(children), flush=True)
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children]), flush=True)
+"""
+
+
+class Nursery:
+    """Starts children that query a shop; `kill` reaches each of them."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        environment = {**os.environ, "TMPDIR": str(folder)}  # what killed children leave behind stays here
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self._outputs = 0
+        self._folder = folder
+
+    def start(
+        self, shop: Shop, queries: int, *, sql: str = COUNT, prepare: str = "", before_output: str = "", copies: int = 1
+    ) -> tuple[list[int], list[Path]]:
+        """The numbers of the new processes, and the files they print to."""
+        outputs = []
+        for _ in range(copies):
+            self._outputs += 1
+            outputs.append(self._folder / f"{self._outputs}.txt")
+            outputs[-1].touch()
+        jobs = [
+            {
+                "policy": str(shop.policy), "output": str(output), "queries": queries, "sql": sql, "prepare": prepare,
+                "before_output": before_output,
+            }
+            for output in outputs
+        ]  # fmt: skip
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(jobs) + "\n")
+        self._process.stdin.flush()
+        return self._line(), outputs
+
+    def wait(self) -> list[int]:
+        """Wait for the children started last; their exit codes, negative for a signal."""
+        return self._line()
+
+    def _line(self) -> list[int]:
+        assert self._process.stdout is not None
+        found: list[int] = json.loads(self._process.stdout.readline())
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._process.stdout.close()
+
+
+def answers(outputs: Sequence[Path]) -> list[Fraction]:
+    """The ε that each printed answer says it cost; a line cut short by a kill counts in full."""
+    lines = [line for output in outputs for line in output.read_text().splitlines()]
+    return [Fraction(line.split()[0]) for line in lines if line and line.split()[0] not in ("refused", "failed")]
+
+
+LOSS = PrivacyLoss(Fraction(1, 10))

@@ -1,0 +1,154 @@
+"""`kill -9` at any moment: whatever was shown has been paid for, and the next session opens as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dpsql
+from tests.e2e.small import COUNT, ENDLESS, MEANS, Nursery, Shop, answers, make_shop
+
+pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+PRICE = Fraction(1, 10)
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return make_shop(tmp_path / "shop")
+
+
+def wait_for(true: object, seconds: float = 60) -> None:
+    """Until `true()`; fails after so many seconds."""
+    assert callable(true)
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+
+
+def reopen(shop: Shop) -> None:
+    """A new session answers and pays."""
+    before = shop.spent()
+    with dpsql.connect(shop.policy) as con:
+        assert len(con.execute(MEANS, epsilon="0.1").rows) == 3
+    assert shop.spent() == before + PRICE
+
+
+def kill_at_random(nursery: Nursery, shop: Shop, kills: int) -> None:
+    dice = random.Random()
+    shown = Fraction(0)
+    at_work = 0
+    for round_ in range(kills):
+        (victim,), outputs = nursery.start(shop, 100_000, sql=MEANS if round_ % 3 else COUNT)
+        if round_ % 2:
+            wait_for(lambda outputs=outputs: outputs[0].stat().st_size)
+            time.sleep(dice.uniform(0, 0.1))
+        else:
+            time.sleep(dice.uniform(0, 0.3))
+        os.kill(victim, signal.SIGKILL)
+        assert nursery.wait() == [-signal.SIGKILL], outputs[0].with_suffix(".txt.err").read_text()
+        paid = answers(outputs)
+        at_work += bool(paid)
+        shown += sum(paid)
+        # Paid at least for what was seen, and at most for one more answer per victim.
+        assert shown <= shop.spent() <= shown + PRICE * (round_ + 1)
+    assert at_work >= kills // 2
+    reopen(shop)
+
+
+def test_forty_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
+    kill_at_random(nursery, shop, 40)
+
+
+@pytest.mark.slow
+def test_four_hundred_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
+    kill_at_random(nursery, shop, 400)
+
+
+# Where the victim kills itself, and how many entries the ledger must hold then.
+STEPS = {
+    "before the reservation": ("wrap(dpsql.budget.sqlite.SqliteLedger, 'reserve', before=die)", 0),
+    "in its transaction, before the insert": ("wrap(dpsql.budget.sqlite.SqliteLedger, '_append', before=die)", 0),
+    "in its transaction, before the commit": ("wrap(dpsql.budget.sqlite.SqliteLedger, '_append', after=die)", 0),
+    "after the commit, before the head": (
+        "wrap(dpsql.budget.sqlite.SqliteLedger, '_append', "
+        "after=lambda: wrap(dpsql.budget.head.Head, 'advance', before=die))", 1,
+    ),
+    "while the head is written": (
+        "wrap(dpsql.budget.sqlite.SqliteLedger, '_append', after=lambda: wrap(os, 'replace', before=die))", 1,
+    ),
+    "after the reservation, before the fetch": ("wrap(dpsql.budget.sqlite.SqliteLedger, 'reserve', after=die)", 1),
+    "after the fetch, before the noise": ("wrap(dpsql.release.noisy, '_fetch', after=die)", 1),
+    "after the noise": ("wrap(dpsql.measure.mechanisms.laplace.DiscreteLaplace, 'add_noise', after=die)", 1),
+    "before post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'load_columns', before=die)", 1),
+    "during post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'fetch', before=die)", 1),
+    "after post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'fetch', after=die)", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_a_step(nursery: Nursery, shop: Shop, step: str) -> None:
+    prepare, entries = STEPS[step]
+    _, outputs = nursery.start(shop, 1, sql=MEANS, prepare=prepare)
+    assert nursery.wait() == [-signal.SIGKILL], outputs[0].with_suffix(".txt.err").read_text()
+    assert answers(outputs) == []
+    assert shop.entries() == entries
+    reopen(shop)
+
+
+def test_killed_before_the_answer_is_printed(nursery: Nursery, shop: Shop) -> None:
+    _, outputs = nursery.start(shop, 1, sql=MEANS, before_output="die()")
+    assert nursery.wait() == [-signal.SIGKILL]
+    assert answers(outputs) == []
+    assert shop.entries() == 1
+
+
+def test_a_child_that_is_left_alone_shows_what_it_paid(nursery: Nursery, shop: Shop) -> None:
+    _, outputs = nursery.start(shop, 5, sql=MEANS)
+    assert nursery.wait() == [0]
+    assert answers(outputs) == [PRICE] * 5
+    assert shop.spent() == 5 * PRICE
+
+
+def test_ctrl_c_ends_a_long_query_at_once_and_keeps_the_charge(nursery: Nursery, shop: Shop) -> None:
+    (child,), outputs = nursery.start(shop, 1, sql=ENDLESS)
+    wait_for(lambda: shop.entries() == 1)
+    time.sleep(0.3)
+    pressed = time.monotonic()
+    os.kill(child, signal.SIGINT)
+    assert nursery.wait() == [130]
+    assert time.monotonic() - pressed < 20
+    assert answers(outputs) == []
+    assert shop.spent() == PRICE
+    reopen(shop)
+
+
+def test_ctrl_c_on_the_command_line_is_130_and_keeps_the_charge(shop: Shop) -> None:
+    command = [sys.executable, "-c", "import sys; from dpsql.cli.main import main; sys.exit(main())"]
+    process = subprocess.Popen(
+        [*command, "query", str(shop.policy), ENDLESS, "--epsilon", "0.1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(lambda: shop.entries() == 1)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "interrupted" in err and "Traceback" not in err
+    assert shop.spent() == PRICE
