@@ -27,7 +27,8 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
     bounds = _bounds(declared, column)
     value = Value(
         column.type,
-        everything(_unbounded(column, table, declared)),
+        # Only numbers are clipped to declared bounds: what is made of a text or a date has to be clipped in the query.
+        everything(_unbounded(column, table, declared)) if column.type.numeric else everything(),
         type_range(column.type),
         declared.is_nullable,
         column.type.kind is not Kind.DOUBLE,
@@ -55,7 +56,6 @@ def _bounds(declared: Declared, column: Column) -> Interval | None:
 
 def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
     where = f"tables.{table.name}.columns.{column.name}"
-    example = "[2024-01-01, 2024-12-31]" if column.type.temporal else "[0, 100]"
     missing = "`bounds` open at one end" if declared.bounds is not None else "no `bounds`"
     return Reason(
         "DP201",
@@ -63,7 +63,7 @@ def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
         None,
         f"column with {missing} in the policy: {where}",
         (
-            f"custodian: add to {where}:  bounds: {example}",
+            f"custodian: add to {where}:  bounds: [0, 100]",
             f"or, in this query:  CLIP({column.name}, 0, 100)",
         ),
     )

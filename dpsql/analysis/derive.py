@@ -79,7 +79,12 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
 def _public_aggregate(node: Aggregate, below: Facts) -> Facts:
     """Over public rows an aggregate is plain SQL. Over private ones it must have become a release."""
     if not below.public:
-        raise reject("DP110", "an aggregate over private rows that is no release", span=node.span)
+        where = node.span or next((c.span for c in node.calls), None)
+        raise reject(
+            "DP110", "an aggregated result is used together with private rows", span=where,
+            label="noisy numbers cannot be combined with private rows here",
+            help=["ask for the inner result first, and pass its (noisy) numbers as parameters"],
+        )  # fmt: skip
     columns = {
         c.uid: ColumnFact(Value(c.type, range=type_range(c.type)))
         for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))

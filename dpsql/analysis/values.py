@@ -12,6 +12,7 @@ from dpsql.functions.cast import cast
 from dpsql.functions.registry import apply, literal, lookup
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal
+from dpsql.plan.render import symbol
 
 Env = Mapping[int, Value]
 """Column number → what is known of the column."""
@@ -25,7 +26,7 @@ def evaluate(expr: Expr, env: Env) -> Value:
     """
     match expr:
         case Column(uid=uid):
-            return env[uid]
+            return _pointed(env[uid], expr.span)
         case Literal(value=value, type=type_):
             return literal(value, type_)
         case Cast(arg=arg, type=target):
@@ -50,10 +51,18 @@ def call(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
         raise _misused(name, str(error), span, function.signature) from None
 
 
+def _pointed(value: Value, span: Span | None) -> Value:
+    """A column's reasons for being open, at the place where the query names the column."""
+    if span is None or value.interval.bounded or not value.interval.why:
+        return value
+    why = tuple(r if r.span is not None else replace(r, span=span) for r in value.interval.why)
+    return replace(value, interval=replace(value.interval, why=why))
+
+
 def _misused(name: str, error: str, span: Span | None, signature: str) -> Rejected:
     """Signature errors name their repair after a semicolon; without one, the signature is the repair."""
     message, _, repair = error.partition("; ")
-    return reject("DP106", f"{name}: {message}", span=span, help=[repair or signature])
+    return reject("DP106", f"{symbol(name)}: {message}", span=span, help=[repair or signature])
 
 
 def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None) -> Value:

@@ -140,7 +140,8 @@ def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) 
     if private_keys and policy.privacy.accountant == "pure_dp":
         raise reject(
             "DP408", "private group keys need a δ, which pure differential privacy does not have",
-            span=private_keys[0].span, help=["declare a domain for the group columns, or use approx_dp"],
+            span=private_keys[0].keys[0].span, label="no public list of these values is known",
+            help=["custodian: declare a domain for the group columns, or use approx_dp"],
         )  # fmt: skip
     return epsilon, (delta or Fraction(0)) if private_keys else Fraction(0)
 

@@ -35,6 +35,11 @@ def expression(expr: Expr) -> str:
             return f"{name}({', '.join(expression(a) for a in args)})"
 
 
+def symbol(function: str) -> str:
+    """A registered function as it is written in SQL: `=` for eq, else its name."""
+    return _INFIX.get(function, function)
+
+
 def _inner(expr: Expr) -> str:
     text = expression(expr)
     return f"({text})" if isinstance(expr, Call) and expr.function in _INFIX else text

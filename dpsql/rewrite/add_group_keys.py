@@ -25,6 +25,7 @@ from dpsql.plan.logic import conjunction, conjuncts
 from dpsql.plan.nodes import Component, Filter, GroupKeys, Item, Join, KeySource, Measure, Node, Release, Scan
 from dpsql.plan.public import KeysOf
 from dpsql.plan.walk import transform, walk
+from dpsql.policy.tables import TableDomain
 from dpsql.rewrite.context import RewriteContext
 from dpsql.types import BOOLEAN, Kind
 
@@ -111,7 +112,9 @@ def _check_kind(item: Item, facts: Facts) -> None:
         )  # fmt: skip
     if facts.ids and columns_of(item.expr) & facts.ids:
         raise reject(
-            "DP301", f"{item.column.name} is the privacy unit: one group per {facts.unit} would show everybody",
+            "DP301",
+            f"{item.column.name} is {'' if isinstance(item.expr, Column) else 'made from '}the id of the privacy unit: "
+            f"one group per {facts.unit} would show everybody",
             span=item.expr.span or item.column.span, help=["group by something that many share"],
         )  # fmt: skip
 
@@ -131,15 +134,28 @@ def _sources(items: Sequence[Item], node: Node, facts: Facts, ctx: RewriteContex
             by_scan.setdefault(table.scan, []).append(at)
             continue
         domain = evaluate(item.expr, env).domain
-        if domain is None:
+        if domain is not None:
+            found.append(KeySource((at,), LazyKeys(domain), _origin(item, facts)))
+        elif _is_unread_list(item, facts, ctx):
+            found.append(KeySource((at,), (), _origin(item, facts)))
+        else:
             return None
-        found.append(KeySource((at,), LazyKeys(domain), _origin(item, facts)))
     for positions in by_scan.values():
         source = _from_public_table([items[i] for i in positions], tuple(positions), node, terms, facts, ctx)
         if source is None:
             return None
         found.append(source)
     return tuple(sorted(found, key=lambda s: s.positions))
+
+
+def _is_unread_list(item: Item, facts: Facts, ctx: RewriteContext) -> bool:
+    """Whether the domain is a column of a public table that has not been read: the static check plans without it."""
+    hint = facts.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
+    declared = None if hint is None else ctx.analysis.table(hint.table).column(hint.column)
+    if declared is None or not isinstance(declared.domain, TableDomain):
+        return False
+    listed = KeysOf(declared.domain.table, (declared.domain.column,), ctx.analysis.max_keys)
+    return not ctx.analysis.public.knows(listed)
 
 
 def _equal_public_columns(node: Node, facts: Facts) -> dict[int, Column]:

@@ -131,18 +131,25 @@ def _table_of(node: Node) -> Scan | None:
 
 
 def _unbounded(node: Join, what: str, columns: tuple[str, ...] = ()) -> Unbounded:
-    listed = ", ".join(columns) or "…"
+    listed = ", ".join(columns)
+    if columns:
+        label = "each match copies the row"
+        repair = (
+            f"custodian: declare for {what}:  unique: [[{listed}]]   or   "
+            f"max_frequency: [{{columns: [{listed}], rows: …, enforce: assume}}]"
+        )
+    elif node.equalities:
+        label, repair = "the key of the other side is computed", f"join on a bare column of {what}:  ON … = column"
+    else:
+        label, repair = "every row matches", f"join on an equality with a column of {what}:  ON … = column"
     return Unbounded(
         (
             Reason(
                 "DP210",
                 f"nothing bounds how many rows of {what} match one row in this join",
                 node.span,
-                "each match copies the row" if columns else "every row matches",
-                (
-                    f"custodian: declare for {what}:  unique: [[{listed}]]   or   "
-                    f"max_frequency: [{{columns: [{listed}], rows: …, enforce: assume}}]",
-                ),
+                label,
+                (repair,),
             ),
         )
     )
