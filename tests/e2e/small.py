@@ -18,7 +18,6 @@ import duckdb
 from dpsql.budget.sqlite import SqliteLedger
 from dpsql.engine.base import RawTable
 from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.loss import PrivacyLoss
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.session.connection import Connection, open_ledger
@@ -161,7 +160,7 @@ def wrap(owner, name, before=None, after=None):
 def work(job):
     os.dup2(os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
     os.dup2(os.open(job["output"] + ".err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-    exec(job["prepare"])
+    exec(job["prepare"], {**globals(), "job": job})
     with dpsql.connect(job["policy"]) as con:
         for _ in range(job["queries"]):
             try:
@@ -250,6 +249,3 @@ def answers(outputs: Sequence[Path]) -> list[Fraction]:
     """The ε that each printed answer says it cost; a line cut short by a kill counts in full."""
     lines = [line for output in outputs for line in output.read_text().splitlines()]
     return [Fraction(line.split()[0]) for line in lines if line and line.split()[0] not in ("refused", "failed")]
-
-
-LOSS = PrivacyLoss(Fraction(1, 10))

@@ -126,6 +126,16 @@ def test_a_child_that_is_left_alone_shows_what_it_paid(nursery: Nursery, shop: S
     assert shop.spent() == 5 * PRICE
 
 
+def test_an_answer_that_nobody_paid_for_would_be_noticed(nursery: Nursery, shop: Shop) -> None:
+    forged = """
+from dpsql.budget.ledger import Receipt
+dpsql.budget.sqlite.SqliteLedger.reserve = lambda self, entry, caps: Receipt(entry, 1, "")
+"""
+    _, outputs = nursery.start(shop, 3, prepare=forged)
+    assert nursery.wait() == [0]
+    assert sum(answers(outputs)) == 3 * PRICE > shop.spent()
+
+
 def test_ctrl_c_ends_a_long_query_at_once_and_keeps_the_charge(nursery: Nursery, shop: Shop) -> None:
     (child,), outputs = nursery.start(shop, 1, sql=ENDLESS)
     wait_for(lambda: shop.entries() == 1)
