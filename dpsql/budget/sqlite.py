@@ -15,24 +15,22 @@ import contextlib
 import os
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
-from dpsql.budget.head import PAUSE, Head
+from dpsql.budget.file import connect, patiently, transaction, translated
+from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
 
-_Result = TypeVar("_Result")
 _COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash"
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 class SqliteLedger:
@@ -66,9 +64,9 @@ class SqliteLedger:
         where = Path(path).absolute()
         head = Head(Path(head_path).absolute(), timeout)
         head.check_writable()
-        connection = _connect(where, timeout)
+        connection = connect(where, timeout)
         try:
-            with _translated(where, timeout):
+            with translated(where, timeout):
                 _make_if_empty(connection, where, head, Identity.new(dataset, accountant), timeout)
                 ledger = cls(where, head, connection, timeout)
                 ledger._check_owner(dataset, accountant)
@@ -260,16 +258,16 @@ class SqliteLedger:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        with self._lock, _translated(self.path, self._timeout):
+        with self._lock, translated(self.path, self._timeout):
             self._check_alive()
             self._catch_up()
             yield
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._lock, _translated(self.path, self._timeout):
+        with self._lock, translated(self.path, self._timeout):
             self._check_alive()
-            with _transaction(self._connection, self._timeout):
+            with transaction(self._connection, self._timeout):
                 yield
 
 
@@ -285,9 +283,9 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     if not where.exists():
         head.forget()
         return
-    connection = _connect(where, timeout)
+    connection = connect(where, timeout)
     try:
-        with _translated(where, timeout):
+        with translated(where, timeout):
             if schema.is_empty(connection):
                 head.forget()
                 return
@@ -308,39 +306,12 @@ def acceptance_help(path: Path, head: Path) -> tuple[str, ...]:
     )
 
 
-def _connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection with every durability setting on; makes the file (mode 0600) but writes nothing into it."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
-    try:
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
-            start = file.read(len(schema.MAGIC))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a file name"
-        raise unusable(path, f"it cannot be opened for writing ({reason})", _WRITABLE) from None
-    if start not in (b"", schema.MAGIC):
-        # SQLite itself would take a file of one byte for an empty one and overwrite it.
-        raise unusable(path, "this is not a ledger", *schema.OTHER_FILE)
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
-    with _translated(path, timeout):
-        # The path is absolute: SQLite would take `:memory:` for something else.
-        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-        # FULL makes each COMMIT wait for the disk; fullfsync makes macOS empty the disk's own cache too.
-        for setting in ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
-            connection.execute(f"PRAGMA {setting}")
-        return connection
-
-
-_WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
-
-
 def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
-    if not _patiently(lambda: schema.is_empty(connection), timeout):
+    if not patiently(lambda: schema.is_empty(connection), timeout):
         schema.check(connection, path)
         return
-    _patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
-    with _transaction(connection, timeout):
+    patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
+    with transaction(connection, timeout):
         # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
         if schema.is_empty(connection):
             known = head.read()
@@ -352,55 +323,6 @@ def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, ident
                 )
             schema.create(connection, identity)
     schema.check(connection, path)
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection, timeout: float) -> Iterator[None]:
-    # SQLite's own waiting grows to 100 ms a step, which starves writers; `_patiently` waits evenly instead.
-    connection.execute("PRAGMA busy_timeout=0")
-    try:
-        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _patiently(action: Callable[[], _Result], timeout: float) -> _Result:
-    """Repeat an action that finds the file busy."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(PAUSE)
-
-
-@contextlib.contextmanager
-def _translated(path: Path, timeout: float) -> Iterator[None]:
-    """Turn SQLite's errors into DP407. Its texts speak of the file, never of the data."""
-    try:
-        yield
-    except UnicodeDecodeError:  # Python cannot read SQLite's own complaint about a damaged file
-        raise unusable(path, "the file is damaged", *schema.RESTORE, nothing_ran=False) from None
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _BUSY:
-            raise unusable(
-                path,
-                f"another process has kept it locked for {timeout:g} s",
-                "wait for the other process, or end it, and try again",
-            ) from None
-        if code == sqlite3.SQLITE_NOTADB:
-            raise unusable(path, "this is not a ledger", *schema.OTHER_FILE) from None
-        repair = schema.RESTORE if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR} else schema.DISK
-        raise unusable(path, f"it cannot be used ({error})", *repair, nothing_ran=False) from None
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:

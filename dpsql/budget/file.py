@@ -1,0 +1,94 @@
+"""The ledger's file: opening it durably, taking turns with other processes, and SQLite's errors as DP407."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from dpsql.budget import schema
+from dpsql.budget.head import PAUSE
+from dpsql.budget.refusals import unusable
+
+_Result = TypeVar("_Result")
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection with every durability setting on; makes the file (mode 0600) but writes nothing into it."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
+    try:
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+            start = file.read(len(schema.MAGIC))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a file name"
+        raise unusable(path, f"it cannot be opened for writing ({reason})", _WRITABLE) from None
+    if start not in (b"", schema.MAGIC):
+        # SQLite itself would take a file of one byte for an empty one and overwrite it.
+        raise unusable(path, "this is not a ledger", *schema.OTHER_FILE)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
+    with translated(path, timeout):
+        # The path is absolute: SQLite would take `:memory:` for something else.
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+        # FULL makes each COMMIT wait for the disk; fullfsync makes macOS empty the disk's own cache too.
+        for setting in ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+
+_WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, timeout: float) -> Iterator[None]:
+    # SQLite's own waiting grows to 100 ms a step, which starves writers; `patiently` waits evenly instead.
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def patiently(action: Callable[[], _Result], timeout: float) -> _Result:
+    """Repeat an action that finds the file busy."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)
+
+
+@contextlib.contextmanager
+def translated(path: Path, timeout: float) -> Iterator[None]:
+    """Turn SQLite's errors into DP407. Its texts speak of the file, never of the data."""
+    try:
+        yield
+    except UnicodeDecodeError:  # Python cannot read SQLite's own complaint about a damaged file
+        raise unusable(path, "the file is damaged", *schema.RESTORE, nothing_ran=False) from None
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _BUSY:
+            raise unusable(
+                path,
+                f"another process has kept it locked for {timeout:g} s",
+                "wait for the other process, or end it, and try again",
+            ) from None
+        if code == sqlite3.SQLITE_NOTADB:
+            raise unusable(path, "this is not a ledger", *schema.OTHER_FILE) from None
+        repair = schema.RESTORE if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR} else schema.DISK
+        raise unusable(path, f"it cannot be used ({error})", *repair, nothing_ran=False) from None
