@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -12,6 +11,7 @@ from dpsql.analysis.context import Context
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.budget.accountant import cost
+from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
@@ -94,10 +94,11 @@ def _compile(
     )
     post = post_processing(tree, bound.columns, releases)
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
-    text = repr((rewritten, [r.statements for r in releases], post, epsilon, delta, policy.hash))
+    names = [c.name for c in bound.columns]
+    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, epsilon, delta, policy.hash)
     return Plan(
         source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
-        hashlib.sha256(text.encode()).hexdigest(), dict(public.used), notes_of(measured, tree), warnings,
+        identity, dict(public.used), notes_of(measured, tree), warnings,
     )  # fmt: skip
 
 
