@@ -39,6 +39,13 @@ _CLOSING: Final = (
     "SET allow_community_extensions = false",
     "SET lock_configuration = true",
 )
+# On a connection of the user's: for our cursor alone. A default collation would merge keys that differ.
+_OWN: Final = (
+    "SET SESSION default_collation = ''",
+    "SET SESSION ieee_floating_point_ops = true",
+    "SET SESSION integer_division = false",
+    "SET SESSION TimeZone = 'UTC'",
+)
 _UNLOCKED: Final = (
     "the DuckDB connection was passed in and is not locked: dpsql cannot vouch for what other code of this process "
     "does with the data"
@@ -114,7 +121,7 @@ class DuckDBEngine:
 
     @classmethod
     def wrap(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
-        """Use a connection that the user opened: a cursor of it, with nothing set and nothing locked.
+        """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
         Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
@@ -131,6 +138,15 @@ class DuckDBEngine:
             shadowed = [name for (name,) in cursor.execute(_SHADOWED).fetchall()]
         if cursor is None or not home:
             raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
+        for statement in _OWN:
+            with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
+                cursor.execute(statement)
+        if cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0] not in ("", "binary"):
+            cursor.close()
+            raise cannot_open(
+                "the DuckDB connection has a default collation, which merges values that differ",
+                "RESET default_collation: group keys and joins compare text byte by byte",
+            )
         if shadowed:
             cursor.close()
             raise cannot_open(
