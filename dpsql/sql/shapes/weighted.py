@@ -133,7 +133,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             if not grouped:
                 return _Term(_clipped_sum(c, i, b.rows), {})
             total_abs = {f"a{i}": f"SUM(ABS({_saturated(i)}))"}
-            share = f"({_huge(F * b.rows * B)} * {_saturated(i)}) // GREATEST(a{i}, {_huge(b.rows * B)})"
+            share = f"({_huge(F * b.rows * B)} * {_saturated(i)}) // GREATEST(a{i}, {_huge(max(1, b.rows * B))})"
             return _Term(f"CAST({share} AS BIGINT)", total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
         return _Term(scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows}), rows)
