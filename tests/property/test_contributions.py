@@ -1,0 +1,165 @@
+"""Id units: adding, removing or replacing all rows of one id moves no answer by more than a plan claims.
+
+Random attacks as for row units, and exhaustive enumeration of tiny databases for every bounding form (semantics.md §4),
+where the forms that the design calls tight must reach their claims.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import pytest
+
+from dpsql.plan.nodes import BoundContributions
+from dpsql.policy.models import Policy
+from dpsql.rewrite.context import Limits
+from dpsql.session.facts import FactStore
+from tests.property.databases import Column, Store, Table, World, id_world
+from tests.property.neighbours import change, exact, plan_of, violations
+from tests.property.test_stability import assert_worthwhile, attack_worlds
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_ids_of_neighbours_stay_within_the_claims(part: int) -> None:
+    tally = attack_worlds(id_world, range(part * 10, part * 10 + 10))
+    assert_worthwhile(tally)
+    assert set(tally.components) >= {"count", "sum", "sum paired", "units"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(40))
+def test_ids_of_neighbours_stay_within_the_claims_thoroughly(part: int) -> None:
+    tally = attack_worlds(id_world, range(5_000 + part * 50, 5_050 + part * 50))
+    assert_worthwhile(tally)
+    assert {"direct", "two-level", "two-level, weights per id", "distinct, truncated per id"} <= set(tally.shapes)
+
+
+# --- exhaustive ------------------------------------------------------------------------------------------------------
+
+FORMS: dict[str, tuple[dict[str, Any], str, Limits, int]] = {
+    # name: (table's limits, query, the query's own limits, most rows of the id that comes and goes)
+    "C, no groups": ({"max_rows_per_unit": 2}, "SELECT COUNT(*), SUM(x), AVG(x) FROM t", Limits(), 4),
+    "C, groups": ({"max_rows_per_unit": 2}, "SELECT g, COUNT(*), SUM(x), AVG(x) FROM t GROUP BY g", Limits(), 3),
+    "M and G": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT g, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY g",
+        Limits(),
+        4,
+    ),
+    "one group of M": (
+        {"max_rows_per_group": 1, "max_groups_per_unit": 1},
+        "SELECT g, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY g",
+        Limits(),
+        4,
+    ),
+    "few groups": (
+        {"max_rows_per_group": 1, "max_groups_per_unit": 3},
+        "SELECT g, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY g",
+        Limits(),
+        4,
+    ),
+    "truncated groups": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 1},
+        "SELECT h, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY h",
+        Limits(),
+        4,
+    ),
+    "private keys, C rows": (
+        {"max_rows_per_unit": 2},
+        "SELECT h, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY h",
+        Limits(),
+        3,
+    ),
+    "promised rows": (
+        {"max_rows_per_unit": {"rows": 3, "enforce": "assume"}},
+        "SELECT g, COUNT(*), SUM(x), AVG(x), COUNT(DISTINCT pid) FROM t GROUP BY g",
+        Limits(),
+        3,
+    ),
+    "promised rows, tightened": (
+        {"max_rows_per_unit": {"rows": 3, "enforce": "assume"}},
+        "SELECT g, COUNT(*), SUM(x), AVG(x) FROM t GROUP BY g",
+        Limits(rows=2),
+        3,
+    ),
+    "distinct values": ({"max_rows_per_unit": 2}, "SELECT COUNT(DISTINCT x) FROM t", Limits(), 3),
+    "distinct values, groups": ({"max_rows_per_unit": 2}, "SELECT g, COUNT(DISTINCT x) FROM t GROUP BY g", Limits(), 3),
+}  # fmt: skip
+GROUPS = ("'a'", "'b'", "NULL")
+VALUES = ("-2", "9", "NULL")
+DISTINCT_ROWS = tuple(product(GROUPS, VALUES))
+OTHERS = (("'a'", "1"), ("'a'", "1"), ("'b'", "1"))
+CHUNK = 50
+
+
+def _worlds(limits: dict[str, Any], most: int) -> list[tuple[World, int]]:
+    """Every multiset of at most `most` rows for one id, beside another id's rows; many per world, as databases."""
+    sets = [s for n in range(1, most + 1) for s in combinations_with_replacement(DISTINCT_ROWS, n)]
+    columns = (
+        Column("pid", "BIGINT", ("1",)),
+        Column("g", "VARCHAR", GROUPS, {"domain": {"values": ["a", "b"], "null": True}}),
+        Column("h", "VARCHAR", GROUPS),
+        Column("x", "INTEGER", VALUES, {"bounds": [-2, 3]}),
+    )
+    found = []
+    for start in range(0, len(sets), CHUNK):
+        chunk = sets[start : start + CHUNK]
+        rows = [(("2", g, g, x), (1 << (len(chunk) + 1)) - 1) for g, x in OTHERS]
+        rows += [(("1", g, g, x), 1 << (i + 1)) for i, one in enumerate(chunk) for g, x in one]
+        table = Table("t", columns, {"unit": {"column": "pid"}, **limits}, tuple(rows))
+        policy = Policy.model_validate(
+            {
+                "version": 1,
+                "name": "tiny",
+                "tables": {"t": table.entry},
+                "budgets": {"total": {"epsilon": 10, "delta": 1e-6}},
+            }
+        )
+        found.append((World(policy, (table,), len(chunk), f"{limits}"), len(chunk)))
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_row_set_of_one_id(form: str) -> None:
+    """No row set moves an answer by more than is claimed, and for each component some row set reaches the claim."""
+    limits, sql, own, most = FORMS[form]
+    store, best, claims = Store(), {}, {}
+    for world, count in _worlds(limits, most):
+        store.load(world)
+        (planned,) = plan_of(store, FactStore(store), world, sql, own).releases
+        vectors = []
+        for db in range(count + 1):
+            store.show(db)
+            vectors.append(exact(planned, store))
+        for vector in vectors[1:]:
+            assert not list(violations(planned, vectors[0], vector)), (form, vectors[0], vector)
+            for i, m in enumerate(planned.measured.measurements):
+                claims[i] = m.sensitivity
+                seen = change(vectors[0], vector, i)
+                best[i] = tuple(map(max, best.get(i, (0, 0, 0)), (seen.l1, seen.l2_squared, seen.linf)))
+    store.close()
+    for i, claim in claims.items():
+        assert best[i][0] == claim.l1, (form, i, best[i], claim)
+        assert best[i][2] == claim.linf, (form, i, best[i], claim)
+
+
+def test_forms_are_the_ones_meant() -> None:
+    """The enumeration above covers each bounding form of the plan."""
+    seen = set()
+    store = Store()
+    for limits, sql, own, _ in FORMS.values():
+        world, _ = _worlds(limits, 1)[0]
+        store.load(world)
+        (planned,) = plan_of(store, FactStore(store), world, sql, own).releases
+        bounding = planned.measured.node.input
+        if not isinstance(bounding, BoundContributions):
+            seen.add("direct")
+        else:
+            kind = "C" if bounding.rows is not None else "M, G"
+            seen.add((kind, bounding.truncate_groups, bounding.few_groups))
+    store.close()
+    assert seen >= {
+        "direct", ("C", False, False), ("C", True, False), ("M, G", False, False), ("M, G", True, False),
+        ("M, G", False, True),
+    }  # fmt: skip
