@@ -127,6 +127,11 @@ class Facts:
         """Column → value with its domain of group keys."""
         return {uid: fact.value for uid, fact in self.columns.items()}
 
+    @property
+    def one_row_per_id(self) -> bool:
+        """True if no id has two rows: counting rows is counting ids, and is measured only once."""
+        return any(self.is_key(frozenset({uid})) for uid in self.ids)
+
     def is_key(self, columns: Columns) -> bool:
         """True if no two rows agree on all of `columns`."""
         return any(key <= columns for key in self.keys)

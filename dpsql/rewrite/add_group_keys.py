@@ -71,7 +71,7 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
         open_keys = [i for s in sources if s.covers for i in (items[p] for p in s.positions)]
         return replace(node, input=replace(_representable(node.input, open_keys), sources=sources))
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
-    deciding = Component(Measure.UNITS if facts.ids else Measure.COUNT)
+    deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)
     components = node.components if deciding in node.components else (*node.components, deciding)
     return replace(
         node, input=_representable(node.input, items), components=components,

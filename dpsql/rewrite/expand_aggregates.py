@@ -103,7 +103,7 @@ def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
 def _distinct(call: AggregateCall, facts: Facts) -> Component:
     assert call.arg is not None
     if isinstance(call.arg, Column) and call.arg.uid in facts.ids:
-        return Component(Measure.UNITS, None, call.filter)
+        return Component(Measure.COUNT if facts.one_row_per_id else Measure.UNITS, None, call.filter)
     evaluate(call.arg, facts.env)
     return Component(Measure.DISTINCT, call.arg, call.filter)
 

@@ -31,7 +31,7 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         f"≤ {node.rows} rows per id"
         if node.rows is not None
         else f"≤ {node.groups} groups × {node.per_group} rows per id"
-        if node.keys
+        if node.keys and node.groups != 1
         else f"≤ {node.per_group} rows per id"
     )
     return replace(below, contribution=contribution, rule="bound contributions", note=limits)
