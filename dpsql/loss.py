@@ -20,6 +20,8 @@ and sums of charges keep a bounded denominator however many queries a ledger hol
 
 _LONGEST = 400
 _LARGEST_EXPONENT = 1000
+_MOST_BITS = 10_000
+"""Longest numerator or denominator: longer ones could not even be printed."""
 _TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,6}))?|[+-]?[0-9]+/[0-9]*[1-9][0-9]*")
 
 
@@ -95,7 +97,7 @@ def exact(value: object, name: str = "value") -> Fraction:
     match value:
         case bool():
             pass
-        case Fraction() | int():
+        case Fraction() | int() if max(value.numerator.bit_length(), value.denominator.bit_length()) <= _MOST_BITS:
             return Fraction(value)
         case float() if math.isfinite(value):
             return Fraction(float.__repr__(value))

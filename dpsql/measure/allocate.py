@@ -14,6 +14,7 @@ from dpsql.analysis.rules.release import contribution
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
+from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
 from dpsql.measure.scale import LARGEST_SCALE
 from dpsql.measure.sensitivity import Sensitivity, sensitivity
 from dpsql.plan.nodes import Component, Release
@@ -76,7 +77,7 @@ def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -
     noisy = sum(s.l1 > 0 for _, _, _, parts in found for s in parts)
     share = epsilon / noisy if noisy else epsilon
     key_sets = sum(node.threshold is not None for node, *_ in found)
-    if key_sets and not delta:
+    if key_sets and delta < key_sets * SMALLEST_DELTA:
         node = next(n for n, *_ in found if n.threshold is not None)
         raise delta_needed(node)
     return tuple(
@@ -121,7 +122,7 @@ def delta_needed(node: Release) -> Exception:
         span=node.keys[0].span if node.keys else node.span,
         label="no public list of these values is known",
         help=[
-            "give a delta, e.g. delta=1e-9: keys with too few units stay hidden",
+            "give a delta above 1e-70, e.g. delta=1e-9: keys with too few units stay hidden",
             f"or, custodian: declare  domain: […]  for {node.keys[0].name}; or filter with {node.keys[0].name} IN (…)",
         ],
     )  # fmt: skip

@@ -61,6 +61,9 @@ def connect(
     given = policy if policy is not None else source
     if not isinstance(given, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
+    name: object = analyst
+    if name == "" or not isinstance(name, str | None):
+        raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
     loaded = given if isinstance(given, Policy) else load_policy(given)
     settings = with_privacy(Settings(), epsilon, delta)
     engine: DuckDBEngine
@@ -143,6 +146,12 @@ class Connection:
 
     def sql(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb") -> Query:
         """A query to look at and to run. Nothing is parsed or spent yet."""
+        wanted: list[tuple[object, Any]] = [(sql, str), (parameters, (Sequence, Mapping)), (dialect, str)]
+        if not all(isinstance(given, kind) for given, kind in wanted):
+            raise reject(
+                "DP903", "a query is a text, its parameters a list or a dict, its dialect a name",
+                help=["con.sql('SELECT … WHERE x > ?', [5])"],
+            )  # fmt: skip
         return Query(self, sql, parameters, dialect)
 
     def execute(

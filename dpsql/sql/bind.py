@@ -294,7 +294,7 @@ class _Binder:
             return None
         bound = self._binder((), "LIMIT").bind(checked(node, self.source, "expression")["expression"])
         value = bound.value if isinstance(bound, Literal) else None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
             raise reject(
                 "DP115", "LIMIT and OFFSET take a whole number", span=self.span(node), help=["for example  LIMIT 10"]
             )
