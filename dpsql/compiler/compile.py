@@ -158,4 +158,5 @@ def _charges(
         spent = sum((p.epsilon for p in parts), Fraction(0)), sum((p.delta for p in parts), Fraction(0))
         if spent[0] > epsilon or spent[1] > delta:
             raise reject("DP406", "the plan would cost more than was asked for; nothing was run")
-    return {unit: cost(policy.privacy.accountant, parts) for unit, parts in by_unit.items()}
+    # On the ledger's grid, so that what is announced is exactly what will be charged.
+    return {unit: cost(policy.privacy.accountant, parts).on_grid() for unit, parts in by_unit.items()}

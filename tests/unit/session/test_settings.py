@@ -1,0 +1,118 @@
+"""Where ε and δ come from: keyword, else session, else policy; else DP401 or DP402."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpsql.budget.memory import MemoryLedger
+from dpsql.compiler import Settings
+from dpsql.diagnostics.errors import Rejected
+from dpsql.session.connection import connect
+from dpsql.session.settings import with_privacy
+
+COUNT = "SELECT COUNT(*) AS n FROM members"
+PRIVATE = "SELECT note, COUNT(*) AS n FROM members GROUP BY note"
+
+
+def code(error: pytest.ExceptionInfo[Rejected]) -> str:
+    (diagnostic,) = error.value.diagnostics
+    return diagnostic.code
+
+
+@pytest.mark.parametrize(
+    ("policy", "session", "keyword", "expected"),
+    [
+        ("given", None, None, "1/4"),
+        ("given", "0.5", None, "1/2"),
+        ("given", None, 2, "2"),
+        ("given", "0.5", 2, "2"),
+        ("club", "0.5", None, "1/2"),
+        ("club", None, 2, "2"),
+        ("club", None, None, None),
+    ],
+)
+def test_the_strongest_wins(
+    club_folder: Path, policy: str, session: str | None, keyword: int | None, expected: str | None
+) -> None:
+    with connect(club_folder / f"{policy}.yaml", ledger=MemoryLedger(), epsilon=session) as con:
+        query = con.sql(COUNT)
+        if expected is None:
+            for use in (query.plan, query.cost, query.accuracy, query.run):
+                with pytest.raises(Rejected) as refusal:
+                    use(epsilon=keyword)
+                assert code(refusal) == "DP401"
+            assert "cost:" in query.explain()  # shown at a nominal price
+        else:
+            assert query.plan(epsilon=keyword).epsilon == Fraction(expected)
+            assert query.run(epsilon=keyword).spent.epsilon == Fraction(expected)
+
+
+@pytest.mark.parametrize(
+    ("policy", "session", "keyword", "expected"),
+    [
+        ("given", None, None, "1e-9"),
+        ("given", "1e-8", None, "1e-8"),
+        ("given", "1e-8", "1e-7", "1e-7"),
+        ("club", None, "1e-7", "1e-7"),
+        ("club", None, None, None),
+        ("given", None, 0, None),
+    ],
+)
+def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str | None, expected: str | None) -> None:
+    with connect(club_folder / f"{policy}.yaml", ledger=MemoryLedger(), epsilon=1, delta=session) as con:
+        if expected is None:
+            with pytest.raises(Rejected) as refusal:
+                con.sql(PRIVATE).plan(delta=keyword)
+            assert code(refusal) == "DP402"
+        else:
+            plan = con.sql(PRIVATE).plan(delta=keyword)
+            assert plan.delta == Fraction(expected)
+            assert Fraction(expected) / 5 < plan.loss.delta <= Fraction(expected)  # a threshold is a whole number
+        # Where no key is private, δ is not charged, whoever gave it.
+        assert con.sql(COUNT).plan(delta=keyword).loss.delta == 0
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "0", "-0.5", float("nan"), float("inf"), "x", "", True, [], 10**400])
+def test_epsilon_is_checked(epsilon: object) -> None:
+    try:
+        settings = with_privacy(Settings(), epsilon, None)  # type: ignore[arg-type]
+    except Rejected as refusal:
+        (diagnostic,) = refusal.diagnostics
+        assert diagnostic.code == "DP406" and diagnostic.help
+    else:
+        assert epsilon == 10**400 and settings.epsilon == 10**400  # absurd, but a number above 0: the caps refuse it
+
+
+@pytest.mark.parametrize("delta", [-1, 1, "1", 2, float("nan"), "x", True])
+def test_delta_is_checked(delta: object) -> None:
+    with pytest.raises(Rejected) as refusal:
+        with_privacy(Settings(), None, delta)  # type: ignore[arg-type]
+    assert code(refusal) == "DP406"
+
+
+@pytest.mark.parametrize("spelled", [0.1, "0.1", Fraction(1, 10), "1/10", "1e-1"])
+def test_numbers_are_read_exactly(spelled: float | str | Fraction) -> None:
+    assert with_privacy(Settings(), spelled, spelled) == Settings(Fraction(1, 10), Fraction(1, 10))
+
+
+def test_settings_are_not_shared(club_folder: Path) -> None:
+    """A keyword holds for one query; what the session had is left as it was."""
+    with connect(club_folder / "club.yaml", ledger=MemoryLedger(), epsilon=1) as con:
+        con.sql(COUNT).run(epsilon=2)
+        assert con.sql(COUNT).plan().epsilon == 1
+        assert con.execute(COUNT, epsilon=3).spent.epsilon == 3
+        assert con.execute(COUNT).spent.epsilon == 1
+
+
+def test_decimals_are_refused_or_exact() -> None:
+    """A Decimal is exact as well; whichever way, it never passes through a float."""
+    try:
+        settings = with_privacy(Settings(), Decimal("0.1"), None)  # type: ignore[arg-type]
+    except Rejected as refusal:
+        assert refusal.diagnostics[0].code == "DP406"
+    else:
+        assert settings.epsilon == Fraction(1, 10)
