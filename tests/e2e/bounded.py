@@ -161,12 +161,17 @@ def answer(con: duckdb.DuckDBPyConnection, truth: Truth, limits: Limits | None, 
     return b.query("b", truth.answer).fetchall()
 
 
-def connection(policy: Path) -> tuple[dpsql.Connection, MemoryLedger]:
-    """A session with the example's policy, but a total budget that tests cannot exhaust, and a ledger in memory."""
+def generous(policy: Path) -> Path:
+    """A copy of a policy, beside it, with a total budget that tests cannot exhaust."""
     text = policy.read_text(encoding="utf-8")
-    generous = re.sub(r"total: \{epsilon: \d+", "total: {epsilon: 1000000000000", text)
-    assert generous != text
+    changed = re.sub(r"total: \{epsilon: \d+", "total: {epsilon: 1000000000000", text)
+    assert changed != text
     copy = policy.with_name(f"generous-{policy.name}")
-    copy.write_text(generous, encoding="utf-8")
+    copy.write_text(changed, encoding="utf-8")
+    return copy
+
+
+def connection(policy: Path) -> tuple[dpsql.Connection, MemoryLedger]:
+    """A session with an example's policy, a generous budget, and a ledger in memory."""
     ledger = MemoryLedger()
-    return dpsql.connect(copy, ledger=ledger), ledger
+    return dpsql.connect(generous(policy), ledger=ledger), ledger
