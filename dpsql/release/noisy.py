@@ -9,7 +9,7 @@ from uuid import UUID
 
 from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.engine.base import Engine
+from dpsql.engine.base import Engine, guarded
 from dpsql.plan.expr import LiteralValue
 from dpsql.plan.nodes import BoundContributions, GroupKeys, KeySource, Release
 
@@ -36,6 +36,11 @@ def measure_release(planned: PlannedRelease, engine: Engine, receipt: Receipt | 
     """
     if receipt is None and any(m.sensitivity.l1 for m in planned.measured.measurements):
         raise AssertionError("noise without a receipt")
+    # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
+    return guarded(lambda: _measured(planned, engine, receipt, salt))
+
+
+def _measured(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, salt: int) -> NoisyRelease:
     # Without a charge no private row is read, not even for public keys or a sum that is always 0: that the engine fails
     # on some data, or takes its time, would be told for free.
     exact = {} if receipt is None else _fetch(planned, engine, salt)
