@@ -303,7 +303,7 @@ def id_world(rng: random.Random, *, replace_one: bool | None = None) -> World:
         Table("people", person_columns, people_policy, tuple(people)),
         *_public_tables(rng),
     ]
-    return _world(tables, base, f"id unit, replaced={replaced}, limits={limits}")
+    return world_of(tables, base, f"id unit, replaced={replaced}, limits={limits}")
 
 
 def _required(c: Column) -> Column:
@@ -363,12 +363,13 @@ def row_world(rng: random.Random, *, replace_one: bool | None = None) -> World:
     policy: dict[str, Any] = {"unit": unit}
     if rng.random() < 0.3:
         policy["unique"] = [["rid"]]
-    return _world(
+    return world_of(
         [Table("log", columns, policy, stored), *_public_tables(rng)], neighbours, f"rows k={k}, replaced={replaced}"
     )
 
 
-def _world(tables: Sequence[Table], neighbours: int, description: str) -> World:
+def world_of(tables: Sequence[Table], neighbours: int, description: str) -> World:
+    """The world of these tables."""
     policy = Policy.model_validate(
         {
             "version": 1,
