@@ -80,3 +80,10 @@ def con(club_folder: Path, ledger: MemoryLedger) -> Iterator[Connection]:
     """A session without defaults."""
     with connect(club_folder / "club.yaml", ledger=ledger) as connection:
         yield connection
+
+
+@pytest.fixture(scope="module")
+def shared(club_folder: Path) -> Iterator[Connection]:
+    """A session for tests that do not look at the budget."""
+    with connect(club_folder / "club.yaml", ledger=MemoryLedger("club")) as connection:
+        yield connection

@@ -1,0 +1,151 @@
+"""A released table: its rows in every form, intervals, notes and text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from dpsql.diagnostics.errors import Rejected
+from dpsql.release.result import Release, half_widths, show_number, unique_names
+from dpsql.session.connection import Connection
+
+MIXED = """\
+SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS age, COUNT(*) > 5 AS many, CAST(NULL AS INTEGER) AS nothing,
+  DATE '2024-02-29' AS day, city = 'Bonn' AS bonn
+FROM members GROUP BY city ORDER BY city"""
+
+
+@pytest.fixture
+def mixed(shared: Connection) -> Release:
+    return shared.sql(MIXED).run(epsilon=4)
+
+
+def test_rows(mixed: Release) -> None:
+    assert mixed.columns == ("city", "n", "fees", "age", "many", "nothing", "day", "bonn")
+    assert [str(t) for t in mixed.types][:4] == ["VARCHAR", "BIGINT", "DECIMAL(38,2)", "DOUBLE"]
+    assert len(mixed) == 3 and list(mixed) == mixed.fetchall() == list(mixed.rows)
+    assert mixed.fetchone() == mixed.rows[0]
+    for row in mixed:
+        assert [type(v) for v in row] == [str, int, Decimal, float, bool, type(None), dt.date, bool]
+    assert [row[0] for row in mixed] == ["Bonn", "Lyon", "Oslo"]
+    # 1500 members in Bonn and in Lyon, none in Oslo, which is shown all the same.
+    assert [abs(row[1] - truth) < 100 for row, truth in zip(mixed, (1500, 1500, 0), strict=True)] == [True] * 3
+    assert [row[4] for row in mixed][:2] == [True, True] and [row[7] for row in mixed] == [True, False, False]
+
+
+def test_the_forms_agree(mixed: Release) -> None:
+    plain = mixed.to_dict()
+    assert plain == {name: [row[i] for row in mixed.rows] for i, name in enumerate(mixed.columns)}
+    frame, table, polar = mixed.df(), mixed.arrow(), mixed.pl()
+    assert list(frame.columns) == table.column_names == polar.columns == list(plain)
+    for name in ("city", "n", "age", "many", "bonn"):
+        assert list(frame[name]) == table[name].to_pylist() == polar[name].to_list() == plain[name]
+    assert table["fees"].to_pylist() == plain["fees"] and table["day"].to_pylist() == plain["day"]
+    assert frame["nothing"].isna().all() and table["nothing"].null_count == 3 == polar["nothing"].null_count()
+
+
+def test_no_rows(shared: Connection) -> None:
+    empty = shared.sql("SELECT city, COUNT(*) AS n FROM members GROUP BY city LIMIT 0").run(epsilon=1)
+    assert len(empty) == 0 and empty.fetchone() is None and empty.intervals() == []
+    assert empty.to_dict() == {"city": [], "n": []}
+    assert list(empty.df().columns) == empty.arrow().column_names == empty.pl().columns == ["city", "n"]
+    assert str(empty).split() == ["city", "n"]
+
+
+def test_repeated_names(shared: Connection) -> None:
+    result = shared.sql("SELECT COUNT(*) AS n, SUM(age) AS n, COUNT(*) AS n_1 FROM members").run(epsilon=100)
+    assert result.columns == ("n", "n", "n_1")
+    names = ["n", "n_1", "n_1_1"]
+    assert list(result.to_dict()) == list(result.df().columns) == result.arrow().column_names == result.pl().columns
+    assert len(set(result.to_dict())) == 3 and next(iter(result.to_dict())) == "n"
+    assert list(result.intervals()[0]) == list(result.to_dict())
+    assert unique_names(["n", "n", "n_1"]) == names
+    assert unique_names(["n", "n_1", "n"]) == ["n", "n_1", "n_2"]
+    values = result.to_dict()
+    assert abs(values["n"][0] - 3000) < 50 and values["n_1"][0] > 50_000  # the sum has not taken the count's place
+
+
+def test_intervals(mixed: Release) -> None:
+    found = mixed.intervals(0.95)
+    assert [set(row) for row in found] == [{"n", "fees", "age", "many", "nothing", "day", "bonn"}] * 3
+    for values, row in zip(mixed.rows, found, strict=True):
+        assert row["many"] is row["nothing"] is row["day"] is row["bonn"] is None
+        for column, value in (("n", values[1]), ("fees", values[2])):
+            low, high = row[column] or (0, 0)
+            assert low < value < high and abs((low + high) / 2 - float(value)) <= 0.5
+        low, high = row["age"] or (0, 0)
+        assert 0 <= low <= values[3] <= high <= 100
+    # Nobody is in Oslo: every average is possible there, or nearly.
+    low, high = found[2]["age"] or (0, 0)
+    assert high - low > 20 > 4 * ((found[0]["age"] or (0, 0))[1] - (found[0]["age"] or (0, 0))[0])
+
+
+def test_intervals_widen_with_the_level(mixed: Release) -> None:
+    widths = [half_widths(mixed, Fraction(level))[0]["fees"] for level in ("0.5", "0.9", "0.95", "0.999999")]
+    assert all(w is not None for w in widths)
+    assert sorted(widths) == widths and len(set(widths)) == 4  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), "x", None, True])
+def test_levels_are_checked(mixed: Release, level: object) -> None:
+    with pytest.raises(Rejected) as refusal:
+        mixed.intervals(level)  # type: ignore[arg-type]
+    assert refusal.value.diagnostics[0].code == "DP406"
+
+
+def test_intervals_follow_their_rows(shared: Connection) -> None:
+    """Sorting, filtering and limiting the answer keeps each interval beside its number."""
+    inner = "SELECT city, COUNT(*) AS n FROM members GROUP BY city"
+    sql = f"SELECT n, city FROM ({inner}) AS x WHERE n > 100 ORDER BY n LIMIT 1"
+    result = shared.sql(sql).run(epsilon=1)
+    assert len(result) == 1
+    ((low, high),) = [row["n"] or (0, 0) for row in result.intervals()]
+    assert low < result.rows[0][0] < high and high - low < 10
+
+
+def test_intervals_of_what_is_no_row_of_a_release(shared: Connection) -> None:
+    sql = "SELECT MAX(n) AS m FROM (SELECT city, COUNT(*) AS n FROM members GROUP BY city) AS x"
+    assert shared.sql(sql).run(epsilon=1).intervals() == [{"m": None}]
+
+
+def test_text(mixed: Release) -> None:
+    lines = str(mixed).splitlines()
+    assert len(lines) == 4 and lines[0].split() == list(mixed.columns)
+    assert re.match(r"Bonn  1,?\d{3} ± [\d.]+ ", lines[1]) and "NULL" in lines[1] and "2024-02-29" in lines[1]
+    assert "_noisy" not in repr(mixed) and "plan" not in repr(mixed)  # exact numbers are nowhere, but do not tempt
+    assert len({line.index("±") for line in lines[1:]}) <= 3
+
+
+def test_notes(shared: Connection) -> None:
+    """What was clipped and limited, in plain words; the same before the run."""
+    query = shared.sql("SELECT AVG(hours) AS h, COUNT(*) AS n FROM visits")
+    result = query.run(epsilon=1)
+    assert "hours is clipped to [0, 10]" in result.notes and "at most 4 rows per member counted" in result.notes
+    assert query.plan(epsilon=1).notes == result.notes[: len(query.plan(epsilon=1).notes)]
+    hidden = shared.sql("SELECT note, COUNT(*) AS n FROM members GROUP BY note").run(epsilon=1, delta=1e-6)
+    assert any("groups of note are shown only where" in note for note in hidden.notes)
+    assert not any("clipped" in note for note in hidden.notes)
+    plain = shared.sql("SELECT COUNT(*) AS n FROM tills").run(epsilon=1)
+    assert not any("counted" in note or "clipped" in note for note in plain.notes)
+
+
+def test_a_result_holds_what_it_cost(mixed: Release) -> None:
+    assert mixed.spent == mixed.plan.loss
+    total = sum(Fraction(str(c["epsilon"])) for c in mixed.components)
+    assert abs(total - mixed.spent.epsilon) < Fraction(1, 10**6)
+    with pytest.raises(AttributeError):
+        mixed.rows = ()  # type: ignore[misc]
+    assert replace(mixed, rows=()).rows == () and mixed.rows
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (1234567.8, "1,234,568"), (99.94, "99.9"), (0.123456, "0.123"), (1e-9, "0.000000"), (7, "7.00")],
+)
+def test_show_number(value: float, shown: str) -> None:
+    assert show_number(value) == shown
