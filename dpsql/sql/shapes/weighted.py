@@ -11,7 +11,7 @@ stay below 2⁶³, and 64 bits are used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import BoundContributions, Component, Measure, Release
@@ -19,6 +19,7 @@ from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import SALT, Aliases, TableNames, condition, spell
 from dpsql.sql.relations import Block, Emitter
 from dpsql.sql.shapes.direct import grouping, total
+from dpsql.sql.shapes.early import Early, early
 from dpsql.sql.shapes.statement import Statement
 
 SATURATED = 2**80
@@ -35,6 +36,7 @@ class _Parts:
     block: Block
     unit: str
     keys: tuple[str, ...]
+    early: Early | None = None
 
     @property
     def names(self) -> list[str]:
@@ -49,7 +51,8 @@ def weighted(node: Release, below: Tagged[Facts], tables: TableNames) -> tuple[S
     block = Emitter(tables, {}, Aliases()).block(below)
     unit = block.names.sql[bounding.id.uid]
     block = block.filtered(f"{unit} IS NOT NULL")
-    parts = _Parts(node, bounding, block, unit, tuple(block.names.sql[k.uid] for k in node.keys))
+    keys = tuple(block.names.sql[k.uid] for k in node.keys)
+    parts = _Parts(node, bounding, block, unit, keys, early(node, below, tables))
     plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
@@ -58,18 +61,36 @@ def weighted(node: Release, below: Tagged[Facts], tables: TableNames) -> tuple[S
 
 def _partials(parts: _Parts, components: tuple[int, ...]) -> str:
     """p: per (id, group)."""
+    if parts.early is not None:
+        return _joined_later(parts, parts.early, components)
     listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), "COUNT(*) AS n"]
+    listed += _aggregates(parts, parts.block, components)
+    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
+    return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
+
+
+def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
+    """p: per id, then joined to the one row that holds its group."""
+    listed = [f"{early.unit} AS u", "COUNT(*) AS n", *_aggregates(parts, early.many, components)]
+    inner = f"SELECT {', '.join(listed)}\n{early.many.clause()}\nGROUP BY 1"
+    keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
+    later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
+    return f"SELECT s.*, {', '.join(keys)}\n{later.clause()}"
+
+
+def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> list[str]:
+    """The partial aggregates of a group of rows, as m<component>."""
+    listed = []
     for i in components:
         c = parts.node.components[i]
         if _counts_rows(c):
             continue
         if c.measure is Measure.UNITS:
-            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, parts.block.names)})"
+            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
         else:
-            listed.append(f"{total(c, parts.block.names, parts.node.components, [])} AS m{i}")
-    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
-    return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
+            listed.append(f"{total(c, block.names, parts.node.components, [])} AS m{i}")
+    return listed
 
 
 def _kept(parts: _Parts, source: str) -> str:
@@ -82,7 +103,7 @@ def _kept(parts: _Parts, source: str) -> str:
 
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
-    b, shape = parts.bounding, "two-level"
+    b, shape = parts.bounding, "two-level" if parts.early is None else "aggregated before the join"
     steps = [f"p AS ({_partials(parts, components)})"]
     source = "p"
     if b.truncate_groups and parts.keys:
