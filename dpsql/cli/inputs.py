@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -51,8 +52,6 @@ def read_file(path: str) -> Source:
 
 def read_stdin() -> Source:
     """Everything on standard input. Raises Rejected DP903."""
-    if sys.stdin is None:
-        raise reject("DP903", "there is no standard input")
     buffer = getattr(sys.stdin, "buffer", None)
     raw = sys.stdin.read().encode("utf-8", "surrogatepass") if buffer is None else buffer.read(MOST_BYTES + 1)
     return _decoded(raw, "<stdin>")
@@ -70,10 +69,10 @@ def _decoded(raw: bytes, name: str) -> Source:
 
 
 def _valid(text: str, what: str) -> str:
-    # Arguments in another encoding arrive with halves of surrogate pairs.
+    # An argument whose bytes the locale does not know arrives with halves of surrogate pairs.
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
+        text = os.fsencode(text).decode("utf-8")
+    except (UnicodeEncodeError, UnicodeDecodeError):
         raise reject("DP903", f"{what} is not valid UTF-8 text") from None
     if "\x00" in text:
         raise reject("DP903", f"{what} holds a NUL character")

@@ -20,19 +20,20 @@ _PARSER_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. arguments: without the program's name; None: `sys.argv`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _make_printable()
+    _prepare_streams()
     try:
         status = _run(given)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
-        # The reader of our output has gone (`… | head`); Python would complain once more when it exits.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.USAGE
+    except BrokenPipeError:  # the reader of our output has gone, as in `… | head`
+        pass
     except OSError as error:
-        exits.complain([exits.usage_error(f"the output cannot be written: {error.strerror or 'unknown reason'}")])
-        return exits.USAGE
+        reason = (error.strerror or "unknown reason").lower()
+        exits.complain([exits.usage_error(f"reading or writing failed: {reason}")])
+    # What is still in the buffer cannot be written either, and Python would complain when it exits.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exits.USAGE
 
 
 def _run(given: list[str]) -> int:
@@ -61,7 +62,7 @@ def _run(given: list[str]) -> int:
     except Error as error:
         exits.complain(error.diagnostics)
         return failed if checking else exits.status_of(error)
-    except BrokenPipeError:
+    except OSError:  # of the terminal, a pipe or a disk; none of dpsql's own
         raise
     except Exception:
         exits.complain([exits.internal_error()])
@@ -77,8 +78,12 @@ def _words(error: Any) -> str:
     return str(error.format_message())
 
 
-def _make_printable() -> None:
-    """Characters that the streams' encoding does not have (ε on an old console) are replaced, not an error."""
+def _prepare_streams() -> None:
+    """Closed streams are opened, so that no data file takes their number; characters that a stream's encoding does
+    not have (ε on an old console) are replaced, not an error."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

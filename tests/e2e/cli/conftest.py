@@ -111,5 +111,5 @@ def checked(done: Done) -> Done:
     """What holds for every call: a documented status, no traceback, and nothing unforeseen."""
     assert done.status in DOCUMENTED
     for text in (done.out, done.err):
-        assert "Traceback" not in text and "DP904" not in text, text
+        assert "Traceback" not in text and "[DP904]" not in text, text
     return done

@@ -59,7 +59,7 @@ def test_jsonl_and_markdown(dpsql: Call, clinic: Clinic) -> None:
 
 
 def test_dates_are_iso_and_repeated_names_get_a_number(dpsql: Call, clinic: Clinic) -> None:
-    sql = "SELECT day AS d, COUNT(*) AS n, COUNT(*) AS n FROM visits WHERE day < DATE '2025-01-03' GROUP BY day ORDER BY 1"
+    sql = "SELECT day AS d, COUNT(*) n, COUNT(*) n FROM visits WHERE day < DATE '2025-01-03' GROUP BY day ORDER BY 1"
     done = dpsql("query", clinic.policy, sql, "--epsilon", "0.2", "--format", "json")
     answer = json.loads(done.out)
     assert answer["columns"] == ["d", "n", "n_1"]
