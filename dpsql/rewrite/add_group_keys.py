@@ -6,7 +6,6 @@ finite image, and columns of public tables joined. The query's own conditions sh
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,23 +20,17 @@ from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
 from dpsql.plan.expr import transform as transform_expr
-from dpsql.plan.logic import conjunction, conjuncts
+from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Component, Filter, GroupKeys, Item, Join, KeySource, Measure, Node, Release, Scan
 from dpsql.plan.public import KeysOf
 from dpsql.plan.walk import transform, walk
 from dpsql.policy.tables import TableDomain
 from dpsql.rewrite.context import RewriteContext
-from dpsql.types import BOOLEAN, Kind
+from dpsql.types import Kind
 
 _KEY_KINDS = frozenset(
     {Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.UUID, Kind.TIME}
 )
-_HELD: dict[Kind, tuple[LiteralValue, LiteralValue]] = {
-    Kind.DATE: (dt.date.min, dt.date.max),
-    Kind.TIMESTAMP: (dt.datetime.min, dt.datetime.max),
-    Kind.TIME: (dt.time.min, dt.time.max),
-}
-"""Dates and times that Python holds; DuckDB has more, infinities among them."""
 
 
 def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
@@ -68,35 +61,11 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
                 span=items[0].column.span,
                 help=["group by fewer or coarser columns, or restrict them in WHERE", "custodian: defaults.max_keys"],
             )  # fmt: skip
-        open_keys = [i for s in sources if s.covers for i in (items[p] for p in s.positions)]
-        return replace(node, input=replace(_representable(node.input, open_keys), sources=sources))
+        return replace(node, input=replace(node.input, sources=sources))
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)
     components = node.components if deciding in node.components else (*node.components, deciding)
-    return replace(
-        node, input=_representable(node.input, items), components=components,
-        threshold=components.index(deciding), min_units=ctx.limits.min_units,
-    )  # fmt: skip
-
-
-def _representable(node: GroupKeys, items: Sequence[Item]) -> GroupKeys:
-    """Drops rows whose date or time is infinite or beyond what Python holds.
-
-    Such a key would arrive as another one (infinity as 9999-12-31), and one group would overwrite the other.
-    """
-    terms = []
-    for item in items:
-        ends = _HELD.get(item.expr.type.kind)
-        if ends is not None:
-            low, high = (Literal(end, item.expr.type) for end in ends)
-            inside = Call("and", (_test("ge", item.expr, low), _test("le", item.expr, high)), BOOLEAN)
-            terms.append(Call("or", (_test("is_null", item.expr), inside), BOOLEAN))
-    predicate = conjunction(terms)
-    return node if predicate is None else replace(node, input=Filter(node.input, predicate))
-
-
-def _test(name: str, *args: Expr) -> Call:
-    return Call(name, args, BOOLEAN)
+    return replace(node, components=components, threshold=components.index(deciding), min_units=ctx.limits.min_units)
 
 
 def _check_kind(item: Item, facts: Facts) -> None:
