@@ -67,7 +67,8 @@ def _number(value: int | float | Decimal, half_width: float | None) -> str:
         return f"{value:.6g}" if isinstance(value, float) else plain(value)
     places = _places(half_width)
     if isinstance(value, int):
-        places = 0 if half_width >= 1 or half_width == int(half_width) else places
+        places = 0 if half_width >= 1 else places
+        return f"{value} ± {_fixed(_up(half_width, places), places)}"
     return f"{_fixed(value, places)} ± {_fixed(_up(half_width, places), places)}"
 
 

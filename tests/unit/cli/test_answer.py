@@ -1,0 +1,69 @@
+"""CSV and the words below an answer."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dpsql.cli.answer import as_csv, as_json, footer_of, left_text
+from dpsql.loss import PrivacyLoss
+
+
+def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon: str = "0.2", **others: Any) -> Any:
+    """As much of a Release as printing looks at."""
+    around = others.get("around", [{} for _ in rows])
+    return Rows(
+        columns=columns, rows=rows, spent=PrivacyLoss(Fraction(epsilon), others.get("delta", Fraction(0))),
+        notes=others.get("notes", ()), intervals=lambda level: around,
+    )  # fmt: skip
+
+
+class Rows(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def test_csv_tells_null_from_an_empty_text() -> None:
+    text = as_csv(answer(("a", 'b "c"'), ((None, ""), ("x,y", 'q"r'), ("line\nend", Decimal("1.50")))))
+    assert text == 'a,"b ""c"""\n,""\n"x,y","q""r"\n"line\nend",1.50\n'
+    assert list(csv.reader(io.StringIO(text)))[2] == ["x,y", 'q"r']
+
+
+def test_csv_values() -> None:
+    rows = ((True, dt.date(2025, 1, 2), 0.1, 10**30),)
+    assert as_csv(answer(("a", "b", "c", "d"), rows)) == f"a,b,c,d\ntrue,2025-01-02,0.1,{10**30}\n"
+
+
+def test_json_intervals_may_be_open_or_missing() -> None:
+    around = [{"n": (1.0, float("inf")), "m": None}]
+    found = json.loads(as_json(answer(("n", "m", "n"), ((2, 3, 4),), around=around, notes=("note",))))
+    assert found["columns"] == ["n", "m", "n_1"] and found["intervals"] == [{"n": [1.0, None], "m": None}]
+    assert found["notes"] == ["note"] and found["spent"]["epsilon"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "left", "expected"),
+    [
+        (1, {"around": [{"n": (0.0, 1.0)}]}, PrivacyLoss(Fraction(2)), "(1 row)  spent ε 0.2, left ε 2; ± at 95 %"),
+        (1, {"notes": ("bounded",)}, None, "(1 row)  spent ε 0.2; bounded"),
+        (0, {"delta": Fraction("1e-9")}, None, "(0 rows)  spent ε 0.2 δ 1e-9"),
+        (2, {"epsilon": "0"}, None, "(2 rows)  spent nothing"),
+    ],
+)  # fmt: skip
+def test_footers(rows: int, others: dict[str, Any], left: PrivacyLoss | None, expected: str) -> None:
+    assert footer_of(answer(("n",), ((1,),) * rows, **others), left) == expected
+
+
+def test_what_is_left_is_rounded_down() -> None:
+    third = PrivacyLoss(Fraction(2, 3), Fraction(2, 3 * 10**9))
+    assert left_text(third) == "ε 0.666666 δ 6.66666e-10"
+    assert left_text(PrivacyLoss(rho=Fraction(2, 3)), in_rho=True) == "ρ 0.666666"
+    assert left_text(PrivacyLoss()) == "ε 0" and left_text(PrivacyLoss(), in_rho=True) == "ρ 0"
