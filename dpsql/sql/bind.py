@@ -88,9 +88,10 @@ class _Binder:
                 help=["ask one question per query"],
             )  # fmt: skip
         if not isinstance(tree, exp.Select):
+            what = "a join in brackets" if isinstance(tree, exp.Table) else type(tree).__name__.upper()
             raise reject(
-                "DP101", f"{type(tree).__name__.upper()} is outside the accepted SQL", span=self.span(tree),
-                help=["write SELECT … FROM a table of the policy"],
+                "DP101", f"{what} is outside the accepted SQL", span=self.span(tree),
+                help=["write it as a subquery:  (SELECT … FROM …) AS t"],
             )  # fmt: skip
         return self.select(tree, ctes)
 

@@ -1,0 +1,70 @@
+"""Small policies and plans for unit tests: tables as YAML, no data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from dpsql.analysis.context import Context
+from dpsql.analysis.derive import derive
+from dpsql.analysis.facts import Facts
+from dpsql.compiler import Plan, Settings
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.plan.nodes import Node, Release, Scan, output_columns
+from dpsql.plan.public import PublicFacts
+from dpsql.plan.walk import Tagged
+from dpsql.policy.load import parse_policy
+from dpsql.policy.models import Policy
+from dpsql.rewrite.context import Limits
+from dpsql.session.check import static_plan
+from dpsql.sql.bind import bind
+from dpsql.sql.parse import parse
+
+HEAD = "version: 1\nname: test\ndatabase: test.duckdb\nbudgets: {total: {epsilon: 10, delta: 1e-6}}\n"
+UNITS = "units: {person: {}}\n"
+
+
+def policy(tables: str, head: str = UNITS) -> Policy:
+    """A policy with these tables (YAML at top level)."""
+    indented = "".join(f"  {line}\n" for line in tables.strip().splitlines())
+    return parse_policy(f"{HEAD}{head}tables:\n{indented}", "test.yaml")
+
+
+def planned(sql: str, of: Policy, parameters: Any = (), *, epsilon: str = "1", limits: Limits | None = None) -> Plan:
+    """The static plan. Raises Rejected."""
+    settings = Settings(Fraction(epsilon), Fraction(1, 10**9), limits or Limits())
+    return static_plan(Source(sql), of, parameters, settings=settings)
+
+
+def derived(sql: str, of: Policy, public: PublicFacts | None = None) -> Tagged[Facts]:
+    """The facts of a query as it is bound, before any rewrite: for rules below a release. Raises Rejected."""
+    root = bind(parse(Source(sql)), of).root
+    return derive(root, Context(of, public or PublicFacts()))
+
+
+def below_release(plan: Plan) -> Facts:
+    """Facts of the rows that the only release reads."""
+    (release,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
+    return release.inputs[0].fact
+
+
+def named(columns: frozenset[int], node: Node) -> set[str]:
+    """Names of columns by their numbers."""
+    found = {c.uid: c.name for n in _all(node) for c in output_columns(n)}
+    return {found[uid] for uid in columns}
+
+
+def sets(found: Any, node: Node) -> set[frozenset[str]]:
+    """Column sets as sets of names."""
+    return {frozenset(named(columns, node)) for columns in found}
+
+
+def _all(node: Node) -> list[Node]:
+    from dpsql.plan.walk import walk
+
+    return list(walk(node))
+
+
+def scans(plan: Plan) -> list[str]:
+    """Tables that a plan reads."""
+    return [t.node.table for t in plan.tree.walk() if isinstance(t.node, Scan)]
