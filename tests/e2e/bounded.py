@@ -12,9 +12,11 @@ weights follow the definition. With n the rows of an id in a group, K its groups
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +95,10 @@ def base(con: duckdb.DuckDBPyConnection, truth: Truth, limits: Limits | None, sa
             case Count() | Units():
                 shown.append(f"round(coalesce(c_{name}, 0)) AS {name}")
             case Total(whole=whole):
-                shown.append(f"{'round' if whole else ''}(coalesce(s_{name}, 0)) AS {name}")
+                shown.append(f"{'round' if whole else ''}(coalesce(CAST(s_{name} AS DOUBLE), 0)) AS {name}")
             case Mean(low=low, high=high):
-                shown.append(f"coalesce(s_{name} / nullif(c_{name}, 0), {(low + high) / 2}) AS {name}")
+                mean = f"CAST(s_{name} AS DOUBLE) / nullif(c_{name}, 0)"
+                shown.append(f"coalesce({mean}, CAST({(low + high) / 2} AS DOUBLE)) AS {name}")
     sums = _of_rows(truth) if limits is None else _of_ids(truth, limits, salt)
     if not truth.all_keys:
         return con.sql(f"SELECT {', '.join([*truth.keys, *shown])} FROM ({sums})")
@@ -159,6 +162,21 @@ def answer(con: duckdb.DuckDBPyConnection, truth: Truth, limits: Limits | None, 
     """All rows of the query's bounded truth, in order."""
     b = base(con, truth, limits, salt)
     return b.query("b", truth.answer).fetchall()
+
+
+def agree(found: dpsql.Release, expected: list[tuple[Any, ...]]) -> bool:
+    """Equal rows in equal order: numbers to 1e-4, or to one where they were rounded to whole ones; all else exactly."""
+    if len(found) != len(expected) or not expected:
+        return False
+    for value, true in zip(chain(*found), chain(*expected), strict=True):
+        if not isinstance(true, float):
+            if value != true:
+                return False
+            continue
+        tolerance = 1.01 if isinstance(value, int) else 0.01 if true == 0 else 1e-6  # the least noise is not none
+        if not math.isclose(value, true, rel_tol=1e-4, abs_tol=tolerance):
+            return False
+    return True
 
 
 def generous(policy: Path) -> Path:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -15,7 +14,7 @@ import pytest
 
 import dpsql
 from dpsql.budget.memory import MemoryLedger
-from tests.e2e.bounded import Count, Limits, Mean, Total, Truth, Units, answer, base, connection
+from tests.e2e.bounded import Count, Limits, Mean, Total, Truth, Units, agree, answer, base, connection
 
 pytestmark = pytest.mark.e2e
 
@@ -170,19 +169,6 @@ def test_the_bounded_truth(name: str, unit: str, sessions: Sessions, flights_tab
         truth = replace(truth, answer=f"SELECT dest, n FROM b WHERE {deciding} >= 2 ORDER BY n DESC, dest")
     found = con.sql(sql_of(name)).run(epsilon=10**9)
     assert agree(found, answer(flights_tables, truth, LIMITS[unit], ledger.salt))
-
-
-def agree(found: dpsql.Release, expected: list[tuple[object, ...]]) -> bool:
-    """Equal rows in equal order: numbers to 1e-4, or to one where they were rounded to whole ones; all else exactly."""
-    if len(found) != len(expected) or not expected:
-        return False
-    for value, true in zip(chain(*found), chain(*expected), strict=True):
-        if not isinstance(true, float):
-            if value != true:
-                return False
-        elif value != pytest.approx(true, rel=1e-4, abs=1.01 if true == round(true) else 1e-3):
-            return False
-    return True
 
 
 @pytest.mark.parametrize(
