@@ -196,7 +196,7 @@ class _Binder:
                 parts = checked(node, self.source, "this", "alias")
                 found.append((parts["alias"].name, parts["this"]))
             else:
-                found.append((_name_of(node), node))
+                found.append((_name_of(node, source), node))
         return found
 
     def _keys(
@@ -311,9 +311,10 @@ def _unless_column(aliases: Mapping[str, Expr], source: Relation) -> dict[str, E
     return {n: e for n, e in aliases.items() if not has(source.entries, n)}
 
 
-def _name_of(node: exp.Expr) -> str:
+def _name_of(node: exp.Expr, source: Relation) -> str:
+    """A column is called as its table spells it; anything else by its text."""
     if isinstance(node, exp.Column):
-        return node.name
+        return next((e.name for e in source.entries if e.name.lower() == node.name.lower()), node.name)
     return node.sql("duckdb", comments=False).lower()[:60]
 
 

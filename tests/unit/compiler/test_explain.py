@@ -1,0 +1,90 @@
+"""EXPLAIN says what the plan holds: every number in it is the plan's own."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import pytest
+
+from dpsql.compiler import explain
+from dpsql.plan.nodes import Count
+from tests.unit.planning import planned, policy
+
+TABLES = """
+t:
+  unit: {column: id}
+  max_groups_per_unit: 3
+  max_rows_per_group: 2
+  columns:
+    id: {type: bigint, nullable: false}
+    kind: {type: varchar, domain: [a, b, c, d], nullable: false}
+    word: {type: varchar}
+    x: {type: double, bounds: [-10, 30]}
+"""
+POLICY = policy(TABLES)
+QUERIES = [
+    "SELECT COUNT(*) AS n FROM t",
+    "SELECT kind, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a FROM t GROUP BY kind ORDER BY n",
+    "SELECT word, COUNT(DISTINCT id) AS n FROM t GROUP BY word",
+    "SELECT a.n, b.s FROM (SELECT COUNT(*) AS n FROM t) AS a CROSS JOIN (SELECT SUM(x) AS s FROM t) AS b",
+]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_json_is_the_plan(sql: str) -> None:
+    plan = planned(sql, POLICY)
+    found = json.loads(explain.dumps(plan))
+    assert found == explain.as_json(plan) and found["plan"] == plan.hash
+    assert [r["name"] for r in found["releases"]] == [r.label for r in plan.releases]
+    for shown, release in zip(found["releases"], plan.releases, strict=True):
+        assert shown["unit"] == "person" == release.measured.unit
+        threshold = release.measured.threshold
+        assert shown["threshold"] == (None if threshold is None else threshold.threshold)
+        for part, m in zip(shown["components"], release.measured.measurements, strict=True):
+            s = m.sensitivity
+            assert part["l1"] == float(s.l1 * m.unit) and part["linf"] == float(s.linf * m.unit)
+            assert math.isclose(part["l2"] ** 2, float(s.l2_squared * m.unit**2)) and part["l0"] == s.l0
+            assert math.isclose(part["epsilon"], float(m.loss.epsilon)) and part["mechanism"] == m.mechanism.name
+            assert math.isclose(part["scale"] * part["epsilon"], part["l1"], rel_tol=1e-6)
+    total = sum(c["epsilon"] for r in found["releases"] for c in r["components"])
+    assert math.isclose(total, 1, rel_tol=1e-6) and math.isclose(found["cost"]["person"]["epsilon"], 1, rel_tol=1e-6)
+    assert len(found["nodes"]) == len(list(plan.tree.walk()))
+    bounded = [n["stability"] for n in found["nodes"] if not n["public"]]
+    assert bounded and all(s == {"person": 1} for s in bounded)
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_text_shows_every_node_and_component(sql: str) -> None:
+    plan = planned(sql, POLICY)
+    text = explain.as_text(plan)
+    for tagged in plan.tree.walk():
+        assert explain.operator(tagged.node) in text
+    for i, release in enumerate(plan.releases):
+        assert f"release {i} · unit person" in text
+        for index, m in enumerate(release.measured.measurements):
+            assert explain.component_name(m.component, release.measured, index) in text
+    assert all(f"note: {note}" in text for note in plan.notes)
+    assert "SELECT" not in text and all(
+        s.shown in explain.as_text(plan, True) for r in plan.releases for s in r.statements
+    )
+
+
+def test_the_salt_is_never_shown() -> None:
+    plan = planned(QUERIES[2], POLICY)
+    assert ":salt" in explain.as_text(plan, True)
+    (statement,) = plan.releases[0].statements
+    assert "123456789" in statement.salted(123456789) and ":salt" not in statement.salted(1)
+
+
+def test_expected_error_is_the_quantile() -> None:
+    """P(|noise| ≤ e) ≥ 95 %, and one unit less would be too little."""
+    plan = planned("SELECT COUNT(*) AS n FROM t", POLICY)
+    (m,) = plan.releases[0].measured.measurements
+    assert isinstance(plan.releases[0].measured.node.outputs[0].recipe, Count)
+    error = explain.expected_error(m)
+    assert m.unit != 1 and m.mechanism.name == "laplace"
+    scale = float(m.mechanism.scale * m.unit)
+    assert math.isclose(error, scale * math.log(20), rel_tol=1e-4)
+    assert explain.expected_error(m, Fraction(1, 2)) < error < explain.expected_error(m, Fraction(999, 1000))
