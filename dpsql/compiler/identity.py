@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
+from typing import Any
 
 
 def fingerprint(*values: object) -> str:
     """A SHA-256 of plan values that equal values share: fields that equality ignores (spans, labels) take no part."""
-    digest = hashlib.sha256()
-    for part in _parts(values):
-        text = part.encode()
-        digest.update(f"{len(text)}:".encode() + text)
-    return digest.hexdigest()
+    parts: list[str] = []
+    _collect(values, parts)
+    encoded = [part.encode() for part in parts]
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in encoded)).hexdigest()
 
 
-def _parts(value: object) -> Iterator[str]:
+def _collect(value: Any, parts: list[str]) -> None:
     """Canonical pieces; their lengths are hashed as well, so that no two trees give one text."""
-    if is_dataclass(value) and not isinstance(value, type):
-        compared = [f for f in fields(value) if f.compare]
-        yield f"{type(value).__name__}/{len(compared)}"
-        for f in compared:
-            yield from _parts(getattr(value, f.name))
+    names = _compared(type(value))
+    if names is not None:
+        parts.append(f"{type(value).__name__}/{len(names)}")
+        for name in names:
+            _collect(getattr(value, name), parts)
     elif isinstance(value, tuple | list):
-        yield f"{len(value)}"
+        parts.append(f"{len(value)}")
         for item in value:
-            yield from _parts(item)
+            _collect(item, parts)
     elif isinstance(value, Enum):
-        yield f"{type(value).__name__}.{value.name}"
+        parts.append(f"{type(value).__name__}.{value.name}")
     else:
-        yield f"{type(value).__name__} {value!r}"
+        parts.append(f"{type(value).__name__} {value!r}")
+
+
+@cache
+def _compared(kind: type[Any]) -> tuple[str, ...] | None:
+    """The fields of a dataclass that its equality compares; None for other types."""
+    return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
