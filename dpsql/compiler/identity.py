@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
 from typing import Any
 
 
@@ -34,7 +33,11 @@ def _collect(value: Any, parts: list[str]) -> None:
         parts.append(f"{type(value).__name__} {value!r}")
 
 
-@cache
 def _compared(kind: type[Any]) -> tuple[str, ...] | None:
     """The fields of a dataclass that its equality compares; None for other types."""
-    return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
+    if kind not in _COMPARED:
+        _COMPARED[kind] = tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
+    return _COMPARED[kind]
+
+
+_COMPARED: dict[type[Any], tuple[str, ...] | None] = {}
