@@ -83,13 +83,16 @@ def _open(span: Span, node: exp.Expr, text: str) -> Span:
     if not isinstance(node, exp.Func) or _own(node) is not None:
         return span
     before = re.search(r"\w+\s*\(\s*(?:DISTINCT\s+)?$", text[: span.start], re.IGNORECASE)
-    balanced = text.count("(", span.start, span.end) <= text.count(")", span.start, span.end)
+    balanced = isinstance(node, exp.Cast) or (
+        text.count("(", span.start, span.end) <= text.count(")", span.start, span.end)
+    )
     return span if before is None or not balanced else Span(before.start(), span.end)
 
 
 def _close(span: Span, text: str) -> Span:
     missing = text.count("(", span.start, span.end) - text.count(")", span.start, span.end)
-    end = span.end
+    nothing = re.compile(r"\s*\(\s*\)").match(text, span.end)  # a call without arguments
+    end = nothing.end() if nothing is not None and not missing else span.end
     while missing > 0:
         following = end + len(text[end:]) - len(text[end:].lstrip())
         if following >= len(text) or text[following] != ")":

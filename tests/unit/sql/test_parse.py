@@ -1,0 +1,79 @@
+"""One query and nothing else: what stands around it, and what is no query."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.sql.parse import MAX_DEPTH, MAX_LENGTH, parse
+
+
+def refused(text: str, dialect: str = "duckdb") -> str:
+    with pytest.raises(Rejected) as refusal:
+        parse(Source(text), dialect)
+    (found,) = refusal.value.diagnostics
+    assert found.help and (found.code == "DP903" or (found.span is not None and found.span.start < found.span.end))
+    assert "sqlglot" not in str(refusal.value) and "Traceback" not in str(refusal.value)
+    return found.code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "SELECT 1;",
+        "SELECT 1 ; ;",
+        "-- first\nSELECT 1 -- last",
+        "/* a; b */ SELECT 1 /* c; */ ;\n-- d; e\n",
+        "\n\t SELECT ';' AS x\r\n",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "(SELECT 1)",
+        "FROM t SELECT x",
+    ],
+)
+def test_queries(text: str) -> None:
+    assert parse(Source(text)).tree is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "DP011"),
+        ("   \n", "DP011"),
+        (";", "DP011"),
+        ("-- nothing", "DP011"),
+        ("SELECT 1; SELECT 2", "DP011"),
+        ("SELECT 1; DROP TABLE t", "DP011"),
+        ("INSERT INTO t VALUES (1)", "DP012"),
+        ("DROP TABLE t", "DP012"),
+        ("CREATE TABLE t AS SELECT 1", "DP012"),
+        ("EXPLAIN SELECT 1", "DP012"),
+        ("CALL f()", "DP012"),
+        ("INSTALL httpfs", "DP012"),
+        ("SELECT (", "DP010"),
+        ("SELECT 'a", "DP010"),
+        ('SELECT "a', "DP010"),
+        ("SELECT 1 +", "DP010"),
+        ("SELECT a b c d", "DP010"),
+        ("SELECT 1\0", "DP010"),
+        ("SELECT " + "(" * (MAX_DEPTH + 50) + "1" + ")" * (MAX_DEPTH + 50), "DP010"),
+        ("SELECT " + "(" * 50_000, "DP010"),
+        ("SELECT " + "1, " * MAX_LENGTH, "DP010"),
+    ],
+)
+def test_everything_else(text: str, code: str) -> None:
+    assert refused(text) == code
+
+
+def test_dialects() -> None:
+    assert parse(Source("SELECT `a` FROM t"), "bigquery").tree is not None
+    assert refused("SELECT 1", "klingon") == refused("SELECT 1", "") == "DP903"
+
+
+def test_what_the_first_word_is() -> None:
+    with pytest.raises(Rejected) as refusal:
+        parse(Source("/* select */ -- please\n  drop table t"))
+    (found,) = refusal.value.diagnostics
+    assert "DROP" in found.message and found.source is not None
+    assert found.source.text[found.span.start : found.span.end] == "drop table t"  # type: ignore[union-attr]
