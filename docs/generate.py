@@ -1,14 +1,19 @@
 """Writes the files that are made from the code: `make generate`. A test refuses stale ones.
 
 To add a file, add a line to GENERATED: its path from the top of the repository, and a function that returns its text.
+A file that is partly written by hand holds blocks between `<!-- generated: name -->` and `<!-- end -->`; a block's name
+is a key of BLOCKS.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from docs import api, commands, grammar_text, picture
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,8 +43,32 @@ def diagnostics_index() -> str:
     return "\n".join(lines) + "\n"
 
 
+def filled(name: str) -> str:
+    """A hand-written file with its generated blocks made anew."""
+
+    def block(found: re.Match[str]) -> str:
+        return f"<!-- generated: {found[1]} -->\n{BLOCKS[found[1]]()}\n<!-- end -->"
+
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.sub(r"<!-- generated: ([\w-]+) -->\n.*?<!-- end -->", block, text, flags=re.DOTALL)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "explain-text": picture.explain_block,
+    "explain-json": picture.json_block,
+    "python-api": api.reference,
+    "cli": commands.reference,
+}
+
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
+    "docs/explain.svg": picture.explain_svg,
+    "docs/reference/sql.md": grammar_text.sql_page,
+    "grammar/README.md": grammar_text.grammar_page,
+    **{
+        name: partial(filled, name)
+        for name in ("README.md", "docs/reference/explain.md", "docs/reference/python.md", "docs/reference/cli.md")
+    },
 }
 
 

@@ -1,0 +1,88 @@
+"""The accepted SQL in prose: grammar/README.md and docs/reference/sql.md, from the grammar and the registry."""
+
+from __future__ import annotations
+
+from dpsql.functions.registry import describe_registry
+from grammar.read import sections
+
+EXAMPLES = {
+    "Queries": "WITH july AS (SELECT * FROM flights WHERE month = 7)\nSELECT COUNT(*) AS n FROM july",
+    "FROM": "SELECT airlines.name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY airlines.name",
+    "Clauses": "SELECT origin, COUNT(*) AS n FROM flights\nWHERE month BETWEEN 6 AND 8\n"
+    "GROUP BY origin HAVING n > 100\nORDER BY n DESC LIMIT 2",
+    "Expressions": "SELECT COUNT(*) AS n FROM flights\n"
+    "WHERE (dest LIKE 'S%' OR dest IN ('LAX', 'OAK')) AND NOT dep_delay > 60",
+    "Aggregates": "SELECT COUNT(*) AS flights, COUNT(DISTINCT tailnum) AS aircraft,\n"
+    "       AVG(dep_delay) FILTER (WHERE dep_delay > 0) AS mean_if_late\nFROM flights WHERE month = 7 AND day = 1",
+    "Functions": "SELECT CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END AS half, AVG(CLIP(distance, 0, 1000)) AS miles\n"
+    "FROM flights GROUP BY half",
+    "Constants": "SELECT COUNT(*) AS n FROM flights\n"
+    "WHERE time_hour < TIMESTAMP '2013-07-04 00:00:00' + INTERVAL 3 DAY",
+}
+"""A query for each part; the tests run all of them against the flights example."""
+
+
+def sql_page() -> str:
+    """docs/reference/sql.md: what is accepted, part by part, and all functions."""
+    _, parts = sections()
+    lines = [
+        "# SQL",
+        "",
+        "One SELECT (or WITH … SELECT) in DuckDB's dialect; other dialects are read through `dialect=` or `--dialect`.",
+        "A construct that is not on this page is refused by name, with a DP1xx code. What is on this page is *read*;",
+        "whether it is *answered* is decided by the [privacy analysis](../explanation/guarantee.md).",
+        "",
+        "Generated from `grammar/dpsql.lark` and the function registry. The examples are run by the tests.",
+    ]
+    for part in parts:
+        lines += ["", f"## {part.heading}"]
+        lines += [text for comment, _ in part.parts if comment for text in ("", comment)]
+        if part.heading in EXAMPLES:
+            lines += ["", "```sql", EXAMPLES[part.heading], "```"]
+        rules = "\n\n".join(rule for _, rule in part.parts if rule)
+        lines += ["", "<details><summary>Grammar</summary>", "", "```text", rules, "```", "", "</details>"]
+    lines += [
+        "",
+        "## List of functions",
+        "",
+        "A function that is not listed does not exist. Every function is total: no value",
+    ]
+    lines += ["makes it fail. `literal` marks arguments that must be constants of the query."]
+    for family, functions in describe_registry().items():
+        lines += ["", f"### {family}", "", "| call | meaning | other names |", "|---|---|---|"]
+        for f in functions:
+            names = f["names"]
+            assert isinstance(names, list)
+            others = "" if f["operator"] else ", ".join(f"`{n}`" for n in names[1:])
+            signature = str(f["signature"]).replace("|", "\\|")
+            lines.append(f"| `{signature}` | {str(f['summary']).replace('|', chr(92) + '|')} | {others} |")
+    return "\n".join(lines) + "\n"
+
+
+def grammar_page() -> str:
+    """grammar/README.md: what the folder holds, and the grammar with its explanations."""
+    opening, parts = sections()
+    lines = [
+        "# The grammar of the accepted SQL",
+        "",
+        "Generated from `dpsql.lark` by `make generate`.",
+        "",
+        opening,
+        "",
+        "| file | holds |",
+        "|---|---|",
+        "| `dpsql.lark` | the accepted SELECT |",
+        "| `outside.lark` | near misses, each labelled with the code that refuses it |",
+        "| `read.py` | reads both, for tests and documentation |",
+        "",
+        "The run-time gate is `bind` (default deny), never this file. `tests/property/test_grammar.py` checks that",
+        "every sentence of the grammar is planned or refused with a code, that whatever `bind` admits can be derived",
+        "when it is printed in one spelling, and that every near miss is refused with its code. The parser reads some",
+        "further spellings of the same queries (FROM before SELECT, `x ~~ 'a%'` for LIKE, clauses in another order).",
+    ]
+    for part in parts:
+        lines += ["", f"## {part.heading}"]
+        for comment, rules in part.parts:
+            lines += ["", comment] if comment else []
+            lines += ["", "```text", rules, "```"] if rules else []
+    return "\n".join(lines) + "\n"
