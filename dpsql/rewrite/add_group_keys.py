@@ -6,6 +6,7 @@ finite image, and columns of public tables joined. The query's own conditions sh
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts, Hint
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.functions.domains import ENUMERABLE
+from dpsql.functions.domains import ENUMERABLE, TimestampRange, midnight
 from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
@@ -192,6 +193,10 @@ def _restricted(uid: int, value: Value, terms: Sequence[Expr]) -> Value:
         listed = _listed(term, uid) if domain is None else None
         if listed is not None:
             domain = Domain(listed)
+    if domain is not None and isinstance(domain.values, TimestampRange):
+        within = _within(domain.values, own, uid)
+        if within != domain.values:  # a comparison holds for no NULL
+            return replace(value, domain=Domain(within), nullable=False)
     if domain is None or domain.size > ENUMERABLE or not own:
         return replace(value, domain=domain)
     kept = [k for k in list(domain.keys()) if all(_may_hold(t, {uid: literal(k, value.type)}) for t in own)]
@@ -206,6 +211,33 @@ def _listed(term: Expr, uid: int) -> tuple[LiteralValue, ...] | None:
             if len(values) == len(rest):
                 return tuple(dict.fromkeys(v for v in values if v is not None))
     return None
+
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _within(times: TimestampRange, own: Sequence[Expr], uid: int) -> TimestampRange:
+    """The instants between the ends that comparisons of the bare column with constants set; more where none is."""
+    first, last = times.first, times.last
+    for term in own:
+        match term:
+            case Call(function=function, args=(Column(uid=found), Literal(value=dt.date() as end))) if found == uid:
+                pass
+            case Call(function=flipped, args=(Literal(value=dt.date() as end), Column(uid=found))) if found == uid:
+                function = _FLIPPED.get(flipped, "")
+            case _:
+                continue
+        instant = end if isinstance(end, dt.datetime) else midnight(end)
+        match function:
+            case "ge":
+                first = max(first, instant)
+            case "gt" if first <= instant < last:
+                first = instant + times.step
+            case "le":
+                last = min(last, instant)
+            case "lt" if first < instant <= last:
+                last = instant - times.step
+    return TimestampRange(first, last, times.step) if first <= last else times
 
 
 def _may_hold(term: Expr, env: dict[int, Value]) -> bool:

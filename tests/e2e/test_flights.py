@@ -82,7 +82,7 @@ TRUTHS = {
         "WHERE origin = 'LGA' AND time_hour >= '2013-04-01' AND time_hour < '2013-07-01'",
         {"n": Count(), "miles": Total(MILES, 0, 3000)},
         ["month"],
-        "SELECT CAST(unnest(range(DATE '2013-01-01', DATE '2014-02-01', INTERVAL 1 MONTH)) AS TIMESTAMP) AS month",
+        "SELECT unnest([TIMESTAMP '2013-04-01', TIMESTAMP '2013-05-01', TIMESTAMP '2013-06-01']) AS month",
         answer="FROM b ORDER BY month",
     ),
     "10-rain": Truth(
@@ -177,7 +177,7 @@ def test_the_bounded_truth(name: str, unit: str, sessions: Sessions, flights_tab
         ("01-how-many", Limits(201, 30, 4)),
         ("02-july-by-origin", Limits(200, 29, 4)),
         ("03-busiest-airlines", Limits(200, 31, 4)),
-        ("09-by-month", Limits(200, 30, 2)),
+        ("09-by-month", Limits(200, 31, 4)),
         ("13-large-hubs", Limits(200, 30, 3)),
         ("15-engines", Limits(200, 30, 3)),
         ("02-july-by-origin", None),
