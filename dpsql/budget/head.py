@@ -8,7 +8,6 @@ write serves every process that waits for it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sys
@@ -25,18 +24,6 @@ if sys.platform != "win32":
 PAUSE = 0.003
 """Seconds between two attempts at a lock. Measured with eight processes on two cores (benchmarks/ledger.py): shorter
 pauses spend the processor on asking, longer ones leave the lock idle; even ones keep the slowest wait short."""
-
-
-def default_head_path(ledger: str | os.PathLike[str]) -> Path:
-    """Where the head of this ledger is kept unless the policy says `ledger_head:`; the user's state directory.
-
-    `$XDG_STATE_HOME/dpsql/heads/` (default `~/.local/state`), one file per absolute ledger path.
-    """
-    state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
-    where = Path(ledger).resolve()
-    key = hashlib.sha256(os.fsencode(where)).hexdigest()[:16]
-    return base / "dpsql" / "heads" / f"{where.name}-{key}.json"
 
 
 class Head:

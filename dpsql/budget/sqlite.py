@@ -55,7 +55,7 @@ class SqliteLedger:
     ) -> Self:
         """Open the ledger at `path`, or make it; verify its whole chain and that it has lost nothing.
 
-        head_path: where the last hash is kept, best on another disk or account (`head.default_head_path`).
+        head_path: where the last hash is kept, best on another disk or account.
         dataset: the policy's name; a ledger serves one. accountant: `pure_dp`, `approx_dp` or `zcdp`.
         timeout: seconds to wait for other processes. Raises CannotOpen (DP407); ValueError for an unknown accountant.
         The time to open grows with the number of entries, about 25 µs each (benchmarks/ledger.py).

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.head import default_head_path
 from dpsql.budget.ledger import Caps, Entry
 from dpsql.budget.sqlite import SqliteLedger, accept_head
 from dpsql.diagnostics.errors import CannotOpen
@@ -415,13 +414,3 @@ def test_a_forked_child_does_not_use_its_parents_connection(place: Place, charge
             os._exit(9)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert ledger.reserve(charge(1), Caps()).sequence == 1
-
-
-def test_the_default_head_is_in_the_state_directory_one_per_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
-    one, two = default_head_path("/data/a/l.sqlite"), default_head_path("/data/b/l.sqlite")
-    assert one != two
-    assert one.parent == Path("/var/state/dpsql/heads")
-    assert default_head_path("/data/a/../a/l.sqlite") == one
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert default_head_path("/data/a/l.sqlite").is_absolute()
