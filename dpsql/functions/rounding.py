@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 from dpsql.functions.arithmetic import trunc_interval
@@ -239,7 +239,8 @@ def _spell_clip(sql: Sequence[str], args: Args, result: Value) -> str:
 def _bound(end: Fraction, t: SqlType) -> str:
     if t.kind is Kind.DOUBLE:
         return f"CAST({quote(repr(float(end)))} AS DOUBLE)"
-    digits = Decimal(end.numerator) / Decimal(end.denominator)
+    with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
+        digits = Decimal(end.numerator) / Decimal(end.denominator)
     return f"CAST({quote(format(digits, 'f'))} AS {t})"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Expr
 from dpsql.plan.nodes import Component
@@ -73,6 +73,8 @@ def _scaled(sql: str, scale: Fraction) -> str:
 def _from_integer(sql: str, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     if c.grid > 1:
+        if max(abs(low), abs(high)) + c.grid >= 2**127:  # the ends, or the half added for rounding, would not fit
+            raise _too_wide("HUGEINT", c)
         clipped = _within(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
         units = _rounded(clipped, int(c.grid))
         return f"({units} - {c.center})" if c.center else units
@@ -89,10 +91,7 @@ def _from_decimal(sql: str, value: Value, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     top = max(abs(low), abs(high)) * 10 ** (2 * scale)
     if top >= 10**37:
-        raise reject(
-            "DP410", f"the bounds are too wide for {value.type}", span=None if c.arg is None else c.arg.span,
-            help=["use narrower bounds, or CAST(… AS DOUBLE)"],
-        )  # fmt: skip
+        raise _too_wide(str(value.type), c)
     wide = decimal(38, scale)
     ends = [constant(_exact(x, scale), wide) for x in (low, high)]
     clipped = _within(f"CAST({sql} AS {wide})", *ends)
@@ -113,6 +112,13 @@ def _rounded(sql: str, step: int) -> str:
     half = step // 2
     away = f"({sql}) + CASE WHEN ({sql}) < 0 THEN -{half} ELSE {half} END"
     return f"CAST(({away}) // CAST({step} AS {HUGEINT}) AS INTEGER)"
+
+
+def _too_wide(type_: str, c: Component) -> Rejected:
+    return reject(
+        "DP410", f"the bounds are too wide for {type_}", span=None if c.arg is None else c.arg.span,
+        help=["use narrower bounds, or CAST(… AS DOUBLE)"],
+    )  # fmt: skip
 
 
 def _exact(x: Fraction, scale: int) -> Decimal:
