@@ -57,11 +57,11 @@ def _from(rng: random.Random, world: World) -> tuple[str, str, list[Name]]:
                 on += f" AND {comparison(rng, [*names, *found])}"
             source += f" JOIN {right} ON {on}"
         elif kind == "cross":
-            found = _columns(world, rng.choice(("towns", "kinds")), alias)
+            found = names_of(world, rng.choice(("towns", "kinds")), alias)
             source += f" CROSS JOIN {_public_name(found, alias, world)}"
         else:
             name = rng.choice(("codes", "codes", "towns", "kinds"))
-            found = _columns(world, name, alias)
+            found = names_of(world, name, alias)
             column = "city" if name == "towns" else "code"
             on = f"{alias}.{column} = t.{column}" if rng.random() < 0.5 else f"t.{column} = {alias}.{column}"
             if rng.random() < 0.2:
@@ -89,7 +89,7 @@ def _public_name(found: Sequence[Name], alias: str, world: World) -> str:
     return f"{name} AS {alias}"
 
 
-def _columns(world: World, table: str, alias: str) -> list[Name]:
+def names_of(world: World, table: str, alias: str) -> list[Name]:
     found = world.table(table)
     return [Name(f"{alias}.{c.name}", c.type, c.bounded, not found.public) for c in found.columns]
 
@@ -98,7 +98,7 @@ def _private(
     rng: random.Random, world: World, table: str, alias: str, simple: bool = False
 ) -> tuple[str, str, list[Name]]:
     """A private table, bare or inside a derived table or CTE that computes columns."""
-    names = _columns(world, table, alias)
+    names = names_of(world, table, alias)
     shape = 1.0 if simple else rng.random()
     if shape > 0.25:
         return "", f"{table} AS {alias}", names
