@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal
+import datetime as dt
+
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "//", "mod": "%", "eq": "=", "ne": "<>", "lt": "<",
@@ -16,7 +18,7 @@ def expression(expr: Expr) -> str:
         case Column(name=name):
             return name
         case Literal(value=value):
-            return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+            return constant(value)
         case Cast(arg=arg, type=type_):
             return f"CAST({expression(arg)} AS {type_})"
         case Call(function="clip", args=(arg, *_)) if isinstance(arg, Column):
@@ -33,6 +35,26 @@ def expression(expr: Expr) -> str:
             return f"{_inner(a)} IN ({', '.join(expression(i) for i in items)})"
         case Call(function=name, args=args):
             return f"{name}({', '.join(expression(a) for a in args)})"
+
+
+def constant(value: LiteralValue) -> str:
+    """A constant, close to SQL's spelling."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case dt.datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case dt.date():
+            return f"DATE '{value}'"
+        case dt.timedelta():
+            seconds = value.total_seconds()
+            return f"INTERVAL {value.days} DAY" if seconds == value.days * 86_400 else f"INTERVAL {seconds:g} SECOND"
+        case _:
+            return str(value)
 
 
 def symbol(function: str) -> str:

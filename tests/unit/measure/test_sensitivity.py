@@ -1,0 +1,82 @@
+"""Norms of every measure under every kind of limit: the table of the semantics, and brute force over tiny vectors."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from dpsql.analysis.facts import Contribution
+from dpsql.measure.sensitivity import sensitivity
+from dpsql.plan.nodes import Component, Measure
+
+COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
+
+
+def total(lo: int, hi: int, weight: int = 1) -> Component:
+    return Component(Measure.SUM, lo=lo, hi=hi, weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("component", "limits", "grouped", "l1", "l2_squared", "linf"),
+    [
+        (COUNT, Contribution(1), False, 1, 1, 1),
+        (COUNT, Contribution(3), False, 3, 9, 3),
+        (COUNT, Contribution(3), True, 3, 9, 3),
+        (total(-4, 10), Contribution(3), True, 30, 900, 30),
+        (total(-40, 10), Contribution(3), True, 120, 14400, 120),
+        (COUNT, Contribution(None, 4, 5), True, 20, 80, 4),
+        (COUNT, Contribution(None, 4, 5), False, 4, 16, 4),
+        (total(0, 10), Contribution(None, 4, 5), True, 200, 8000, 40),
+        (total(0, 10, 256), Contribution(None, 4, 5), True, 51200, 5 * (4 * 2560) ** 2, 10240),
+        (UNITS, Contribution(None, 4, 5), True, 5, 5, 1),
+        (UNITS, Contribution(None, 4, 5), False, 1, 1, 1),
+        (UNITS, Contribution(7), True, 7, 7, 1),
+        (DISTINCT, Contribution(None, 4, 5), True, 20, 400, 20),
+        (DISTINCT, Contribution(7), False, 7, 49, 7),
+        (COUNT, Contribution(3, ids=2), False, 6, 36, 6),
+        (COUNT, Contribution(None, 4, 5, ids=2), True, 40, 320, 8),
+    ],
+)
+def test_the_table(
+    component: Component, limits: Contribution, grouped: bool, l1: int, l2_squared: int, linf: int
+) -> None:
+    found = sensitivity(component, limits, grouped)
+    assert (found.l1, found.l2_squared, found.linf) == (l1, l2_squared, linf)
+
+
+@pytest.mark.parametrize(
+    "limits", [Contribution(1), Contribution(3), Contribution(None, 2, 2), Contribution(None, 1, 3)]
+)
+@pytest.mark.parametrize("bounds", [(0, 1), (-2, 1), (-1, 3), (0, 0)])
+def test_no_vector_exceeds_the_norms(limits: Contribution, bounds: tuple[int, int]) -> None:
+    """All ways of placing one unit's rows, of all values, in three groups: none moves the sums further, one as far."""
+    values = range(bounds[0], bounds[1] + 1)
+    found = sensitivity(total(*bounds), limits, True)
+    most = [0, 0, 0]
+    for rows in range(limits.rows + 1):
+        for groups in product(range(3), repeat=rows):
+            counts = [groups.count(g) for g in range(3)]
+            if limits.by_rows is None:
+                assert limits.per_group is not None and limits.groups is not None
+                if max(counts) > limits.per_group or sum(c > 0 for c in counts) > limits.groups:
+                    continue
+            for x in product(values, repeat=rows):
+                vector = [sum(v for v, g in zip(x, groups, strict=True) if g == at) for at in range(3)]
+                norms = sum(map(abs, vector)), sum(v * v for v in vector), max(map(abs, vector))
+                most = [max(a, b) for a, b in zip(most, norms, strict=True)]
+    assert most == [found.l1, found.l2_squared, found.linf]
+    smaller = sensitivity(total(*bounds), Contribution(max(1, limits.rows - 1)), True)  # a wrong rule would be seen
+    assert limits.rows == 1 or bounds == (0, 0) or smaller.l1 < most[0]
+
+
+def test_norms_are_consistent() -> None:
+    for component, limits, grouped in product(
+        (COUNT, UNITS, DISTINCT, total(-3, 8), total(-3, 8, 512)),
+        (Contribution(1), Contribution(9), Contribution(None, 4, 5), Contribution(2, ids=2), Contribution(6, groups=3)),
+        (False, True),
+    ):
+        s = sensitivity(component, limits, grouped)
+        assert 0 < s.linf <= s.l1 <= s.l0 * s.linf and Fraction(s.linf) ** 2 <= s.l2_squared <= Fraction(s.l1) ** 2
+        assert s.l2_squared <= s.l1 * s.linf  # l2² ≤ l1·l∞ for every vector
