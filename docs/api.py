@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dpsql
-from dpsql.session.connection import Budget
+from dpsql.session.connection import Budget, Budgets
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "Connection": ("sql", "execute", "plan", "preview", "run", "budget", "close"),
@@ -32,7 +32,16 @@ def reference() -> str:
                 lines += [f"### {name}.{method}", "", f"A property. {_doc(found)}", ""]
             else:
                 lines += _function(f"{name}.{method}", found, "###")
-    lines += ["## Budget", "", _doc(Budget), ""]
+    lines += [
+        "## Budgets",
+        "",
+        "What `Connection.budget` gives. " + _doc(Budgets),
+        "",
+        "### Budget",
+        "",
+        _doc(Budget),
+        "",
+    ]
     lines += [
         "## Exceptions",
         "",
