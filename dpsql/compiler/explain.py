@@ -30,6 +30,7 @@ from dpsql.plan.nodes import (
     Sort,
     Sum,
     Values,
+    key_sources,
 )
 from dpsql.plan.render import expression
 from dpsql.plan.walk import Tagged
@@ -236,13 +237,12 @@ def _components_of(output: Output) -> tuple[int, ...]:
 
 
 def _key_source(node: Release) -> str:
-    below = node.input.input if isinstance(node.input, BoundContributions) else node.input
-    assert isinstance(below, GroupKeys)
+    sources = key_sources(node)
     if not node.keys:
         return "none, one row"
-    if below.sources is None:
+    if sources is None:
         return "private, above a threshold"
-    return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in below.sources)
+    return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in sources)
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from dpsql.analysis.facts import Facts
 from dpsql.measure.allocate import MeasuredRelease
-from dpsql.plan.expr import Column, walk
-from dpsql.plan.nodes import BoundContributions, Measure
+from dpsql.plan.expr import Call, columns_of
+from dpsql.plan.nodes import BoundContributions, Measure, key_sources
 from dpsql.plan.render import expression
-from dpsql.plan.walk import Tagged
+from dpsql.types import Kind
 
 
-def notes_of(releases: Sequence[MeasuredRelease], tree: Tagged[Facts]) -> tuple[str, ...]:
+def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     """Notes in plain words; they depend on the query and the policy alone, never on data."""
     found: list[str] = []
     for release in releases:
-        found += _limits(release, tree)
-        for m in release.measurements:
-            c = m.component
-            if c.measure is Measure.SUM and c.arg is not None:
-                low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-                columns = {e.name for e in walk(c.arg) if isinstance(e, Column)}
-                if columns:
-                    found.append(f"{expression(c.arg)} is clipped to [{_show(low)}, {_show(high)}]")
-        if release.threshold is not None:
-            keys = ", ".join(k.name for k in release.node.keys)
-            found.append(
-                f"groups of {keys} are shown only where the noisy number of units reaches {release.threshold.threshold}"
-            )
+        found += [*_limits(release), *_clips(release), *_keys(release)]
     return tuple(dict.fromkeys(found))
 
 
-def _limits(release: MeasuredRelease, tree: Tagged[Facts]) -> list[str]:
+def _clips(release: MeasuredRelease) -> Iterator[str]:
+    for m in release.measurements:
+        c = m.component
+        if c.measure is Measure.SUM and c.arg is not None and columns_of(c.arg):
+            low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
+            inner = c.arg.args[0] if isinstance(c.arg, Call) and c.arg.function == "clip" else c.arg
+            yield f"{expression(inner)} is clipped to [{_show(low)}, {_show(high)}]"
+
+
+def _keys(release: MeasuredRelease) -> Iterator[str]:
+    """What becomes of rows whose group is not shown."""
+    if release.threshold is not None:
+        keys = ", ".join(k.name for k in release.node.keys)
+        least = release.threshold.threshold
+        yield f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+    for source in key_sources(release.node) or ():
+        (first, *_) = source.positions
+        key = release.node.keys[first]
+        if not source.covers and key.type.kind is not Kind.BOOLEAN:
+            yield f"rows with another {key.name} than the {len(source.keys):,} listed are left out"
+
+
+def _limits(release: MeasuredRelease) -> list[str]:
     bounding = release.node.input
     if not isinstance(bounding, BoundContributions):
         return []

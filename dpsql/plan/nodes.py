@@ -330,3 +330,10 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return tuple(e for c in components for e in (c.arg, c.filter) if e is not None)
         case Scan() | Values() | Limit() | BoundContributions():
             return ()
+
+
+def key_sources(node: Release) -> tuple[KeySource, ...] | None:
+    """The public key lists of a release; None if its keys are private, () if it has none."""
+    below = node.input.input if isinstance(node.input, BoundContributions) else node.input
+    assert isinstance(below, GroupKeys)
+    return below.sources

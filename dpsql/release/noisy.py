@@ -11,7 +11,7 @@ from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.engine.base import Engine, guarded
 from dpsql.plan.expr import LiteralValue
-from dpsql.plan.nodes import BoundContributions, GroupKeys, KeySource, Release
+from dpsql.plan.nodes import KeySource, key_sources
 
 Key = tuple[LiteralValue, ...]
 TOTAL_CAP = 2**100
@@ -45,7 +45,7 @@ def _measured(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, 
     # on some data, or takes its time, would be told for free.
     exact = {} if receipt is None else _fetch(planned, engine, salt)
     node = planned.measured.node
-    sources = _sources(node)
+    sources = key_sources(node)
     # Private keys are sorted: the order in which the engine finds groups depends on the data.
     keys = sorted(exact, key=_sort_key) if sources is None else list(public_keys(sources, len(node.keys)))
     zeros = [0] * len(node.components)
@@ -77,12 +77,6 @@ def _fetch(planned: PlannedRelease, engine: Engine, salt: int) -> dict[Key, list
         # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
         return {k: v for k, v in found.items() if v[deciding] > 0}
     return found
-
-
-def _sources(node: Release) -> tuple[KeySource, ...] | None:
-    below = node.input.input if isinstance(node.input, BoundContributions) else node.input
-    assert isinstance(below, GroupKeys)
-    return below.sources
 
 
 def public_keys(sources: Sequence[KeySource], width: int) -> list[Key]:
