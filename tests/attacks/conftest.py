@@ -40,7 +40,8 @@ PRIVATE_ROWS = (
     f"(3, 'carol{MARKER}', 'flu', 40, 'abc', 30000, '2024-03-03', 9223372036854775807, '9999-12-31'), "
     "(4, 'dave', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
     f"INSERT INTO visits VALUES (1, 10), (1, 20), (2, {CANARY}), (3, 5), (NULL, 7), (NULL, 9)",
-    f"INSERT INTO events VALUES ('a', 1, '2024-01-01', '01:00:00', '2024-01-01'), ('{MARKER}', {CANARY}, NULL, NULL, NULL)",
+    "INSERT INTO events VALUES ('a', 1, '2024-01-01', '01:00:00', '2024-01-01')",
+    f"INSERT INTO events VALUES ('{MARKER}', {CANARY}, NULL, NULL, NULL)",
 )
 
 POLICY = """

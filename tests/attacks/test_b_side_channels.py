@@ -94,10 +94,19 @@ def test_item_18_patterns_and_parts_are_literals(attack: Attack, call: str) -> N
 @pytest.mark.parametrize(
     "call",
     [
-        "regexp_matches(name, zip)", "strptime(zip, '%Y')", "json_extract(zip, '$')", "from_base64(zip)", "unhex(zip)",
-        "chr(age)", "repeat(zip, age)", "timezone(zip, ts)", "format(zip, 1)", "printf(zip, 1)", "list_value(age)[9]",
+        "regexp_matches(name, zip)",
+        "strptime(zip, '%Y')",
+        "json_extract(zip, '$')",
+        "from_base64(zip)",
+        "unhex(zip)",
+        "chr(age)",
+        "repeat(zip, age)",
+        "timezone(zip, ts)",
+        "format(zip, 1)",
+        "printf(zip, 1)",
+        "list_value(age)[9]",
     ],
-)  # fmt: skip
+)
 def test_item_18_functions_that_raise_on_data_do_not_exist(attack: Attack, call: str) -> None:
     attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} = 'x'", "DP101", "DP105", "DP106")
 
@@ -112,11 +121,21 @@ def test_item_19_far_dates_never_fail(make: Callable[..., Clinic], date: str) ->
     clinic = make(f"UPDATE patients SET ts = '{date}', day = '{date}' WHERE pid = 2")
     with clinic.connect() as con:
         for predicate in (
-            "ts + INTERVAL 1 DAY > ts", "day + 1 > day", "ts - INTERVAL 9999 DAY < ts", "year(ts) > 0",
-            "date_trunc('month', ts) > TIMESTAMP '2024-01-01'", "CAST(ts AS DATE) > day", "day - DATE '2024-01-01' > 0",
-            "date_diff('day', DATE '2024-01-01', day) > 0", "epoch(ts) > 0", "strftime(ts, '%Y') = '2024'",
-            "last_day(day) > day", "ts + INTERVAL 3 MONTH > ts", "CAST(day AS TIMESTAMP) > ts", "CAST(ts AS VARCHAR) > 'a'",
-        ):  # fmt: skip
+            "ts + INTERVAL 1 DAY > ts",
+            "day + 1 > day",
+            "ts - INTERVAL 9999 DAY < ts",
+            "year(ts) > 0",
+            "date_trunc('month', ts) > TIMESTAMP '2024-01-01'",
+            "CAST(ts AS DATE) > day",
+            "day - DATE '2024-01-01' > 0",
+            "date_diff('day', DATE '2024-01-01', day) > 0",
+            "epoch(ts) > 0",
+            "strftime(ts, '%Y') = '2024'",
+            "last_day(day) > day",
+            "ts + INTERVAL 3 MONTH > ts",
+            "CAST(day AS TIMESTAMP) > ts",
+            "CAST(ts AS VARCHAR) > 'a'",
+        ):
             con.execute(f"SELECT COUNT(*) FROM patients WHERE {predicate}", epsilon=1)
     with pytest.raises(dpsql.Rejected), clinic.connect() as con:
         con.execute("SELECT COUNT(*) FROM patients WHERE ts + to_years(999999999) > ts", epsilon=1)
@@ -161,9 +180,11 @@ def test_item_19_odd_keys_of_a_public_table_are_harmless(make: Callable[..., Cli
         "UPDATE patients SET diag = 'y'",
         "UPDATE patients SET diag = 'x' WHERE pid = 2",
     )
-    clinic.policy.write_text(clinic.policy.read_text().replace(
-        "      cost: {type: double}\n  grid", "      cost: {type: double}\n      day: {type: date}\n  grid"
-    ))  # fmt: skip
+    clinic.policy.write_text(
+        clinic.policy.read_text().replace(
+            "      cost: {type: double}\n  grid", "      cost: {type: double}\n      day: {type: date}\n  grid"
+        )
+    )
     with clinic.connect() as con:
         rows = con.execute(
             "SELECT u.day, COUNT(*) FROM patients p JOIN pub u USING (diag) GROUP BY 1", epsilon=1000

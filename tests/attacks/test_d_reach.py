@@ -1,4 +1,4 @@
-"""Items 31 to 40: reaching outside the declared tables, with the planner in front (the engine alone: the other file)."""
+"""Items 31 to 40: reaching outside the declared tables, planner in front."""
 
 from __future__ import annotations
 
@@ -14,12 +14,28 @@ hidden = [1, 2, 3]
 @pytest.mark.parametrize(
     "source",
     [
-        "read_csv('secret.csv')", "read_text('/etc/passwd')", "read_parquet('x.parquet')", "read_json('x')",
-        "glob('/*')", "sniff_csv('secret.csv')", "'secret.csv'", '"secret.csv"', '"/etc/passwd"', "'https://example.org/x.csv'",
-        "parquet_scan('x')", "parquet_metadata('x')", "sqlite_scan('a', 'b')", "postgres_scan('a', 'b', 'c')",
-        "range(10)", "generate_series(1, 10)", "unnest([1])", "repeat('a', 10)", "duckdb_secrets()", "test_all_types()",
+        "read_csv('secret.csv')",
+        "read_text('/etc/passwd')",
+        "read_parquet('x.parquet')",
+        "read_json('x')",
+        "glob('/*')",
+        "sniff_csv('secret.csv')",
+        "'secret.csv'",
+        '"secret.csv"',
+        '"/etc/passwd"',
+        "'https://example.org/x.csv'",
+        "parquet_scan('x')",
+        "parquet_metadata('x')",
+        "sqlite_scan('a', 'b')",
+        "postgres_scan('a', 'b', 'c')",
+        "range(10)",
+        "generate_series(1, 10)",
+        "unnest([1])",
+        "repeat('a', 10)",
+        "duckdb_secrets()",
+        "test_all_types()",
     ],
-)  # fmt: skip
+)
 def test_item_31_no_files_and_no_table_functions(attack: Attack, source: str) -> None:
     for sql in (
         f"SELECT COUNT(*) FROM {source}",
@@ -47,11 +63,23 @@ def test_item_32_no_python_variables(attack: Attack) -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        "information_schema.tables", "duckdb_tables()", "duckdb_columns()", "pragma_storage_info('patients')", "sqlite_master",
-        "pg_catalog.pg_class", "pg_class", "duckdb_tables", "pragma_table_info('patients')", "system.main.duckdb_tables",
-        "data.main.patients", "memory.main.patients", "d.patients", "temp.patients", "main.patients",
+        "information_schema.tables",
+        "duckdb_tables()",
+        "duckdb_columns()",
+        "pragma_storage_info('patients')",
+        "sqlite_master",
+        "pg_catalog.pg_class",
+        "pg_class",
+        "duckdb_tables",
+        "pragma_table_info('patients')",
+        "system.main.duckdb_tables",
+        "data.main.patients",
+        "memory.main.patients",
+        "d.patients",
+        "temp.patients",
+        "main.patients",
     ],
-)  # fmt: skip
+)
 def test_item_33_no_catalogue(attack: Attack, table: str) -> None:
     attack.refused(f"SELECT COUNT(*) FROM {table}", "DP101", "DP102")
     attack.refused(f"SELECT * FROM {table}", "DP101", "DP102")
@@ -64,8 +92,17 @@ def test_item_33_and_34_no_metadata_functions(attack: Attack, call: str) -> None
     attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} IS NOT NULL", "DP105", "DP101")
 
 
-@pytest.mark.parametrize("statement", ["SUMMARIZE patients", "DESCRIBE patients", "SHOW TABLES", "PRAGMA table_info('patients')",
-                                       "EXPLAIN SELECT COUNT(*) FROM patients", "EXPLAIN ANALYZE SELECT COUNT(*) FROM patients"])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SUMMARIZE patients",
+        "DESCRIBE patients",
+        "SHOW TABLES",
+        "PRAGMA table_info('patients')",
+        "EXPLAIN SELECT COUNT(*) FROM patients",
+        "EXPLAIN ANALYZE SELECT COUNT(*) FROM patients",
+    ],
+)
 def test_item_33_no_statistics_statements(attack: Attack, statement: str) -> None:
     attack.refused(statement, "DP012", "DP010")
 
@@ -76,8 +113,10 @@ def test_item_33_explain_is_ours(attack: Attack) -> None:
     assert "cardinality" not in shown.lower() and "estimated" not in shown.lower()
 
 
-@pytest.mark.parametrize("source", ["query('SELECT 1')", "query_table('patients')", "query_table(['patients'])",
-                                    "json_execute_serialized_sql('x')"])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    ["query('SELECT 1')", "query_table('patients')", "query_table(['patients'])", "json_execute_serialized_sql('x')"],
+)
 def test_item_35_no_sql_in_strings(attack: Attack, source: str) -> None:
     attack.refused(f"SELECT COUNT(*) FROM {source}", "DP101", "DP102")
     attack.refused(f"SELECT {source} FROM patients", "DP105", "DP101")
@@ -89,8 +128,17 @@ def test_item_36_a_with_query_cannot_take_a_tables_name(attack: Attack, name: st
     attack.refused(f"SELECT COUNT(*) FROM (WITH {name} AS (SELECT 1 AS pid) SELECT * FROM {name})", "DP107")
 
 
-@pytest.mark.parametrize("statement", ["CREATE MACRO f(x) AS 1", "CREATE TEMP TABLE patients AS SELECT 1", "CREATE VIEW v AS SELECT 1",
-                                       "DROP TABLE patients", "INSERT INTO patients VALUES (1)", "SET threads = 1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE MACRO f(x) AS 1",
+        "CREATE TEMP TABLE patients AS SELECT 1",
+        "CREATE VIEW v AS SELECT 1",
+        "DROP TABLE patients",
+        "INSERT INTO patients VALUES (1)",
+        "SET threads = 1",
+    ],
+)
 def test_item_36_nothing_can_be_made(attack: Attack, statement: str) -> None:
     attack.refused(statement, "DP012", "DP010")
 
@@ -122,9 +170,13 @@ def test_item_36_names_of_our_own_sql_are_nobodys(attack: Attack) -> None:
     [
         "SELECT 1; SELECT COUNT(*) FROM patients",
         "SELECT COUNT(*) FROM patients; DROP TABLE patients",
-        ";", "", " ", "-- nothing", "SELECT COUNT(*) FROM patients;;SELECT 1",
+        ";",
+        "",
+        " ",
+        "-- nothing",
+        "SELECT COUNT(*) FROM patients;;SELECT 1",
     ],
-)  # fmt: skip
+)
 def test_item_37_exactly_one_statement(attack: Attack, text: str) -> None:
     attack.refused(text, "DP011", "DP010")
 
@@ -132,13 +184,27 @@ def test_item_37_exactly_one_statement(attack: Attack, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "EXPLAIN SELECT 1", "CALL pragma_version()", "LOAD x", "PREPARE q AS SELECT 1", "EXECUTE q", "VACUUM", "checkpoint",
-        "SELECT #1 FROM patients", "SELECT COUNT(*) FROM patients WHERE name = E'\\x62ob'", "VALUES (1)", "PIVOT patients ON diag",
-        "SELECT COUNT(*) FROM patients FOR UPDATE", "SELECT COUNT(*) INTO x FROM patients", "SELECT COUNT(*) FROM patients WINDOW w AS ()",
-        "SELECT COUNT(*) FROM patients AT (VERSION => 1)", "UNPIVOT patients ON age INTO NAME n VALUE v", "DELETE FROM patients",
-        "SELECT COUNT(*) FROM patients\0", "SELECT COUNT(*) FROM patients WHERE name = 'a\0b'",
+        "EXPLAIN SELECT 1",
+        "CALL pragma_version()",
+        "LOAD x",
+        "PREPARE q AS SELECT 1",
+        "EXECUTE q",
+        "VACUUM",
+        "checkpoint",
+        "SELECT #1 FROM patients",
+        "SELECT COUNT(*) FROM patients WHERE name = E'\\x62ob'",
+        "VALUES (1)",
+        "PIVOT patients ON diag",
+        "SELECT COUNT(*) FROM patients FOR UPDATE",
+        "SELECT COUNT(*) INTO x FROM patients",
+        "SELECT COUNT(*) FROM patients WINDOW w AS ()",
+        "SELECT COUNT(*) FROM patients AT (VERSION => 1)",
+        "UNPIVOT patients ON age INTO NAME n VALUE v",
+        "DELETE FROM patients",
+        "SELECT COUNT(*) FROM patients\0",
+        "SELECT COUNT(*) FROM patients WHERE name = 'a\0b'",
     ],
-)  # fmt: skip
+)
 def test_item_38_unknown_syntax_is_refused(attack: Attack, text: str) -> None:
     attack.refused(text, "DP010", "DP011", "DP012", "DP101", "DP105")
 
@@ -177,7 +243,7 @@ def test_item_38_numbers_with_many_digits_are_refused_at_once(attack: Attack, te
     [
         "SELECT COUNT(*) FROM patients WHERE " + "(" * 500 + "age = 1" + ")" * 500,
         "SELECT COUNT(*) FROM patients WHERE " + "NOT " * 500 + "age = 1",
-        "SELECT SUM(" + "-" .join(["age"] * 2000) + ") FROM patients",
+        "SELECT SUM(" + "-".join(["age"] * 2000) + ") FROM patients",
         "SELECT COUNT(*) FROM patients WHERE " + " OR ".join(f"age = {i}" for i in range(5000)),
         "SELECT COUNT(*) FROM patients WHERE age IN (" + ", ".join(map(str, range(15000))) + ")",
         "SELECT age x0, " + ", ".join(f"x{i} + x{i} AS x{i + 1}" for i in range(40)) + " FROM patients GROUP BY x40",
@@ -190,7 +256,7 @@ def test_item_38_numbers_with_many_digits_are_refused_at_once(attack: Attack, te
         "SELECT COUNT(*) FROM patients" + " -- x" * 30000,
     ],
     ids=["parentheses", "not", "sum", "or", "in", "aliases", "nested names", "nested joins", "long"],
-)  # fmt: skip
+)
 def test_item_38_texts_that_explode_are_refused(attack: Attack, text: str) -> None:
     attack.refused(text, "DP010", "DP101")
 
@@ -243,12 +309,20 @@ def test_item_39_tables_that_differ_in_case_alone_are_refused(clinic: Clinic) ->
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT patients FROM patients", "SELECT COUNT(patients) FROM patients", "SELECT COUNT(p) FROM patients p",
-        "SELECT COUNT(COLUMNS('a.*')) FROM patients", "SELECT COLUMNS(*) FROM patients", "SELECT COUNT(*) FROM (SELECT * EXCLUDE (age) FROM patients)",
-        "SELECT COUNT(*) FROM (SELECT * REPLACE (1 AS age) FROM patients)", "SELECT * FROM patients", "SELECT p.* FROM patients p",
-        "SELECT struct_pack(a := age) FROM patients", "SELECT row(age, name) FROM patients", "SELECT {'a': age} FROM patients",
+        "SELECT patients FROM patients",
+        "SELECT COUNT(patients) FROM patients",
+        "SELECT COUNT(p) FROM patients p",
+        "SELECT COUNT(COLUMNS('a.*')) FROM patients",
+        "SELECT COLUMNS(*) FROM patients",
+        "SELECT COUNT(*) FROM (SELECT * EXCLUDE (age) FROM patients)",
+        "SELECT COUNT(*) FROM (SELECT * REPLACE (1 AS age) FROM patients)",
+        "SELECT * FROM patients",
+        "SELECT p.* FROM patients p",
+        "SELECT struct_pack(a := age) FROM patients",
+        "SELECT row(age, name) FROM patients",
+        "SELECT {'a': age} FROM patients",
     ],
-)  # fmt: skip
+)
 def test_item_40_no_whole_rows(attack: Attack, sql: str) -> None:
     attack.refused(sql, "DP101", "DP103", "DP105", "DP110")
 
