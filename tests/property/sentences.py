@@ -23,11 +23,8 @@ from dpsql.functions.registry import REGISTRY
 from dpsql.policy.models import Policy
 from grammar.read import ACCEPTED, OUTSIDE
 
-LEVELS = (
-    "primary", "postfix", "power", "unary", "multiplicative", "additive", "comparison", "negation", "conjunction",
-    "disjunction",
-)  # fmt: skip
-"""Rules of expressions, tightest first."""
+LEVELS = ("primary", "postfix", "unary", "additive", "comparison", "disjunction")
+"""Rules of expressions, tightest first; each is drawn down to the one before it."""
 
 Text = st.SearchStrategy[str]
 
@@ -48,7 +45,7 @@ def _layer(
         text, found = re.subn(rf"^\??{rule}:.*(?:\n[ \t]+\S.*)*$", f"{rule}: {rule.upper()}_", text, flags=re.MULTILINE)
         text += f"\n%declare {rule.upper()}_"
         assert found == 1, f"{rule} is not a rule of the grammar"
-    grammar = Lark(text, parser="lalr", start=start, maybe_placeholders=False)
+    grammar = Lark(text, parser=None, lexer="basic", start=start, maybe_placeholders=False)  # nothing is parsed with it
     explicit: dict[str, Text] = dict(declared)
     for terminal in grammar.terminals:
         if isinstance(terminal.pattern, PatternStr):
