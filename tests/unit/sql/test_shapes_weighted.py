@@ -70,7 +70,8 @@ def test_narrow_and_wide_weights_are_the_exact_quotient(floors: dict[str, int]) 
         for case in cases
     )
     found = duckdb.sql(
-        f"SELECT {scaled('m', factor, magnitude, floors)}, {', '.join(names)} FROM (VALUES {listed}) t({', '.join(names)})"
+        f"SELECT {scaled('m', factor, magnitude, floors)}, {', '.join(names)} "
+        f"FROM (VALUES {listed}) t({', '.join(names)})"
     ).fetchall()
     assert {all(v <= SMALL for v in row[1:-1]) for row in found} == {True, False}
     for result, *values, m in found:
