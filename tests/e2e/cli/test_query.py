@@ -26,7 +26,8 @@ def test_a_table_ends_with_price_rest_notes_and_level(dpsql: Call, clinic: Clini
     assert header.split() == ["region", "|", "n"] and set(rule) == {"-", "+"}
     assert [row.split()[0] for row in rows] == ["east", "north", "south", "west"]
     assert all(" ± " in row for row in rows)
-    assert footer == ("(4 rows)  spent ε 0.2, left ε 2.8 δ 1e-7; at most 12 rows per patient counted; ± at 95 %")
+    notes = "at most 12 rows per patient counted; rows with another region than the 4 listed are left out"
+    assert footer == f"(4 rows)  spent ε 0.2, left ε 2.8 δ 1e-7; {notes}; ± at 95 %"
     assert "\x1b" not in done.out
 
 
@@ -47,7 +48,8 @@ def test_json_has_the_five_documented_keys(dpsql: Call, clinic: Clinic) -> None:
     for row, around in zip(answer["rows"], answer["intervals"], strict=True):
         assert set(around) == {"n", "age"}
         assert around["n"][0] < row[1] < around["n"][1] and around["age"][0] <= row[2] <= around["age"][1]
-    assert answer["notes"] == ["age is clipped to [0, 110]"]
+    left_out = "rows with another region than the 4 listed are left out"
+    assert answer["notes"] == ["age is clipped to [0, 110]", left_out]
 
 
 def test_jsonl_and_markdown(dpsql: Call, clinic: Clinic) -> None:
