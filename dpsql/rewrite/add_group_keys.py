@@ -190,7 +190,7 @@ def _restricted(uid: int, value: Value, terms: Sequence[Expr]) -> Value:
     own = [t for t in terms if columns_of(t) == {uid}]
     domain = value.domain
     for term in own:
-        listed = _listed(term, uid) if domain is None else None
+        listed = _listed(term, uid) if domain is None or domain.size > ENUMERABLE else None
         if listed is not None:
             domain = Domain(listed)
     if domain is not None and isinstance(domain.values, TimestampRange):

@@ -62,6 +62,8 @@ def text(value: str) -> str:
     """A quoted string literal."""
     if "\0" in value:
         raise reject("DP106", "a text literal cannot contain a NUL character")
+    if any("\ud800" <= c <= "\udfff" for c in value):  # half of a character: no engine takes it
+        raise reject("DP106", "a text literal cannot contain half of a surrogate pair")
     return "'" + value.replace("'", "''") + "'"
 
 

@@ -225,9 +225,10 @@ def test_item_38_literals_stay_literals(attack: Attack, value: str) -> None:
     assert attack.answer(f"SELECT COUNT(*) FROM patients WHERE name = '{quoted}'") == [(0,)]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1], {"a": 1}, b"x", "a\0b", 10**400])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1], {"a": 1}, b"x", "a\0b", "\ud800"])
 def test_item_38_odd_parameters_are_refused(attack: Attack, value: object) -> None:
-    attack.refused("SELECT COUNT(*) FROM patients WHERE age = ?", "DP013", "DP106", parameters=[value])
+    for column in ("age", "name"):
+        attack.refused(f"SELECT COUNT(*) FROM patients WHERE {column} = ?", "DP013", "DP106", parameters=[value])
 
 
 @pytest.mark.parametrize(
