@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -75,7 +76,7 @@ def early_of(plan: Plan) -> bool:
 
 
 @pytest.fixture(scope="module")
-def tables() -> duckdb.DuckDBPyConnection:
+def tables() -> Iterator[duckdb.DuckDBPyConnection]:
     dice = random.Random(3)
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people (id BIGINT, region VARCHAR, age INTEGER)")
@@ -89,7 +90,8 @@ def tables() -> duckdb.DuckDBPyConnection:
     for _ in range(300):
         row = dice.choice([None, *range(60)]), dice.choice(amounts), dice.choice(["x", "y", "z", None])
         connection.execute("INSERT INTO orders VALUES (?, ?, ?)", row)
-    return connection
+    yield connection
+    connection.close()
 
 
 @pytest.mark.parametrize("sql", EARLY)
