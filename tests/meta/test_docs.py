@@ -124,8 +124,14 @@ def running(name: str) -> list[Block]:
     return [b for b in read(name) if not b.skipped and b.language != "text"]
 
 
+def executed() -> list[Any]:
+    """The documents with something to run; commands of a shell take seconds, so those are left to the slow tests."""
+    slow = {name for name in DOCUMENTS if any(block.language == "sh" for block in running(name))}
+    return [pytest.param(n, marks=[pytest.mark.slow] if n in slow else []) for n in DOCUMENTS if running(n)]
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize("name", [name for name in DOCUMENTS if running(name)])
+@pytest.mark.parametrize("name", executed())
 def test_the_blocks_run(name: str, place: Path) -> None:
     names: dict[str, Any] = {"__name__": "__document__"}
     for block in running(name):
