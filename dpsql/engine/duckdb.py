@@ -198,10 +198,10 @@ class DuckDBEngine:
     def table_sql(self, name: str) -> str:
         """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""
         with self._lock:
-            relation = find(guarded(self._load, self.interrupt), name, self._home)
+            relation = find(self._known(), name, self._home)
             if relation is None and not self._locked:
                 self._relations = None  # the user may have made the table a moment ago
-                relation = find(guarded(self._load, self.interrupt), name, self._home)
+                relation = find(self._known(), name, self._home)
             if relation is None:
                 raise cannot_open(
                     f"the data has no table or view `{name}`",
@@ -236,6 +236,10 @@ class DuckDBEngine:
         self.interrupt()
         with self._lock:
             self._dispose()
+
+    def _known(self) -> tuple[Relation, ...]:
+        """The relations, asked for once."""
+        return self._relations if self._relations is not None else guarded(self._load, self.interrupt)
 
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
