@@ -9,7 +9,8 @@ import pytest
 
 import dpsql
 from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.release.noisy import _fetch, _sources, public_keys
+from dpsql.plan.nodes import key_sources
+from dpsql.release.noisy import _fetch, public_keys
 from tests.attacks.conftest import POLICY, Attack, Clinic
 
 SUBQUERIES = (
@@ -473,6 +474,7 @@ def test_items_41_to_57_no_neighbour_is_further_than_the_noise_covers(make: Call
         "INSERT INTO visits SELECT 1 + i % 4, i * 7 - 50 FROM range(60) r(i)",
         "INSERT INTO visits VALUES (2, 'NaN'), (2, 'inf'), (2, '-inf'), (2, NULL), (2, 1e308)",
         "INSERT INTO events (kind, value) SELECT 'k' || i % 3, i FROM range(9) r(i)",
+        "UPDATE patients SET age = 5000 WHERE pid = 4",
     )
     policy = POLICY.replace("max_rows_per_unit: 3", limit)
     full = make(*more, policy=policy)
@@ -493,7 +495,7 @@ def test_items_41_to_57_no_neighbour_is_further_than_the_noise_covers(make: Call
         for (sql, plan), ours, theirs in zip(plans, totals, neighbour, strict=True):
             for release, a, b in zip(plan.releases, ours, theirs, strict=True):
                 node = release.measured.node
-                sources = _sources(node)
+                sources = key_sources(node)
                 keys = set(a) | set(b) if sources is None else set(public_keys(sources, len(node.keys)))
                 nothing = [0] * len(node.components)
                 for i, m in enumerate(release.measured.measurements):
