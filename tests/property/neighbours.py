@@ -11,7 +11,7 @@ from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Component
+from dpsql.plan.nodes import Component, key_sources
 from dpsql.release import noisy
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore
@@ -62,7 +62,7 @@ def plan_of(store: Store, facts: FactStore, world: World, sql: str, limits: Limi
 def exact(planned: PlannedRelease, store: Store, salt: int = SALT) -> Vector:
     """Key → the integers that noise would be added to, for exactly the keys that may be released."""
     found = noisy._fetch(planned, store, salt)
-    sources = noisy._sources(planned.measured.node)
+    sources = key_sources(planned.measured.node)
     if sources is None:
         return found
     zeros = [0] * len(planned.measured.node.components)

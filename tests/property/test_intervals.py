@@ -17,8 +17,7 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.interval import everything
-from dpsql.plan.nodes import Component, Measure, Release
-from dpsql.release.noisy import _sources
+from dpsql.plan.nodes import Component, Measure, Release, key_sources
 from dpsql.session.facts import FactStore
 from dpsql.sql.emit import Aliases, Names, spell
 from dpsql.sql.quantize import quantized
@@ -194,7 +193,7 @@ def _check_expression(store: Store, facts: FactStore, world: World, sql: str) ->
     tagged = next(t for t in plan.tree.walk() if t.node is planned.measured.node)
     (below,) = tagged.inputs
     (component,) = (c for c in planned.measured.node.components if c.measure is Measure.SUM)
-    assert component.arg is not None and _sources(planned.measured.node) == ()
+    assert component.arg is not None and key_sources(planned.measured.node) == ()
 
     block = Emitter(store.table_sql, {}, Aliases()).block(below)
     value = evaluate(component.arg, below.fact.env)

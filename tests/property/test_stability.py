@@ -45,9 +45,9 @@ def assert_worthwhile(tally: Tally) -> None:
     assert tally.equal > 0.02 * tally.pairs, tally
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_rows_of_neighbours_stay_within_the_claims(part: int) -> None:
-    tally = attack_worlds(row_world, range(part * 10, part * 10 + 10))
+    tally = attack_worlds(row_world, range(part * 12, part * 12 + 12))
     assert_worthwhile(tally)
     assert set(tally.components) >= {"count", "sum", "sum paired"}
 
