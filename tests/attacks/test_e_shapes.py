@@ -427,7 +427,8 @@ def test_item_60_noise_is_added_to_what_is_shown_not_after_it(attack: Attack) ->
     }
     assert min(seen) < 0
     answer = attack.con.sql("SELECT diag, COUNT(*) FROM patients GROUP BY diag").run(epsilon=1)
-    assert "rows" not in " ".join(answer.notes) and len(str(answer).splitlines()) == 5
+    empty = attack.con.sql("SELECT diag, COUNT(*) FROM patients WHERE age > 1000 GROUP BY diag").run(epsilon=1)
+    assert answer.notes == empty.notes and len(str(answer).splitlines()) == len(str(empty).splitlines()) == 5
 
 
 def test_item_61_the_order_of_rows_is_public(make: Callable[..., Clinic]) -> None:
