@@ -98,7 +98,7 @@ def _compile(
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, epsilon, delta, policy.hash)
     return Plan(
         source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
-        identity, dict(public.used), notes_of(measured), warnings,
+        identity, dict(public.used), not public.missing, notes_of(measured), warnings,
     )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ def _limits(release: MeasuredRelease) -> list[str]:
     bounding = release.node.input
     if not isinstance(bounding, BoundContributions):
         return []
+    if bounding.groups == 1 and all(c.measure is Measure.UNITS for c in release.node.components):
+        return []  # an id counts once, and no limit takes anything away
     unit = release.unit
     if bounding.rows is not None:
         found = [f"at most {bounding.rows} rows per {unit} counted"]

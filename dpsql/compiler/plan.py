@@ -48,6 +48,7 @@ class Plan:
 
     cost: privacy unit → loss, recomputed from the mechanisms, in the policy's accountant.
     public: facts about public tables the plan relies on; checked again before the run.
+    complete: every public fact was known; a static plan may lack key lists and cannot be run.
     notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
     """
 
@@ -62,6 +63,7 @@ class Plan:
     policy_hash: str
     hash: str
     public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
+    complete: bool = True
     notes: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 

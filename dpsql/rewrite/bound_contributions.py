@@ -16,7 +16,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected
 from dpsql.numbers.cap import Finite
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import BoundContributions, GroupKeys, Node, Release, Scan, output_columns
+from dpsql.plan.nodes import BoundContributions, GroupKeys, Measure, Node, Release, Scan, output_columns
 from dpsql.plan.walk import transform, walk
 from dpsql.rewrite.context import RewriteContext
 
@@ -63,6 +63,8 @@ def _choose(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) 
         rows = total if total is not None else per_group
         if proven is not None and (rows is None or proven <= rows):
             return None
+        if rows is None and all(c.measure is Measure.UNITS for c in node.components):
+            rows = 1  # an id counts once, however many rows it has
         if rows is None:
             raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)

@@ -208,6 +208,11 @@ class Connection:
         Raises Rejected (DP409), BudgetExceeded (nothing ran), EngineError (the reservation is kept).
         """
         self._require_open()
+        if not plan.complete:
+            raise reject(
+                "DP903", "the plan was made without data and cannot be run",
+                source=plan.source, help=["plan the query in this session:  con.sql(…).run(…)"],
+            )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
         with self._engine.transaction():

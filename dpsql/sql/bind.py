@@ -123,6 +123,18 @@ class _Binder:
                     "DP107", f"the name {name} belongs to a table of the policy", span=self.span(alias["this"]),
                     help=["give the WITH query another name"],
                 )  # fmt: skip
+            if name.lower() in {c.alias.lower() for c in args["expressions"] if c is not cte}:
+                raise reject(
+                    "DP101", f"two WITH queries are called {name}", span=self.span(alias["this"]),
+                    help=["give one of them another name"],
+                )  # fmt: skip
+            if not isinstance(parts["this"], exp.Query):  # a WITH query that nobody reads is not bound
+                raise reject(
+                    "DP101",
+                    f"{name} is not defined by a query",
+                    span=self.span(cte),
+                    help=[f"WITH {name} AS (SELECT …)"],
+                )
             columns = tuple(c.name for c in alias.get("columns", []))
             visible = {**visible, name.lower(): Cte(parts["this"], columns, dict(visible))}
         return visible
