@@ -103,10 +103,12 @@ def expressions(policy: Policy, relations: tuple[str, ...], depth: int = 2) -> T
     leaf = st.one_of(st.sampled_from(columns), _layer("constant", tokens, words), _layer("column", tokens, words))
     found = leaf
     for _ in range(depth):
-        lower: Text = _layer("primary", {**tokens, "inner": found, "condition": found}, words)
+        lower: Text = _layer("primary", {**tokens, "inner": found, "operand": leaf, "condition": found}, words)
         levels = [leaf, lower]
         for below, level in pairwise(LEVELS):
-            lower = st.one_of(leaf, lower, _layer(level, {**tokens, "inner": found, below: lower}, words))
+            lower = st.one_of(
+                leaf, lower, _layer(level, {**tokens, "inner": found, "operand": leaf, below: lower}, words)
+            )
             levels.append(lower)
         found = st.one_of(levels)
     return found
