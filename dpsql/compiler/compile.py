@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -150,13 +150,23 @@ def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) 
 def _charges(
     measured: Sequence[MeasuredRelease], policy: Policy, epsilon: Fraction, delta: Fraction
 ) -> dict[str, PrivacyLoss]:
-    """Per privacy unit, from the very objects that will draw the noise; never above the request."""
+    """What the plan costs; never above the request."""
+    for unit in {release.unit for release in measured}:
+        parts = [p for release in measured if release.unit == unit for p in release.losses]
+        if sum(p.epsilon for p in parts) > epsilon or sum(p.delta for p in parts) > delta:
+            raise reject(
+                "DP406", "the plan would cost more than was asked for; nothing was run",
+                help=["please report this query: the planner contradicts itself"],
+            )  # fmt: skip
+    return charges_of(measured, policy)
+
+
+def charges_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
+    """Privacy unit → loss, from the very objects that will draw the noise, in the policy's accountant.
+
+    On the ledger's grid, so that what is announced is exactly what will be charged.
+    """
     by_unit: dict[str, list[PrivacyLoss]] = {}
     for release in measured:
         by_unit.setdefault(release.unit, []).extend(release.losses)
-    for parts in by_unit.values():
-        spent = sum((p.epsilon for p in parts), Fraction(0)), sum((p.delta for p in parts), Fraction(0))
-        if spent[0] > epsilon or spent[1] > delta:
-            raise reject("DP406", "the plan would cost more than was asked for; nothing was run")
-    # On the ledger's grid, so that what is announced is exactly what will be charged.
     return {unit: cost(policy.privacy.accountant, parts).on_grid() for unit, parts in by_unit.items()}

@@ -112,7 +112,7 @@ def engine_failed() -> EngineError:
         [
             Diagnostic(
                 "DP901",
-                "the engine failed; the reservation is kept",
+                "the engine failed; what was charged stays charged",
                 help=("ask the custodian whether memory or disk ran out or a data file is damaged",),
                 notes=("what the engine said is not shown: it could tell values of single rows",),
             )

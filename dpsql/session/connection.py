@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsql.budget.ledger import Caps, Entry, Ledger, Receipt
-from dpsql.compiler import Plan, Settings, compile_query
+from dpsql.compiler import Plan, Settings, charges_of, compile_query
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.engine.base import Engine
@@ -205,7 +205,7 @@ class Connection:
     def run(self, plan: Plan) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, post-process.
 
-        Raises Rejected (DP409), BudgetExceeded (nothing ran), EngineError (the reservation is kept).
+        Raises Rejected (DP409), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self._require_open()
         if not plan.complete:
@@ -234,7 +234,9 @@ class Connection:
         )
 
     def _reserve(self, plan: Plan) -> Receipt | None:
-        charges = {unit: loss for unit, loss in plan.cost.items() if loss != PrivacyLoss()}
+        # Not what the plan says it costs, but what its mechanisms say: a plan is a value that anybody can edit.
+        losses = charges_of((r.measured for r in plan.releases), self.policy)
+        charges = {unit: loss for unit, loss in losses.items() if loss != PrivacyLoss()}
         if not charges:
             return None  # public data only, or numbers that are public by definition
         found = self.policy.caps_for(None if self.analyst == "*" else self.analyst)

@@ -17,11 +17,25 @@ MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
 
 
+MOST_TABLES = 100
+"""Most tables a query may read, counted at each use."""
+
+
 @dataclass(slots=True)
 class Numbering:
-    """Gives columns their plan-wide numbers."""
+    """Gives columns their plan-wide numbers, and counts the tables that are read."""
 
     counter: count[int] = field(default_factory=lambda: count(1))
+    tables: int = 0
+
+    def table(self, span: Span | None = None) -> None:
+        """One more table is read. Raises Rejected DP101 if there are too many."""
+        self.tables += 1
+        if self.tables > MOST_TABLES:
+            raise reject(
+                "DP101", f"the query reads more than {MOST_TABLES} tables", span=span,
+                help=["its WITH queries are read again at every use: use each of them fewer times"],
+            )  # fmt: skip
 
     def column(self, name: str, type_: SqlType, span: Span | None = None) -> Column:
         """A new column. Raises Rejected DP101 if the query has too many."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -57,7 +57,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP010", "the text contains a NUL character", span=Span(at, at + 1), source=source, help=["remove it"]
         )
     try:
-        parsed = sqlglot.parse(source.text, read=dialect)
+        reader = sqlglot.Dialect.get_or_raise(dialect)
+        parsed = reader.parser().parse(_numbered(reader.tokenize(source.text)), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -92,6 +93,21 @@ def _too_deep(source: Source) -> Rejected:
         "DP010", "the statement is nested too deeply", span=_whole(source), source=source,
         help=["name inner queries in WITH; write long OR chains as IN (…)"],
     )  # fmt: skip
+
+
+def _numbered(tokens: list[Token]) -> list[Token]:
+    """Each `?` as `$1`, `$2`, … in the order of the text: clauses are bound in another order than they are written."""
+    found: list[Token] = []
+    count = 0
+    for token in tokens:
+        if token.token_type is not TokenType.PLACEHOLDER or token.text != "?":
+            found.append(token)
+            continue
+        count += 1
+        place = token.line, token.col, token.start, token.end
+        found.append(Token(TokenType.PARAMETER, "$", *place, token.comments))
+        found.append(Token(TokenType.NUMBER, str(count), *place))
+    return found
 
 
 def _depth(tree: exp.Expr) -> int:

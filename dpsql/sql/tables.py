@@ -18,6 +18,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span)
 
     Look-up ignores letter case, quoted or not, because the engine's does: another spelling is never another table.
     """
+    numbering.table(span)
     name = ".".join(parts)
     table = policy.table(name)
     if table is None:

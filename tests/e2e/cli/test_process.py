@@ -184,5 +184,5 @@ def test_an_engine_failure_is_1_and_says_that_the_charge_stays(
 
     monkeypatch.setattr(DuckDBEngine, "fetch", fail)
     done = dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.25")
-    assert done.status == 1 and done.codes == {"DP901"} and "reservation is kept" in done.err
+    assert done.status == 1 and done.codes == {"DP901"} and "what was charged stays charged" in done.err
     assert "ε 0.25" in dpsql("budget", clinic.policy).out
