@@ -1,0 +1,61 @@
+"""`?` takes the values in the order of the text, whatever the order in which clauses are bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dpsql
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.plan.render import expression
+from dpsql.policy.load import load_policy
+from dpsql.session.check import static_plan
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "shown"),
+    [
+        ("SELECT COUNT(*) FILTER (WHERE day = ?) AS n FROM flights WHERE month = ?", [8, 7], ["day = 8", "month = 7"]),
+        ("SELECT COUNT(*) AS n FROM flights WHERE month = ? AND day = ?", [7, 15], ["month = 7", "day = 15"]),
+        (
+            "WITH a AS (SELECT * FROM flights WHERE month = ?) "
+            "SELECT COUNT(*) FILTER (WHERE day = ?) AS n FROM a HAVING COUNT(*) > ?",
+            [7, 15, 3],
+            ["month = 7", "day = 15", "> 3"],
+        ),
+        ("SELECT COUNT(*) FILTER (WHERE day = ?) AS n FROM (SELECT * FROM flights WHERE month = ?) AS f", [15, 7],
+         ["day = 15", "month = 7"]),
+    ],
+)  # fmt: skip
+def test_values_go_where_the_text_says(policies: Path, sql: str, values: list[int], shown: list[str]) -> None:
+    plan = static_plan(Source(sql), load_policy(policies / "flights.yaml"), values)
+    text = "\n".join(explained(plan))
+    assert [part for part in shown if part not in text] == []
+
+
+def explained(plan: object) -> list[str]:
+    from dpsql.compiler.explain import component_name, operator
+    from dpsql.compiler.plan import Plan
+
+    assert isinstance(plan, Plan)
+    nodes = [operator(t.node) for t in plan.tree.walk()]
+    parts = [m.component for r in plan.releases for m in r.measured.measurements]
+    filters = [expression(c.filter) for c in parts if c.filter is not None]
+    return [*nodes, *filters, *(component_name(c, plan.releases[0].measured, 0) for c in parts)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake", "mysql", "sqlite", "spark"])
+def test_every_dialect_numbers_them(policies: Path, dialect: str) -> None:
+    policy = policies / "flights.yaml"
+    sql = "SELECT COUNT(*) AS n FROM flights WHERE month = ? AND origin = ?"
+    assert dpsql.check(sql, policy, [7, "JFK"], dialect=dialect) == []
+    assert [d.code for d in dpsql.check(sql, policy, ["JFK", 7], dialect=dialect)] == ["DP106"]
+    assert [d.code for d in dpsql.check(sql, policy, [7], dialect=dialect)] == ["DP013"]
+
+
+def test_a_missing_value_points_at_its_placeholder(policies: Path) -> None:
+    sql = "SELECT COUNT(*) AS n FROM flights WHERE month = ? AND day = ?"
+    (found,) = dpsql.check(sql, policies / "flights.yaml", [7])
+    assert found.code == "DP013" and found.span is not None
+    assert sql[found.span.start : found.span.end] == "?" and found.span.start == len(sql) - 1
