@@ -76,6 +76,12 @@ def compose(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
     return sum(losses, NO_LOSS)
 
 
+def largest(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
+    """The largest ε, δ and ρ among several losses, each by itself."""
+    found = list(losses) or [PrivacyLoss()]
+    return PrivacyLoss(max(x.epsilon for x in found), max(x.delta for x in found), max(x.rho for x in found))
+
+
 def remaining(cap: PrivacyLoss, spent: PrivacyLoss) -> PrivacyLoss:
     """What is left of a cap, part by part; never below zero."""
     zero = Fraction(0)

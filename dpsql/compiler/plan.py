@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import PrivacyLoss, largest
 from dpsql.measure.allocate import MeasuredRelease
 from dpsql.plan.expr import Column
 from dpsql.plan.public import FrequencyOf, RowsOf
@@ -70,9 +70,4 @@ class Plan:
     @property
     def loss(self) -> PrivacyLoss:
         """The largest cost over all privacy units: what the analyst reads as the price of the query."""
-        found = PrivacyLoss()
-        for loss in self.cost.values():
-            found = PrivacyLoss(
-                max(found.epsilon, loss.epsilon), max(found.delta, loss.delta), max(found.rho, loss.rho)
-            )
-        return found
+        return largest(self.cost.values())

@@ -17,7 +17,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
-from dpsql.loss import PrivacyLoss, remaining
+from dpsql.loss import PrivacyLoss, largest, remaining
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
@@ -221,7 +221,7 @@ class Connection:
             salt = 0 if receipt is None else self._open_ledger().salt
             noisy = [measure_release(r, self._engine, receipt, salt) for r in plan.releases]
             rows = post_process(plan, noisy, self._engine, self._scratch)
-        spent = PrivacyLoss() if receipt is None else plan.loss
+        spent = PrivacyLoss() if receipt is None else largest(receipt.entry.charges.values())
         return Release(
             tuple(c.name for c in plan.columns),
             tuple(c.type for c in plan.columns),
