@@ -1,6 +1,6 @@
 # Needs make and a Python ≥ 3.11; everything else goes into .venv, made on first use.
 #
-#   make demo      build a small database in a temporary folder and run the main job on it
+#   make demo      build a small database in demo/ and run the main job on it
 #   make test      the quick tests                make slow      the slow ones
 #   make check     ruff, mypy, import-linter      make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
@@ -38,7 +38,8 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(BIN)/dpsql demo "$$folder/clinic" </dev/null
+	@$(BIN)/dpsql demo demo </dev/null
+	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
@@ -63,5 +64,5 @@ generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
