@@ -17,10 +17,13 @@ POLICY = {
     "name": "shop",
     "tables": {
         "kinds": {"public": True, "unique": [["kind"]], "columns": {"kind": {"type": "varchar", "nullable": False}}},
-        "sales": {"unit": {"rows": 1}, "columns": {"kind": {"type": "varchar", "domain": {"table": "kinds", "column": "kind"}}}},
+        "sales": {
+            "unit": {"rows": 1},
+            "columns": {"kind": {"type": "varchar", "domain": {"table": "kinds", "column": "kind"}}},
+        },
     },
     "budgets": {"total": {"epsilon": 10}},
-}  # fmt: skip
+}
 QUERY = "SELECT kind, COUNT(*) AS n FROM sales GROUP BY kind"
 
 
