@@ -29,7 +29,7 @@ from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Cte, Ctes, FromBinder
-from dpsql.sql.checked import checked
+from dpsql.sql.checked import checked, column_names
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
 from dpsql.sql.scope import Entry, Relation, has
@@ -73,6 +73,8 @@ class _Binder:
     policy: Policy
     parameters: Parameters
     numbering: Numbering = field(default_factory=Numbering)
+    read: set[int] = field(default_factory=set)
+    """Identities of the syntax trees that were bound, to find WITH queries that nothing reads."""
 
     def span(self, node: exp.Expr) -> Span:
         return span_of(node, self.source.text)
@@ -80,6 +82,7 @@ class _Binder:
     # --- queries ---------------------------------------------------------------------------------------------------
 
     def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+        self.read.add(id(tree))
         if isinstance(tree, exp.Subquery):
             return self.query(checked(tree, self.source, "this")["this"], ctes)
         if isinstance(tree, exp.SetOperation):
@@ -107,7 +110,11 @@ class _Binder:
         if "where" in args:
             predicate = condition(self._binder(source.entries, "WHERE"), args["where"])
             source = replace(source, node=Filter(source.node, predicate, self.span(args["where"])))
-        return self._project(tree, args, source)
+        found = self._project(tree, args, source)
+        for cte in [*ctes.values()][::-1] if "with_" in args else []:
+            if id(cte.tree) not in self.read:  # what nothing reads must be accepted SQL as well
+                self.query(cte.tree, cte.visible)
+        return found
 
     def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")
@@ -128,14 +135,7 @@ class _Binder:
                     "DP101", f"two WITH queries are called {name}", span=self.span(alias["this"]),
                     help=["give one of them another name"],
                 )  # fmt: skip
-            if not isinstance(parts["this"], exp.Query):  # a WITH query that nobody reads is not bound
-                raise reject(
-                    "DP101",
-                    f"{name} is not defined by a query",
-                    span=self.span(cte),
-                    help=[f"WITH {name} AS (SELECT …)"],
-                )
-            columns = tuple(c.name for c in alias.get("columns", []))
+            columns = column_names(alias.get("columns", []), self.source)
             visible = {**visible, name.lower(): Cte(parts["this"], columns, dict(visible))}
         return visible
 

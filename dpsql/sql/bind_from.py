@@ -15,7 +15,7 @@ from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import Equality, Join, JoinKind, Node, Values, output_columns
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
-from dpsql.sql.checked import checked
+from dpsql.sql.checked import checked, column_names
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation, find, has
 from dpsql.sql.spans import span_of
@@ -92,7 +92,7 @@ class FromBinder:
             )  # fmt: skip
         relation = relation.renamed(names["this"].name if "this" in names else default)
         if names.get("columns"):
-            relation = self._relabelled(relation, tuple(c.name for c in names["columns"]), at)
+            relation = self._relabelled(relation, column_names(names["columns"], self.source), at)
         return relation
 
     def _named(self, node: exp.Table, ctes: Ctes) -> Relation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -38,3 +39,14 @@ def checked(node: exp.Expr, source: Source, *allowed: str) -> dict[str, Any]:
             help=[repair],
         )  # fmt: skip
     return given
+
+
+def column_names(nodes: Sequence[exp.Expr], source: Source) -> tuple[str, ...]:
+    """The names in a list such as `AS t(a, b)`; refuses (DP101) anything but names, as `t(a integer)`."""
+    for node in nodes:
+        if not isinstance(node, exp.Identifier):
+            raise reject(
+                "DP101", "a list of column names holds names only", span=span_of(node, source.text),
+                help=["leave the types out:  AS t(a, b)"],
+            )  # fmt: skip
+    return tuple(node.name for node in nodes)
