@@ -18,7 +18,7 @@ from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
-from dpsql.sql.calls import CALLS, VOLATILE
+from dpsql.sql.calls import AGGREGATES, CALLS, VOLATILE
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has
@@ -179,7 +179,8 @@ class ExprBinder:
         )  # fmt: skip
 
     def _unknown(self, name: str, node: exp.Expr) -> Rejected:
-        close = difflib.get_close_matches(name, [n for n, f in REGISTRY.items() if not f.operator], n=2)
+        known = [*AGGREGATES.values(), *(n for n, f in REGISTRY.items() if not f.operator)]
+        close = difflib.get_close_matches(name, known, n=2)
         advice = f"did you mean {' or '.join(close)}?" if close else _LISTED
         return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
 

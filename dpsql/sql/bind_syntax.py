@@ -35,8 +35,7 @@ def null(binder: ExprBinder, node: exp.Null) -> Expr:
 
 
 def placeholder(binder: ExprBinder, node: exp.Placeholder) -> Expr:
-    name = checked(node, binder.source, "this").get("this")
-    return binder.parameters.take(None if name is None else str(name), binder.span(node))
+    return binder.parameters.take(str(checked(node, binder.source, "this")["this"]), binder.span(node))
 
 
 def parameter(binder: ExprBinder, node: exp.Parameter) -> Expr:

@@ -54,13 +54,9 @@ class Parameters:
 
     values: Sequence[Any] | Mapping[str, Any]
     used: set[str] = field(default_factory=set)
-    position: int = 0
 
-    def take(self, name: str | None, span: Span) -> Literal:
-        """The literal for a placeholder. Raises Rejected DP013 if there is none."""
-        if name is None:
-            self.position += 1
-            name = str(self.position)
+    def take(self, name: str, span: Span) -> Literal:
+        """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
         if isinstance(self.values, Mapping):
             if name not in self.values:
                 raise self._missing(name, span)
