@@ -2,13 +2,14 @@
 #
 #   make demo      build a small database in demo/ and run the main job on it
 #   make test      the quick tests                make slow      the slow ones
-#   make check     ruff, mypy, import-linter      make format    rewrite the files as `check` wants them
+#   make coverage  of the trusted core            make check     ruff, mypy, import-linter
+#   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench generate clean
+.PHONY: help demo test slow coverage check format bench generate clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -46,6 +47,9 @@ test: $(VENV)/.installed-dev
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(PYTEST_ARGS)
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
