@@ -227,6 +227,11 @@ class _Binder:
                 "DP101", "GROUP BY takes ALL alone, or a list of expressions", span=self.span(group),
                 help=["write GROUP BY ALL, or GROUP BY and the expressions"],
             )  # fmt: skip
+        if not args:
+            raise reject(
+                "DP010", "syntax error: GROUP BY names nothing", span=self.span(group),
+                help=["write the expressions to group by, or GROUP BY ALL"],
+            )  # fmt: skip
         if args.get("all"):
             chosen = [(n, e) for n, e in named if not collector.reads(e)]
             exprs = list(dict.fromkeys(e for _, e in chosen))

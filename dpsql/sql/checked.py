@@ -24,7 +24,24 @@ _CLAUSES = {
 """What people write, and what to write instead, for arguments whose names are sqlglot's own."""
 
 
-def checked(node: exp.Expr, source: Source, *allowed: str) -> dict[str, Any]:
+class Arguments(dict[str, Any]):
+    """The arguments of a syntax node that are set. Asking for one that is not is a syntax error (DP010).
+
+    sqlglot lets some clauses stand empty, as in `x IN ()`; no handler needs to think of that.
+    """
+
+    def __init__(self, given: dict[str, Any], node: exp.Expr, source: Source) -> None:
+        super().__init__(given)
+        self._node, self._source = node, source
+
+    def __missing__(self, name: str) -> Any:
+        raise reject(
+            "DP010", f"syntax error: incomplete {type(self._node).__name__}",
+            span=span_of(self._node, self._source.text), help=["look for something missing at this place"],
+        )  # fmt: skip
+
+
+def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
     """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
     given = {k: v for k, v in node.args.items() if v not in (None, False, [], "")}
     surplus = sorted(set(given) - set(allowed))
@@ -38,7 +55,7 @@ def checked(node: exp.Expr, source: Source, *allowed: str) -> dict[str, Any]:
             "DP101", f"{what} is outside the accepted SQL", span=span_of(at, source.text), label="not supported here",
             help=[repair],
         )  # fmt: skip
-    return given
+    return Arguments(given, node, source)
 
 
 def column_names(nodes: Sequence[exp.Expr], source: Source) -> tuple[str, ...]:

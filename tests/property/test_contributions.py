@@ -28,9 +28,9 @@ def test_ids_of_neighbours_stay_within_the_claims(part: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(15))
 def test_ids_of_neighbours_stay_within_the_claims_thoroughly(part: int) -> None:
-    tally = attack_worlds(id_world, range(5_000 + part * 20, 5_020 + part * 20))
+    tally = attack_worlds(id_world, range(5_000 + part * 40, 5_040 + part * 40))
     assert_worthwhile(tally)
     assert {"direct", "two-level", "two-level, weights per id", "distinct, truncated per id"} <= set(tally.shapes)
 
