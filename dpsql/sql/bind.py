@@ -155,7 +155,9 @@ class _Binder:
         if "having" in args:
             binder.clause, binder.aliases = "HAVING", _unless_column(aliases, source)
             having = condition(binder, args["having"])
-        distinct = "distinct" in args and bool(checked(args["distinct"], self.source) or True)
+        distinct = "distinct" in args
+        if distinct:
+            checked(args["distinct"], self.source)  # DISTINCT ON is refused here
         orders = self._orders(args.get("order"), binder, named, aliases)
         node = source.node
         if "group" in args or having is not None or collector.calls:
