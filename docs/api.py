@@ -8,6 +8,7 @@ from typing import Any
 
 import dpsql
 from dpsql.session.connection import Budget, Budgets
+from dpsql.session.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "Connection": ("sql", "execute", "plan", "preview", "run", "budget", "close"),
@@ -15,13 +16,14 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "Release": ("fetchall", "fetchone", "intervals", "components", "to_dict", "df", "pl", "arrow"),
     "PrivacyLoss": (),
     "Diagnostic": (),
+    "Verification": ("holds", "broken"),
 }
 
 
 def reference() -> str:
     """Functions, then classes with their methods."""
     lines: list[str] = []
-    for name in ("connect", "check"):
+    for name in ("connect", "check", "verify_policy"):
         lines += _function(f"dpsql.{name}", getattr(dpsql, name), "##")
     for name, methods in SHOWN.items():
         cls = getattr(dpsql, name)
@@ -32,6 +34,7 @@ def reference() -> str:
                 lines += [f"### {name}.{method}", "", f"A property. {_doc(found)}", ""]
             else:
                 lines += _function(f"{name}.{method}", found, "###")
+    lines += ["### Checked", "", _doc(Checked), ""]
     lines += [
         "## Budgets",
         "",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpsql.session.check import check
     from dpsql.session.connection import Connection, connect
     from dpsql.session.query import Query
+    from dpsql.session.verify import Verification, verify_policy
 
 __version__ = "0.1.0"
 
@@ -36,8 +37,10 @@ _HOMES = {
     "Query": "dpsql.session.query",
     "Rejected": "dpsql.diagnostics.errors",
     "Release": "dpsql.release.result",
+    "Verification": "dpsql.session.verify",
     "check": "dpsql.session.check",
     "connect": "dpsql.session.connection",
+    "verify_policy": "dpsql.session.verify",
 }
 
 __all__ = [
@@ -52,9 +55,11 @@ __all__ = [
     "Query",
     "Rejected",
     "Release",
+    "Verification",
     "__version__",
     "check",
     "connect",
+    "verify_policy",
 ]
 
 

@@ -216,6 +216,24 @@ def policy_audit(
     return command.audit(file, format)
 
 
+@policy_app.command(
+    "verify",
+    epilog="Exit codes: 0 the data keeps every promise, 1 it breaks at least one, 2 could not verify "
+    "(policy, data, options).",
+)
+def policy_verify(
+    file: o.Policy,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+) -> int:
+    """Test every promise against the data. For the custodian only: it shows exact numbers about private data.
+
+    What it prints is not differentially private, and no budget is charged: do not pass it on.
+    """
+    from dpsql.cli import policy_verify as command
+
+    return command.run(file, format)
+
+
 @policy_app.command("show")
 def policy_show(
     file: o.Policy,

@@ -3,8 +3,8 @@
     0 ok · 1 usage or engine failure · 2 cannot open data, policy or ledger · 3 a statement failed
     4 refused by the privacy analysis · 5 budget exhausted · 130 interrupted
 
-`dpsql check` uses 0 clean · 1 findings · 2 could not check. No exception's own text is ever shown, and no traceback:
-both may hold values of single rows.
+`dpsql check` and `dpsql policy verify` use 0 clean · 1 findings · 2 could not check. No exception's own text is ever
+shown, and no traceback: both may hold values of single rows.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    checking = given[:1] == ["check"]
+    checking = given[:1] == ["check"] or given[:2] == ["policy", "verify"]  # 1 means findings there
     failed = exits.CHECK_IMPOSSIBLE if checking else exits.USAGE
     try:
         from dpsql.cli.app import app

@@ -56,16 +56,31 @@ def connect(
     threads, memory_limit: passed to DuckDB.
     Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree.
     """
+    name: object = analyst
+    if name == "" or not isinstance(name, str | None):
+        raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
+    settings = with_privacy(Settings(), epsilon, delta)
+    completed, engine = open_data(source, policy, frames, threads, memory_limit)
+    return Connection(completed, engine, analyst, ledger, settings)
+
+
+def open_data(
+    source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
+    policy: str | PathLike[str] | Policy | None,
+    frames: Mapping[str, object] | None,
+    threads: int | None,
+    memory_limit: str | None,
+) -> tuple[Policy, Engine]:
+    """The policy, completed with the data's types, and its data, opened as `connect` says. The caller closes it.
+
+    Raises CannotOpen, Rejected DP903.
+    """
     from dpsql.engine.duckdb import DuckDBEngine
 
     given = policy if policy is not None else source
     if not isinstance(given, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
-    name: object = analyst
-    if name == "" or not isinstance(name, str | None):
-        raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
     loaded = given if isinstance(given, Policy) else load_policy(given)
-    settings = with_privacy(Settings(), epsilon, delta)
     engine: DuckDBEngine
     if isinstance(source, Policy | str | PathLike):
         if frames:
@@ -82,7 +97,7 @@ def connect(
     try:
         for name, frame in (frames or {}).items():
             engine.register(name, frame)
-        return Connection(complete(loaded, engine.describe()), engine, analyst, ledger, settings)
+        return complete(loaded, engine.describe()), engine
     except BaseException:
         engine.close()
         raise
