@@ -36,14 +36,14 @@ def _text(found: Verification) -> list[str]:
     width = max(map(len, places), default=0)
     lines = [f"{WARNING}.", ""]
     for place, check in zip(places, found.checks, strict=True):
-        lines.append(f"{check.status:<10}  {place:<{width}}  {check.where}: {_said(check)}")
+        lines.append(f"{check.status:<10}  {place:<{width}}  {one_line(f'{check.where}: {_said(check)}')}")
         if check.status == "broken":
-            lines += [f"{'':<10}  if false: {check.when_false}", f"{'':<10}  repair:   {check.repair}"]
-    return [*map(one_line, lines), "", _summary(found)]
+            lines += [f"{'':<10}  if false: {check.when_false}", f"{'':<10}  repair:   {one_line(str(check.repair))}"]
+    return [*lines, "", _summary(found)]
 
 
 def _place(check: Checked) -> str:
-    return "" if check.line is None else f"{check.file}:{check.line}"
+    return "" if check.line is None else one_line(f"{check.file}:{check.line}")
 
 
 def _said(check: Checked) -> str:
