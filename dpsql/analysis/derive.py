@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Facts
+from dpsql.analysis.rules.aggregate import aggregate, combined
 from dpsql.analysis.rules.bound_contributions import bound_contributions
 from dpsql.analysis.rules.filter import filter_
 from dpsql.analysis.rules.group_keys import group_keys
@@ -13,8 +15,13 @@ from dpsql.analysis.rules.join import join
 from dpsql.analysis.rules.project import project
 from dpsql.analysis.rules.release import release
 from dpsql.analysis.rules.scan import scan
+from dpsql.analysis.rules.set_operation import set_operation
+from dpsql.analysis.rules.truncate import truncate
+from dpsql.analysis.rules.unnest import unnest
+from dpsql.analysis.rules.values import values
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value, type_range
+from dpsql.plan.expr import Column
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -26,8 +33,12 @@ from dpsql.plan.nodes import (
     Project,
     Release,
     Scan,
+    SetOperation,
     Sort,
+    Truncate,
+    Unnest,
     Values,
+    Window,
     inputs,
 )
 from dpsql.plan.walk import Tagged
@@ -52,14 +63,19 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
         case Scan():
             return scan(node, ctx)
         case Values():
-            columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type))) for c in node.columns}
-            return Facts(columns, rule="values")
+            return values(node)
         case Filter():
             return filter_(node, below[0])
         case Project():
             return project(node, below[0])
         case Join():
             return join(node, below[0], below[1], ctx)
+        case SetOperation():
+            return set_operation(node, below[0], below[1])
+        case Unnest():
+            return unnest(node, below[0])
+        case Truncate():
+            return truncate(node, below[0])
         case GroupKeys():
             return group_keys(node, below[0])
         case BoundContributions():
@@ -67,7 +83,9 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
         case Release():
             return release(node, below[0])
         case Aggregate():
-            return _public_aggregate(node, below[0])
+            return _aggregate(node, below[0], ctx)
+        case Window():
+            return _window(node, below[0])
         case Sort():
             return _public_order(node, below[0], "ORDER BY")
         case Limit():
@@ -76,20 +94,30 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
             assert_never(node)
 
 
-def _public_aggregate(node: Aggregate, below: Facts) -> Facts:
-    """Over public rows an aggregate is plain SQL. Over private ones it must have become a release."""
+def _aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
+    """Over public rows an aggregate is plain SQL. Over private ones it stays private, or must become a release."""
     if not below.public:
-        where = node.span or next((c.span for c in node.calls), None)
-        raise reject(
-            "DP110", "an aggregated result is used together with private rows", span=where,
-            label="noisy numbers cannot be combined with private rows here",
-            help=["ask for the inner result first, and pass its (noisy) numbers as parameters"],
-        )  # fmt: skip
-    columns = {
-        c.uid: ColumnFact(Value(c.type, range=type_range(c.type)))
-        for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))
-    }
+        if not node.inner:
+            raise combined(node)
+        return aggregate(node, below, ctx)
+    columns = {c.uid: _released(c) for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))}
     return Facts(columns, keys=frozenset({frozenset(k.column.uid for k in node.keys)}), rule="aggregate")
+
+
+def _window(node: Window, below: Facts) -> Facts:
+    """A window function compares rows with each other: free over public rows, unbounded over private ones."""
+    if not below.public:
+        raise reject(
+            "DP112", "a window function over private rows", span=node.span,
+            label="one person's row changes what is computed for others",
+            help=["aggregate first; windows over released numbers cost nothing"],
+        )  # fmt: skip
+    columns = {**below.columns, **{c.column.uid: _released(c.column) for c in node.calls}}
+    return replace(below, columns=columns, rule="window", note="")
+
+
+def _released(column: Column) -> ColumnFact:
+    return ColumnFact(Value(column.type, range=type_range(column.type)))
 
 
 def _public_order(node: Sort | Limit, below: Facts, what: str) -> Facts:

@@ -20,6 +20,7 @@ Columns = frozenset[int]
 class Hint:
     """Where a bare column comes from and what the policy says about it; used to choose clips and keys.
 
+    table: empty for a computed column, of which the policy's limits say how far it is worth clipping.
     scan: number of the scan's first column, which tells two scans of one table apart.
     """
 
@@ -47,6 +48,8 @@ class Contribution:
     scaled: contributions are multiplied by exact integer weights (else every row counts 1).
     spread: scaled down instead of left out, so that an id may touch more groups than `groups`, each with less.
     ids: how many ids change between neighbours: 1, or 2 where one id's rows are replaced by another's.
+    slots: the c rows are replaced by others, row by row, instead of added or removed (bounded DP).
+    size: with `slots`: the public number of rows, which no replacement changes; None if a row may appear or vanish.
     """
 
     by_rows: int | None
@@ -55,6 +58,8 @@ class Contribution:
     scaled: bool = False
     spread: bool = False
     ids: int = 1
+    slots: bool = False
+    size: int | None = None
 
     @property
     def rows(self) -> int:
@@ -84,35 +89,63 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
+class HopFact:
+    """A foreign key of a unit path: the row of `table` whose `references` equal `columns` has the same owner.
+
+    columns: numbers of bare columns, in the order of `references`, which the policy promises to be unique.
+    """
+
+    columns: tuple[int, ...]
+    table: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Facts of one node.
 
     columns: every column that expressions above may read.
-    unit: name of the privacy unit, None for public rows. ids: columns that hold its id, bare (empty: unit is rows).
-    stability: unit → most rows that differ (row units) or most ids whose rows differ (id units).
+    stability: unit → most rows that differ (row units) or most ids whose rows differ (id units); empty: public rows.
+    ids: columns that hold the id of the one id unit, bare. All private rows that made a row belong to that id, which
+        is NULL only for rows that are nobody's. Empty: the rows of every unit are counted.
     keys: column sets unique in every neighbouring database, counting NULL as a value.
     frequency: column set → most rows that agree on it under `=`.
+    padding: column set → unit → how much may change, for each row that looks its partners up by these columns in a
+        LEFT join, in all of the partners and the padded row that stands for none; where it is better than 2 for each
+        row that differs.
     by_id: columns whose value is a function of the id.
+    hops: foreign keys of the unit path that still tell the row's owner.
     contribution: what one unit can change in the release above; set by the bounding rules.
+    replaced: neighbouring databases replace units instead of adding or removing them.
+    slots: with `replaced`, for a row unit: most rows that are replaced one by one; None where rows no longer
+        correspond. size: the public number of rows, if no replacement changes it.
     rule, note: the rule that derived this, for EXPLAIN.
     """
 
     columns: Mapping[int, ColumnFact]
-    unit: str | None = None
-    ids: Columns = frozenset()
     stability: Mapping[str, Cap] = field(default_factory=dict)
+    ids: Columns = frozenset()
     keys: frozenset[Columns] = frozenset()
     frequency: Mapping[Columns, Cap] = field(default_factory=dict)
+    padding: Mapping[Columns, Mapping[str, Cap]] = field(default_factory=dict)
     by_id: Columns = frozenset()
+    hops: frozenset[HopFact] = frozenset()
     contribution: Contribution | None = None
     replaced: bool = False
+    slots: Cap | None = None
+    size: int | None = None
     rule: str = ""
     note: str = ""
 
     @property
     def public(self) -> bool:
         """True if no row depends on private data."""
-        return self.unit is None
+        return not self.stability
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the privacy units whose rows these are."""
+        return tuple(sorted(self.stability))
 
     @property
     def env(self) -> dict[int, Value]:

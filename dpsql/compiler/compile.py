@@ -151,8 +151,8 @@ def _charges(
     measured: Sequence[MeasuredRelease], policy: Policy, epsilon: Fraction, delta: Fraction
 ) -> dict[str, PrivacyLoss]:
     """What the plan costs; never above the request."""
-    for unit in {release.unit for release in measured}:
-        parts = [p for release in measured if release.unit == unit for p in release.losses]
+    for unit in {unit for release in measured for unit in release.contributions}:
+        parts = [p for release in measured if unit in release.contributions for p in release.losses(unit)]
         if sum(p.epsilon for p in parts) > epsilon or sum(p.delta for p in parts) > delta:
             raise reject(
                 "DP406", "the plan would cost more than was asked for; nothing was run",
@@ -168,5 +168,6 @@ def charges_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str,
     """
     by_unit: dict[str, list[PrivacyLoss]] = {}
     for release in measured:
-        by_unit.setdefault(release.unit, []).extend(release.losses)
+        for unit in release.contributions:
+            by_unit.setdefault(unit, []).extend(release.losses(unit))
     return {unit: cost(policy.privacy.accountant, parts).on_grid() for unit, parts in by_unit.items()}

@@ -27,9 +27,13 @@ from dpsql.plan.nodes import (
     Ratio,
     Release,
     Scan,
+    SetOperation,
     Sort,
     Sum,
+    Truncate,
+    Unnest,
     Values,
+    Window,
     key_sources,
 )
 from dpsql.plan.render import expression
@@ -108,6 +112,17 @@ def operator(node: Node) -> str:
         case Join(kind=kind, equalities=pairs):
             on = " and ".join(f"{expression(e.left)} = {expression(e.right)}" for e in pairs)
             return f"join {kind.value} {_short(on)}".rstrip()
+        case SetOperation(kind=kind, all=every):
+            return kind.value + (" all" if every else "")
+        case Unnest(list=listed, most=most):
+            return f"unnest the first {most} of {_short(expression(listed))}"
+        case Truncate(columns=cut, rows=rows, drop=drop):
+            what = f"drop keys above {rows} rows" if drop else f"keep {rows} rows"
+            return f"{what} of each " + ", ".join(c.name for c in cut)
+        case Window(calls=calls):
+            return "window " + _short(", ".join(f"{w.function}(…)" for w in calls))
+        case Aggregate(keys=keys, calls=(), inner=True):
+            return "distinct " + ", ".join(k.column.name for k in keys)
         case Aggregate(keys=keys):
             return "aggregate by " + (", ".join(k.column.name for k in keys) or "nothing")
         case Sort(keys=keys):
@@ -146,7 +161,7 @@ def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
         "stability": {u: _number(c.value) if isinstance(c, Finite) else None for u, c in facts.stability.items()},
         "rule": facts.rule,
         "note": facts.note,
-        "unit": facts.unit,
+        "unit": " and ".join(facts.units) or None,
         "public": facts.public,
         "bounds": {
             c.hint.column: [_end(c.hint.bounds.lo), _end(c.hint.bounds.hi)]

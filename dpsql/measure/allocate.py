@@ -6,11 +6,13 @@ cost is recomputed from the finished mechanisms afterwards and never taken from 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.analysis.facts import Contribution, Facts
-from dpsql.analysis.rules.release import contribution
+from dpsql.analysis.rules.release import contributions
+from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
@@ -44,20 +46,36 @@ class Measurement:
 class MeasuredRelease:
     """A release with everything its noise needs.
 
-    unit: the privacy unit it spends. contribution: what one unit can change. threshold: for private keys.
+    contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
+    private keys.
     """
 
     node: Release
-    unit: str
-    contribution: Contribution
+    contributions: Mapping[str, Contribution]
     measurements: tuple[Measurement, ...]
     threshold: KeyThreshold | None
 
     @property
-    def losses(self) -> tuple[PrivacyLoss, ...]:
-        """The losses of all its parts, the threshold's δ included."""
-        parts = tuple(m.loss for m in self.measurements)
-        return parts if self.threshold is None else (*parts, PrivacyLoss(delta=self.threshold.delta))
+    def unit(self) -> str:
+        """The privacy unit that changes most, which the noise follows."""
+        return max(sorted(self.contributions), key=lambda unit: self.contributions[unit].rows)
+
+    @property
+    def contribution(self) -> Contribution:
+        """What that unit can change."""
+        return self.contributions[self.unit]
+
+    def losses(self, unit: str) -> tuple[PrivacyLoss, ...]:
+        """What one privacy unit loses by all parts, the threshold's δ included."""
+        parts = [m.loss for m in self.measurements]
+        if len(self.contributions) > 1:  # the noise was made for the unit that changes most: others lose less
+            own = [sensitivity(m.component, self.contributions[unit], bool(self.node.keys)) for m in self.measurements]
+            parts = [
+                m.mechanism.loss(Fraction(s.l1), s.l2_squared) for m, s in zip(self.measurements, own, strict=True)
+            ]
+        if self.threshold is not None:
+            parts.append(PrivacyLoss(delta=self.threshold.delta))
+        return tuple(parts)
 
 
 def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -> tuple[MeasuredRelease, ...]:
@@ -72,22 +90,33 @@ def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -
         node = tagged.node
         assert isinstance(node, Release)
         below = tagged.inputs[0].fact
-        limits = contribution(node, below)
-        found.append((node, below, limits, [sensitivity(c, limits, bool(node.keys)) for c in node.components]))
-    noisy = sum(s.l1 > 0 for _, _, _, parts in found for s in parts)
+        units = contributions(node, below)
+        found.append((node, units, [_worst(c, units, node, below) for c in node.components]))
+    noisy = sum(s.l1 > 0 for _, _, parts in found for s in parts)
     share = epsilon / noisy if noisy else epsilon
     key_sets = sum(node.threshold is not None for node, *_ in found)
     if key_sets and delta < key_sets * SMALLEST_DELTA:
         node = next(n for n, *_ in found if n.threshold is not None)
         raise delta_needed(node)
     return tuple(
-        _measured(node, below, limits, parts, share, delta / key_sets if key_sets else delta)
-        for node, below, limits, parts in found
+        _measured(node, units, parts, share, delta / key_sets if key_sets else delta) for node, units, parts in found
+    )
+
+
+def _worst(component: Component, units: Mapping[str, Contribution], node: Release, below: Facts) -> Sensitivity:
+    """The sensitivity to the unit that changes most: entry by entry the largest of all."""
+    total = component.filter is None
+    if component.arg is not None:
+        value = evaluate(component.arg, below.env)
+        total = total and not value.nullable and value.finite
+    each = [sensitivity(component, c, bool(node.keys), total) for c in units.values()]
+    return Sensitivity(
+        max(s.l0 for s in each), max(s.l1 for s in each), max(s.l2_squared for s in each), max(s.linf for s in each)
     )
 
 
 def _measured(
-    node: Release, below: Facts, limits: Contribution, parts: list[Sensitivity], share: Fraction, delta: Fraction
+    node: Release, units: Mapping[str, Contribution], parts: list[Sensitivity], share: Fraction, delta: Fraction
 ) -> MeasuredRelease:
     measurements = []
     for component, found in zip(node.components, parts, strict=True):
@@ -105,13 +134,15 @@ def _measured(
     if node.threshold is not None:
         deciding = measurements[node.threshold]
         assert isinstance(deciding.mechanism, DiscreteLaplace)
-        # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new.
-        r = deciding.sensitivity.linf
+        # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
+        # units are replaced, as many others are gone.
+        r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
+        replaced = any(c.slots or c.ids > 1 for c in units.values())
+        new = -(-changed // 2) if replaced else changed
         threshold = KeyThreshold.calibrate(
-            deciding.mechanism, r, deciding.sensitivity.l0, delta, node.min_units * deciding.component.weight
+            deciding.mechanism, r, new, delta, node.min_units * deciding.component.weight
         )
-    assert below.unit is not None
-    return MeasuredRelease(node, below.unit, limits, tuple(measurements), threshold)
+    return MeasuredRelease(node, units, tuple(measurements), threshold)
 
 
 def delta_needed(node: Release) -> Exception:

@@ -26,29 +26,60 @@ class Sensitivity:
     linf: int
 
 
-def sensitivity(component: Component, contribution: Contribution, grouped: bool) -> Sensitivity:
+def sensitivity(component: Component, contribution: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
     """The component's sensitivity.
 
     contribution: what one unit can change (semantics.md §4, §5).
     grouped: whether there are several groups; a single number moves by its l∞.
+    total: every row counts: no filter, and an argument that is never NULL nor NaN.
     """
-    c, ids = contribution, contribution.ids
+    c = contribution
+    if c.slots:
+        return _replaced_rows(component, c, grouped, total)
     if not grouped and c.by_rows is None:
         assert c.per_group is not None
         c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
     factor = component.weight * component.magnitude
-    groups = ids * c.most_groups if grouped else 1
+    # Where one id's rows replace another's, two vectors change, of which one goes and one comes.
+    both = c.ids
+    groups = both * c.most_groups if grouped else 1
     match component.measure:
         case Measure.COUNT | Measure.SUM:
-            l1, linf = ids * c.rows * factor, ids * c.rows_in_one_group * factor
-            l2_squared = Fraction(ids**2 * c.l2_squared * factor**2)
+            linf = c.rows_in_one_group * component.weight * (component.span if both > 1 else component.magnitude)
+            l1 = both * c.rows * factor
+            # Numbers of one sign: what goes and what comes never add up in one group, |v - w|² ≤ |v|² + |w|².
+            l2_squared = Fraction((both if component.one_sign else both**2) * c.l2_squared * factor**2)
         case Measure.DISTINCT:
             # D values may all be new in one group, or spread over D groups (semantics.md §4).
-            l1 = linf = ids * c.rows
-            l2_squared = Fraction(l1) ** 2
+            l1, linf = both * c.rows, c.rows
+            l2_squared = Fraction(both * c.rows**2)
         case Measure.UNITS:
-            # An id is present in a group or not; replaced ids may both be in the same one.
-            l1, linf = groups * factor if grouped else ids * factor, ids * factor
+            # An id is present in a group or not.
+            l1, linf = groups * factor, factor
             l2_squared = Fraction(l1 * linf)
+    if not grouped:
+        l1, l2_squared = linf, Fraction(linf) ** 2
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
     return Sensitivity(l1 if c.spread else min(groups, l1), l1, l2_squared, linf)
+
+
+def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:
+    """Bounded DP: `rows` rows, each replaced by another one (semantics.md §5, replace-one).
+
+    A replaced row leaves a value x of its group and puts x' into another group or the same one. Where the number of
+    rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
+    """
+    rows, B = c.rows, component.magnitude
+    kept = c.size is not None and total
+    match component.measure:
+        case Measure.COUNT | Measure.DISTINCT | Measure.UNITS:
+            apart, one, pair = 2, 1, Fraction(2)
+            if not grouped and kept and component.measure is Measure.COUNT:
+                one = 0
+        case Measure.SUM:
+            width = component.hi - component.lo
+            apart, one = 2 * B, width if kept and not grouped else max(B, width)
+            pair = Fraction(max(2 * B**2, width**2))
+    if not grouped:
+        return Sensitivity(min(1, one), rows * one, Fraction(rows * one) ** 2, rows * one)
+    return Sensitivity(2 * rows, rows * apart, rows**2 * pair, rows * one)

@@ -61,10 +61,19 @@ class Project:
 
 
 class JoinKind(Enum):
-    """How unmatched rows are treated."""
+    """How unmatched rows are treated. A RIGHT join is bound as a LEFT one with its sides exchanged."""
 
     INNER = "inner"
     CROSS = "cross"
+    LEFT = "left"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+    @property
+    def filters(self) -> bool:
+        """True if the right side only decides which left rows stay: its columns are not in the output."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +86,62 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones."""
+    """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
+
+    LEFT and FULL also give the rows without a partner, padded with NULL; SEMI and ANTI give the left rows with or
+    without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates over
+    private rows is released even below another aggregate.
+    """
 
     kind: JoinKind
     left: Node
     right: Node
     equalities: tuple[Equality, ...] = ()
     residual: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+    scalar: bool = False
+
+
+class SetKind(Enum):
+    """Which rows of two inputs a set operation gives."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumn:
+    """One output column of a set operation, and what it is on either side (both of the column's type)."""
+
+    column: Column
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """Rows of both inputs by position of `columns`; without `all`, duplicates are removed (NULL equals NULL)."""
+
+    kind: SetKind
+    all: bool
+    left: Node
+    right: Node
+    columns: tuple[SetColumn, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """One row per element of a list: the input's columns and `column`. Only the first `most` elements are used.
+
+    A row whose list is NULL or empty disappears.
+    """
+
+    input: Node
+    list: Expr
+    most: int
+    column: Column
     span: Span | None = field(default=None, compare=False)
 
 
@@ -101,12 +159,17 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys."""
+    """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys.
+
+    `inner`: over private rows it stays an ordinary private operator (totals per unit, groups below another
+    aggregate) instead of becoming a release; decided by the rewrite `keep_private`.
+    """
 
     input: Node
     keys: tuple[Item, ...]
     calls: tuple[AggregateCall, ...]
     span: Span | None = field(default=None, compare=False)
+    inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +191,37 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """ROWS or RANGE BETWEEN start AND end; None is UNBOUNDED, negative is PRECEDING, 0 is CURRENT ROW."""
+
+    unit: str
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function as written, over the rows of its input."""
+
+    function: str
+    args: tuple[Expr, ...]
+    column: Column
+    partition: tuple[Expr, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: Frame | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The input's rows with one more column per call; only above releases."""
+
+    input: Node
+    calls: tuple[WindowCall, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """The first `count` rows (None: all) after `offset`; only above releases."""
 
@@ -138,6 +232,20 @@ class Limit:
 
 
 # --- nodes that only the rewrites make -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Makes a frequency true: of the rows that agree on `columns` only `rows` stay, chosen by a salted hash of the row.
+
+    `drop`: a key with more than `rows` rows loses all of them instead. Rows with a NULL among `columns` stay all: they
+    match nothing under `=`.
+    """
+
+    input: Node
+    columns: tuple[Column, ...]
+    rows: int
+    drop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +331,16 @@ class Component:
         """B = max(|lo|, |hi|) in grid units; 1 for counts."""
         return max(abs(self.lo), abs(self.hi))
 
+    @property
+    def one_sign(self) -> bool:
+        """True if no value is negative, or none positive."""
+        return self.lo >= 0 or self.hi <= 0
+
+    @property
+    def span(self) -> int:
+        """How far a value can be from another, or from the 0 of no row, in grid units."""
+        return max(self.hi, 0) - min(self.lo, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -278,7 +396,23 @@ class Release:
     span: Span | None = field(default=None, compare=False)
 
 
-Node = Scan | Values | Filter | Project | Join | Aggregate | Sort | Limit | GroupKeys | BoundContributions | Release
+Node = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Join
+    | SetOperation
+    | Unnest
+    | Truncate
+    | Aggregate
+    | Window
+    | Sort
+    | Limit
+    | GroupKeys
+    | BoundContributions
+    | Release
+)
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
@@ -286,7 +420,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Values():
             return ()
-        case Join(left=left, right=right):
+        case Join(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
         case _:
             return (node.input,)
@@ -299,15 +433,27 @@ def output_columns(node: Node) -> tuple[Column, ...]:
             return columns
         case Project(items=items):
             return tuple(item.column for item in items)
-        case Join(left=left, right=right):
-            return output_columns(left) + output_columns(right)
+        case Join(kind=kind, left=left, right=right):
+            return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
+        case SetOperation(columns=set_columns):
+            return tuple(c.column for c in set_columns)
+        case Unnest(input=child, column=column):
+            return (*output_columns(child), column)
+        case Window(input=child, calls=windows):
+            return (*output_columns(child), *(w.column for w in windows))
         case Aggregate(keys=keys, calls=calls):
             return tuple(k.column for k in keys) + tuple(c.column for c in calls)
         case GroupKeys(input=child, items=items):
             return output_columns(child) + tuple(item.column for item in items)
         case Release(keys=key_columns, outputs=outputs):
             return key_columns + tuple(o.column for o in outputs)
-        case Filter(input=child) | Sort(input=child) | Limit(input=child) | BoundContributions(input=child):
+        case (
+            Filter(input=child)
+            | Truncate(input=child)
+            | Sort(input=child)
+            | Limit(input=child)
+            | BoundContributions(input=child)
+        ):
             return output_columns(child)
 
 
@@ -321,6 +467,14 @@ def expressions(node: Node) -> tuple[Expr, ...]:
         case Join(equalities=pairs, residual=residual):
             both = tuple(e for p in pairs for e in (p.left, p.right))
             return both if residual is None else (*both, residual)
+        case SetOperation(columns=set_columns):
+            return tuple(e for c in set_columns for e in (c.left, c.right))
+        case Unnest(list=listed):
+            return (listed,)
+        case Truncate(columns=truncated):
+            return truncated
+        case Window(calls=windows):
+            return tuple(e for w in windows for e in (*w.args, *w.partition, *(k.expr for k in w.order)))
         case Aggregate(keys=keys, calls=calls):
             called = tuple(e for c in calls for e in (c.arg, c.filter) if e is not None)
             return (*(k.expr for k in keys), *called)

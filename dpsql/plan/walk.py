@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from dpsql.plan.nodes import Join, Node, Scan, Values, inputs
+from dpsql.plan.nodes import Join, Node, Scan, SetOperation, Values, inputs
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Values():
             return node
-        case Join():
+        case Join() | SetOperation():
             left, right = new
             return replace(node, left=left, right=right)
         case _:

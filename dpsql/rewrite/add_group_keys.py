@@ -84,7 +84,7 @@ def _check_kind(item: Item, facts: Facts) -> None:
         raise reject(
             "DP301",
             f"{item.column.name} is {'' if isinstance(item.expr, Column) else 'made from '}the id of the privacy unit: "
-            f"one group per {facts.unit} would show everybody",
+            f"one group per {facts.units[0]} would show everybody",
             span=item.expr.span or item.column.span, help=["group by something that many share"],
         )  # fmt: skip
 
@@ -121,7 +121,7 @@ def _sources(items: Sequence[Item], node: Node, facts: Facts, ctx: RewriteContex
 def _is_unread_list(item: Item, facts: Facts, ctx: RewriteContext) -> bool:
     """Whether the domain is a column of a public table that has not been read: the static check plans without it."""
     hint = facts.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-    declared = None if hint is None else ctx.analysis.table(hint.table).column(hint.column)
+    declared = None if hint is None or not hint.table else ctx.analysis.table(hint.table).column(hint.column)
     if declared is None or not isinstance(declared.domain, TableDomain):
         return False
     listed = KeysOf(declared.domain.table, (declared.domain.column,), ctx.analysis.max_keys)

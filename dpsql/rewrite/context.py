@@ -16,8 +16,12 @@ from dpsql.plan.nodes import (
     Project,
     Release,
     Scan,
+    SetOperation,
     Sort,
+    Truncate,
+    Unnest,
     Values,
+    Window,
 )
 
 
@@ -45,13 +49,16 @@ class RewriteContext:
                 return not self.analysis.table(table).public
             case Values() | Release():
                 return False
-            case Aggregate():
-                return False  # over private rows it becomes a release
-            case Join(left=left, right=right):
+            case Aggregate(input=child, inner=inner):
+                return inner and self.private(child)  # else, over private rows, it becomes a release
+            case Join(left=left, right=right) | SetOperation(left=left, right=right):
                 return self.private(left) or self.private(right)
             case (
                 Filter(input=child)
                 | Project(input=child)
+                | Unnest(input=child)
+                | Truncate(input=child)
+                | Window(input=child)
                 | Sort(input=child)
                 | Limit(input=child)
                 | GroupKeys(input=child)

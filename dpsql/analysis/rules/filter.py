@@ -1,6 +1,7 @@
 """Filter (WHERE, ON of an inner join).
 
-Claim: stability, keys, frequencies and ids are those of the input.
+Claim: stability, keys, frequencies and ids are those of the input, and so is the number of replaced rows; a public
+    size is lost. A column that must not be NULL is not.
 Why: the predicate is a total function of one row, so a row is kept or dropped whatever the other rows are; the rows
     that differ after the filter are a part of those that differed before. [tight]
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
@@ -13,10 +14,21 @@ from dataclasses import replace
 
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
+from dpsql.plan.expr import Call, Column
+from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Filter
 
 
 def filter_(node: Filter, below: Facts) -> Facts:
     """Facts of the rows that satisfy the predicate."""
     evaluate(node.predicate, below.env)
-    return replace(below, rule="filter", note="")
+    columns = dict(below.columns)
+    for term in conjuncts(node.predicate):
+        match term:
+            case (
+                Call(function="is_not_null", args=(Column(uid=uid),))
+                | Call(function="not", args=(Call(function="is_null", args=(Column(uid=uid),)),))
+            ):
+                fact = columns[uid]
+                columns[uid] = replace(fact, value=replace(fact.value, nullable=False))
+    return replace(below, columns=columns, size=None, rule="filter", note="")

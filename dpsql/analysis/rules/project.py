@@ -50,5 +50,20 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
 
     keys = frozenset(new for known in below.keys for new in carried(known))
     frequency = {new: cap for known, cap in below.frequency.items() for new in carried(known)}
+    padding = {new: caps for known, caps in below.padding.items() for new in carried(known)}
     ids = frozenset(new for uid in below.ids for new in renamed.get(uid, ()))
-    return replace(below, columns=columns, ids=ids, keys=keys, frequency=frequency, by_id=frozenset(by_id))
+    hops = frozenset(
+        replace(hop, columns=tuple(min(renamed[uid]) for uid in hop.columns))
+        for hop in below.hops
+        if all(uid in renamed for uid in hop.columns)
+    )
+    return replace(
+        below,
+        columns=columns,
+        ids=ids,
+        keys=keys,
+        frequency=frequency,
+        padding=padding,
+        by_id=frozenset(by_id),
+        hops=hops,
+    )

@@ -1,7 +1,8 @@
 """Release: the only node above which everything is public.
 
 Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
-    given here: c rows of a row unit; the enforced limits, or the proven frequency of the id, for an id unit.
+    given here: c rows of a row unit, c replaced rows where rows are replaced one by one; the enforced limits, or the
+    proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most.
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all (semantics.md §5).
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
@@ -34,16 +35,24 @@ def release(node: Release, below: Facts) -> Facts:
 
 
 def contribution(node: Release, below: Facts) -> Contribution:
-    """What one privacy unit can change in this release. Raises Rejected DP210, DP211 with the reason."""
-    if below.contribution is not None:
-        return _replaced(below.contribution, below)
+    """What the unit that changes most can change in this release. Raises Rejected DP210, DP211 with the reason."""
+    return max(contributions(node, below).values(), key=lambda c: c.rows)
+
+
+def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
+    """Unit → what one of it can change in this release. Raises Rejected DP210, DP211, DP220 with the reason."""
     if not below.ids:
-        (cap,) = below.stability.values()
-        return Contribution(_whole(cap))
+        if below.slots is not None:
+            (unit,) = below.units
+            return {unit: Contribution(_whole(below.slots), slots=True, size=below.size)}
+        return {unit: Contribution(_whole(cap)) for unit, cap in below.stability.items()}
+    (unit,) = below.units
+    if below.contribution is not None:
+        return {unit: _replaced(below.contribution, below)}
     found = below.most_rows(below.ids) or _fewest(below)
     if found is None:
         raise Rejected([Diagnostic.from_reason(no_limit(node, below))])
-    return _replaced(Contribution(_whole(found)), below)
+    return {unit: _replaced(Contribution(_whole(found)), below)}
 
 
 def _fewest(below: Facts) -> Cap | None:
@@ -72,7 +81,7 @@ def no_limit(node: Release, below: Facts) -> Reason:
         "DP211",
         "nothing limits how many rows one privacy unit contributes",
         node.span,
-        f"rows of {' and '.join(tables) or 'the table'} per {below.unit} are not limited",
+        f"rows of {' and '.join(tables) or 'the table'} per {' and '.join(below.units)} are not limited",
         (
             f"custodian: add to {where}:  max_rows_per_unit: 20",
             "or both, for grouped queries:  max_groups_per_unit: 5  and  max_rows_per_group: 4",

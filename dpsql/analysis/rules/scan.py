@@ -1,7 +1,8 @@
 """Scan of a table.
 
-Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; 2k where
-    neighbours replace rows: a removal and an insertion) or in all rows of one id (two ids where ids are replaced).
+Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; where neighbours
+    replace rows: k replaced ones, or 2k as removals and insertions) or in all rows of one id (two ids where ids are
+    replaced). Rows whose id is found through a path are of any number until they are joined to it.
 Why: that is the definition of neighbouring databases (semantics.md §1).
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
@@ -11,15 +12,17 @@ Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.analysis.columns import column_fact
 from dpsql.analysis.context import Context
-from dpsql.analysis.facts import Columns, Facts
-from dpsql.numbers.cap import ONE, Cap, finite, smaller
+from dpsql.analysis.facts import Columns, Facts, HopFact
+from dpsql.diagnostics.diagnostic import Reason
+from dpsql.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.plan.nodes import Scan
 from dpsql.policy.tables import Table
-from dpsql.policy.units import IdUnit, RowUnit
+from dpsql.policy.units import IdUnit, PathUnit, RowUnit
 
 
 def scan(node: Scan, ctx: Context) -> Facts:
@@ -29,29 +32,45 @@ def scan(node: Scan, ctx: Context) -> Facts:
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
     keys, frequency = _repetition(table, numbers)
     plain = Facts(columns, keys=keys, frequency=frequency, rule="table", note="public" if table.public else "")
-    if table.public:
-        return plain
-    protection = table.protection
-    if isinstance(protection, RowUnit):
-        replaced = protection.neighbours == "replace_one"
-        rows = protection.rows * (2 if replaced else 1)
-        return Facts(
-            columns, protection.name, frozenset(), {protection.name: finite(rows)}, keys, frequency,
-            replaced=replaced, rule="table", note=f"unit: {protection.rows} row(s)",
-        )  # fmt: skip
-    if isinstance(protection, IdUnit):
-        replaced = protection.neighbours == "replace_one"
-        id_column = numbers[protection.column.lower()]
-        ids = frozenset({id_column})
-        if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
-            promised: Cap = finite(table.max_rows_per_unit.rows)
-            frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
-        by_id = frozenset(numbers.values()) if ids in keys else ids
-        return Facts(
-            columns, protection.name, ids, {protection.name: finite(2) if replaced else ONE}, keys, frequency,
-            by_id=by_id, replaced=replaced, rule="table", note=f"unit: {protection.column}",
-        )  # fmt: skip
-    raise ctx.unsupported_path(table.name, node.span)
+    match table.protection:
+        case None:
+            return plain
+        case RowUnit(name=name, rows=rows, neighbours=neighbours):
+            replaced = neighbours == "replace_one"
+            return replace(
+                plain, stability={name: finite(2 * rows if replaced else rows)}, replaced=replaced,
+                slots=finite(rows) if replaced else None, size=table.size if replaced else None,
+                note=f"unit: {rows} row(s)",
+            )  # fmt: skip
+        case IdUnit(name=name, column=column, neighbours=neighbours):
+            replaced = neighbours == "replace_one"
+            ids = frozenset({numbers[column.lower()]})
+            if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
+                promised: Cap = finite(table.max_rows_per_unit.rows)
+                frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
+            by_id = frozenset(numbers.values()) if ids in keys else ids
+            return replace(
+                plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,
+                note=f"unit: {column}",
+            )  # fmt: skip
+        case PathUnit(name=name, path=path, neighbours=neighbours):
+            # The owner stands at the end of the path: until the rows are joined to it, no limit on them is known.
+            first = path[0]
+            hop = HopFact(tuple(numbers[c.lower()] for c in first.columns), first.table, first.references)
+            return replace(
+                plain, stability={name: Unbounded((_ownerless(node, table),))}, hops=frozenset({hop}),
+                replaced=neighbours == "replace_one", note=f"unit: through {first.table}",
+            )  # fmt: skip
+
+
+def _ownerless(node: Scan, table: Table) -> Reason:
+    return Reason(
+        "DP220",
+        f"the rows of {table.name} are not joined to their privacy unit",
+        node.span,
+        "their owner is found through foreign keys",
+        ("join the tables of the path on their foreign keys",),
+    )
 
 
 def _repetition(table: Table, numbers: dict[str, int]) -> tuple[frozenset[Columns], dict[Columns, Cap]]:

@@ -1,0 +1,194 @@
+"""Aggregates over private rows that stay private: totals per unit, and groups below another aggregate. DISTINCT.
+
+Claim: ROW: GROUP BY with aggregates 2k, without keys at most 2 [tight]; DISTINCT k [tight]. ID, with the bare id among
+    the keys: still only that id's rows differ. Afterwards the keys are unique, NULL counted as a value.
+Why: a row that differs changes its group's row into another one: one leaves, one enters. Of DISTINCT the row is there
+    or not. Groups that contain the id are made of that id's rows alone.
+When it would be false: an aggregate whose value depends on the order of rows or on how they are spread over threads (a
+    sum of DOUBLEs; the emitted sums are of integers), or that can fail (a sum that overflows); a group without the id,
+    which is made of everybody's rows: that is a release.
+Tested by: tests/property/test_operators.py, tests/unit/analysis/test_aggregate.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.analysis.context import Context
+from dpsql.analysis.facts import ColumnFact, Facts, Hint
+from dpsql.analysis.rules.project import added
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.diagnostic import Reason
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.value import Value, type_range
+from dpsql.numbers.cap import Cap, Finite, finite, smaller, times
+from dpsql.numbers.interval import Interval, everything, interval, mul, point
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Aggregate, AggregateCall, Node, Scan, inputs
+from dpsql.types import Kind
+
+WIDEST = Fraction(2**64)
+"""Largest magnitude of a summed integer (of a DECIMAL's units): 2⁶³ of them still fit the 128 bits of the sum."""
+
+
+def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
+    """Facts of the groups. Raises Rejected DP110 where rows of different owners would be combined; DP101, DP201, …"""
+    for key in node.keys:
+        if key.column.type.kind in (Kind.LIST, Kind.BLOB):
+            raise reject(
+                "DP301", f"{key.column.name} is a {key.column.type}, which cannot be grouped by", span=key.column.span,
+                help=["group by a number, text, date or boolean"],
+            )  # fmt: skip
+    grouped = added(node.keys, below)
+    group = frozenset(k.column.uid for k in node.keys)
+    if (below.ids or below.hops) and not grouped.ids:
+        raise combined(node)
+    per_group = _most_rows(node, below)
+    limit = _enforced(node.input, ctx) if grouped.ids else None
+    columns = dict(grouped.columns)
+    for call in node.calls:
+        columns[call.column.uid] = _called(call, below, per_group, limit)
+    frequency = dict(grouped.frequency)
+    keys = {group}
+    by_id = grouped.by_id
+    if grouped.ids and group <= grouped.by_id:
+        keys |= {frozenset({uid}) for uid in grouped.ids}  # the other keys are functions of the id
+        by_id = frozenset(columns)
+    found = Facts(
+        columns, stability=below.stability, ids=grouped.ids, keys=frozenset(keys), frequency=frequency, by_id=by_id,
+        hops=grouped.hops, replaced=below.replaced, rule="distinct" if not node.calls else "groups that stay private",
+    )  # fmt: skip
+    if grouped.ids:
+        return replace(found, rule="distinct" if not node.calls else "totals per unit")
+    if not node.calls:
+        return found
+    two = finite(2)
+    stability = {unit: times(two, cap) for unit, cap in below.stability.items()}
+    if not node.keys:
+        stability = {unit: smaller(two, cap) for unit, cap in stability.items()}
+    return replace(found, stability=stability)
+
+
+def combined(node: Aggregate) -> Rejected:
+    """Refusal of everybody's aggregate beside private rows."""
+    where = node.span or next((c.span for c in node.calls), None)
+    return reject(
+        "DP110", "an aggregated result is used together with private rows", span=where,
+        label="noisy numbers cannot be combined with private rows here",
+        help=["ask for the inner result first, and pass its (noisy) numbers as parameters"],
+    )  # fmt: skip
+
+
+def _most_rows(node: Aggregate, below: Facts) -> Cap | None:
+    """Most rows of one group. A frequency does not count NULLs, which are a group too."""
+    bare = frozenset(k.expr.uid for k in node.keys if isinstance(k.expr, Column))
+    if below.is_key(bare):
+        return finite(1)
+    sure = frozenset(uid for uid in bare if not below.columns[uid].value.nullable)
+    return below.most_rows(sure)
+
+
+def _enforced(node: Node, ctx: Context) -> int | None:
+    """The smallest limit on rows of one unit that the policy enforces at releases: where a count may be clipped."""
+    found: list[int] = []
+    stack = [node]
+    while stack:
+        at = stack.pop()
+        stack += inputs(at)
+        table = ctx.table(at.table) if isinstance(at, Scan) else None
+        if table is None or table.public:
+            continue
+        if table.max_rows_per_unit is not None:
+            found.append(table.max_rows_per_unit.rows)
+        if table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
+            found.append(table.max_rows_per_group * table.max_groups_per_unit)
+    return min(found, default=None)
+
+
+def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | None) -> ColumnFact:
+    """What is known of an aggregate's value, and where it may be clipped."""
+    if call.filter is not None:
+        evaluate(call.filter, below.env)
+    most = rows.value if isinstance(rows, Finite) else None
+    if call.function == "count":
+        if call.arg is not None:
+            evaluate(call.arg, below.env)
+        span = interval(0, most) if most is not None else Interval(Fraction(0), None, (_unlimited(call),))
+        value = Value(call.column.type, span, type_range(call.column.type), nullable=False)
+        return ColumnFact(value, _hint(call, None if limit is None else interval(0, limit)))
+    assert call.arg is not None
+    arg = evaluate(call.arg, below.env)
+    match call.function, call.distinct:
+        case (("min" | "max"), _):
+            return ColumnFact(Value(arg.type, arg.interval, arg.range, True, arg.finite))
+        case "avg", False:
+            _require_exact(call, arg)
+            return ColumnFact(Value(call.column.type, arg.interval, everything(), True, True))
+        case "sum", False:
+            _require_exact(call, arg)
+            total = _total(arg.interval, most, call)
+            held = Value(call.column.type, total, type_range(call.column.type), True, True)
+            return ColumnFact(held, _hint(call, None if limit is None else _total(arg.interval, Fraction(limit), call)))
+        case _:
+            raise reject(
+                "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
+                help=["select the distinct values first:  FROM (SELECT DISTINCT … )"],
+            )  # fmt: skip
+
+
+def _total(each: Interval, most: Fraction | None, call: AggregateCall) -> Interval:
+    """Σ of at most `most` values of an interval."""
+    if not each.bounded:
+        return each
+    if most is None:
+        low = Fraction(0) if each.lo is not None and each.lo >= 0 else None
+        high = Fraction(0) if each.hi is not None and each.hi <= 0 else None
+        return Interval(low, high, (_unlimited(call),))
+    whole = mul(each, point(most))
+    assert whole.lo is not None and whole.hi is not None
+    return interval(min(Fraction(0), whole.lo), max(Fraction(0), whole.hi))
+
+
+def _unlimited(call: AggregateCall) -> Reason:
+    name = call.function.upper()
+    return Reason(
+        "DP202", f"{name} has no upper bound: nothing limits the rows of a group", call.span, "grows with every row",
+        (f"bound it in the query:  CLIP({call.column.name}, 0, 100)",),
+    )  # fmt: skip
+
+
+def _hint(call: AggregateCall, bounds: Interval | None) -> Hint | None:
+    if bounds is None or not bounds.bounded:
+        return None
+    return Hint("", call.column.name, False, call.column.uid, bounds)
+
+
+def _require_exact(call: AggregateCall, arg: Value) -> None:
+    """Refuse sums that could overflow, or that would be of floating-point numbers without bounds."""
+    kind = arg.type.kind
+    if kind is Kind.DOUBLE:
+        if arg.interval.bounded:
+            return
+    else:
+        held = arg.range if arg.range.bounded else arg.interval
+        if held.bounded and _magnitude(held) * 10**arg.type.scale <= WIDEST:
+            return
+        if arg.interval.bounded and _magnitude(arg.interval) * 10**arg.type.scale <= WIDEST:
+            return
+        if arg.interval.bounded:
+            raise reject(
+                "DP202", f"{call.function.upper()} could be larger than any number type", span=call.span,
+                help=["clip the argument to smaller bounds:  CLIP(…, lower, upper)"],
+            )  # fmt: skip
+    why = arg.interval.why
+    reason = why[0] if why else None
+    raise reject(
+        "DP201", f"{call.function.upper()} over private rows needs bounds", span=(reason and reason.span) or call.span,
+        label=reason.label if reason else "", help=list(reason.help) if reason else ["CLIP(…, lower, upper)"],
+    )  # fmt: skip
+
+
+def _magnitude(span: Interval) -> Fraction:
+    assert span.lo is not None and span.hi is not None
+    return max(abs(span.lo), abs(span.hi))

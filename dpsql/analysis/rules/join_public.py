@@ -1,0 +1,92 @@
+"""Joining private rows with public ones.
+
+Claim. P public, m: most rows of P that match one private row, k: the rows of T that differ.
+    ROW: T INNER P: m·k [tight] · T LEFT P: max(1, m)·k [tight] · P LEFT T: 2m·k · T FULL P: max(1, 2m)·k [tight] ·
+    T CROSS P: |P|·k [tight] · T SEMI/ANTI P: k [tight] · P SEMI/ANTI T: m·k.
+    ID: T INNER, LEFT, CROSS, SEMI, ANTI P: still only that id's rows differ. P LEFT, SEMI, ANTI T and FULL: refused.
+    Replaced rows stay replaced one by one in T INNER, LEFT, CROSS, SEMI, ANTI P; a public size survives a LEFT join
+    with m ≤ 1 only.
+Why: a private row that differs takes part in at most m output rows. Where rows of P are padded, each of its m partners
+    may also change between padded and not, hence 2m. SEMI and ANTI are filters on T's own row. P SEMI T: each of the m
+    rows of P that match a row of T may appear or vanish.
+When it would be false: m counted under another comparison than the join's. P LEFT T under an id: the padded rows are
+    nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
+Tested by: tests/property/test_operators.py, tests/unit/analysis/test_join.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.facts import Columns, Facts
+from dpsql.analysis.rules.matches import joined_columns, repetition
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.numbers.cap import ONE, Cap, Finite, finite, larger, times
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Join, JoinKind
+
+
+def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_right: Cap | None) -> Facts:
+    """Facts of a join of which exactly one side is private. m: None for a SEMI or ANTI join with a public table."""
+    private, from_left = (left, True) if right.public else (right, False)
+    if m_left is None or m_right is None:  # a filter on the private row itself
+        return replace(left, size=None, rule=f"{node.kind.value} join with a public table", note="")
+    m = m_right if from_left else m_left
+    keys, frequency = repetition(node, left, right, m_left, m_right)
+    found = replace(
+        private, columns=joined_columns(node, left, right), keys=keys, frequency=frequency, padding={}, note="",
+        slots=None, size=None,
+    )  # fmt: skip
+    if private.ids or private.hops:
+        kept = not from_left and node.kind not in (JoinKind.INNER, JoinKind.CROSS)
+        if kept or node.kind is JoinKind.FULL:
+            raise _public_side_kept(node, private)
+        return replace(
+            found, by_id=private.by_id | _determined(node, left, right, m, private), rule="join a public table"
+        )
+    factor = _factor(node.kind, from_left, m)
+    stability = {unit: times(cap, factor) for unit, cap in private.stability.items()}
+    rule = f"{node.kind.value} join with a public table ×{factor}"
+    if node.kind is JoinKind.INNER or node.kind is JoinKind.CROSS:
+        rule = f"join a public table ×{factor}"
+    row_wise = node.kind is not JoinKind.FULL and (from_left or node.kind in (JoinKind.INNER, JoinKind.CROSS))
+    if private.slots is None or not row_wise:
+        return replace(found, stability=stability, rule=rule)
+    single = node.kind is JoinKind.LEFT and factor == ONE
+    return replace(
+        found, stability=stability, slots=times(private.slots, factor), size=private.size if single else None, rule=rule
+    )
+
+
+def _factor(kind: JoinKind, from_left: bool, m: Cap) -> Cap:
+    """Output rows that change for each private row that differs."""
+    match kind:
+        case JoinKind.INNER | JoinKind.CROSS | JoinKind.SEMI | JoinKind.ANTI:
+            return m
+        case JoinKind.LEFT:
+            return larger(ONE, m) if from_left else times(finite(2), m)
+        case JoinKind.FULL:
+            return larger(ONE, times(finite(2), m))
+
+
+def _public_side_kept(node: Join, private: Facts) -> Rejected:
+    """Rows of the public side that stay without a partner belong to nobody, and show who has none."""
+    names = sorted({c.hint.column for uid in private.ids if (c := private.columns.get(uid)) and c.hint is not None})
+    count = f"COUNT({names[0]})" if names else "a count of a column of the private table"
+    return reject(
+        "DP220", f"this {node.kind.value.upper()} join keeps public rows that belong to no privacy unit",
+        span=node.span, label="their number depends on other people's rows",
+        help=[f"use an inner join, or count what belongs to somebody:  {count}"],
+    )  # fmt: skip
+
+
+def _determined(node: Join, left: Facts, right: Facts, m: Cap, private: Facts) -> Columns:
+    """Columns of the public side are functions of the id if its one matching row is found by functions of the id."""
+    if node.residual is not None and node.kind is not JoinKind.INNER:
+        return frozenset()
+    public = right if private is left else left
+    ends = [e.left if private is left else e.right for e in node.equalities]
+    single = isinstance(m, Finite) and m.value <= 1
+    if single and ends and all(isinstance(e, Column) and e.uid in private.by_id for e in ends):
+        return frozenset(public.columns)
+    return frozenset()

@@ -1,0 +1,148 @@
+"""UNION, INTERSECT and EXCEPT, with and without ALL.
+
+Claim. s: rows of a branch that differ, per unit. ROW: UNION [ALL] s_L + s_R; INTERSECT and EXCEPT [ALL] s_L + s_R
+    [tight]; a public branch adds nothing. ID: still only that id's rows differ if every private branch carries the bare
+    id of the same unit at the same position, and the other branch is private too, or it is the right one of EXCEPT, or
+    one of INTERSECT.
+Why: the multiplicity of a row in the result is a function of its multiplicities in the branches that moves by at most
+    the sum of their moves (a + b, min(a, b), max(0, a - b), and the same with 1 for any positive number). Rows that are
+    equal carry the same id, so that the rows of an id come from that id's rows alone.
+When it would be false: ids at different positions (a row of one id would cancel another id's); public rows beside an
+    id's own (they stay when the id goes, and its limits would count them in one database only).
+Tested by: tests/property/test_operators.py, tests/unit/analysis/test_set_operation.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.facts import ColumnFact, Columns, Facts, Hint
+from dpsql.analysis.rules.join_rows import as_rows, sums
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.value import MISSING, Domain, Value
+from dpsql.numbers.cap import Cap, add, smaller
+from dpsql.numbers.interval import hull
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import SetColumn, SetKind, SetOperation
+
+
+def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
+    """Facts of the combined rows. Raises Rejected DP220, DP230."""
+    columns = {c.column.uid: _column(c, left, right) for c in node.columns}
+    rule = f"{node.kind.value}{' all' if node.all else ''}"
+    keys = frozenset() if node.all else frozenset({frozenset(columns)})
+    found = Facts(columns, keys=keys, frequency=_frequency(node, left, right), rule=rule)
+    if left.public and right.public:
+        return found
+    if not left.public and not right.public and left.replaced != right.replaced:
+        raise reject(
+            "DP230", "the two sides change in different ways between neighbouring databases", span=node.span,
+            label="rows of one are added or removed, those of the other are replaced",
+            help=["custodian: give all units that are queried together the same `neighbours`"],
+        )  # fmt: skip
+    found = replace(found, replaced=left.replaced or right.replaced)
+    ids = _ids(node, left, right)
+    if ids:
+        stability = right.stability if left.public else left.stability
+        return replace(found, stability=stability, ids=ids, by_id=ids)
+    if (left.ids or left.hops or right.ids or right.hops) and not (left.stability and right.stability):
+        raise _id_lost(node)
+    if left.units == right.units and (left.ids or right.ids):
+        raise _id_lost(node)
+    left, right = as_rows(left), as_rows(right)
+    found = replace(found, stability=sums(left.stability, right.stability))
+    if node.kind is SetKind.UNION and node.all and left.slots is not None and right.slots is not None:
+        sizes = (left.size, right.size)
+        total = None if None in sizes else sum(s for s in sizes if s is not None)
+        return replace(found, slots=add(left.slots, right.slots), size=total)
+    return found
+
+
+def _ids(node: SetOperation, left: Facts, right: Facts) -> Columns:
+    """Columns that hold the id on every side that is private; empty if the rows of an id would not be its own."""
+    alone = left.public or right.public
+    if alone and node.kind is SetKind.UNION:
+        return frozenset()
+    if node.kind is SetKind.EXCEPT and left.public:
+        return frozenset()
+    if not alone and left.units != right.units:
+        return frozenset()
+
+    def holds(side: Facts, expr: object) -> bool:
+        return side.public or (isinstance(expr, Column) and expr.uid in side.ids)
+
+    return frozenset(c.column.uid for c in node.columns if holds(left, c.left) and holds(right, c.right))
+
+
+def _id_lost(node: SetOperation) -> Rejected:
+    what = node.kind.value.upper()
+    return reject(
+        "DP220", f"after this {what} it cannot be told whose the rows are", span=node.span,
+        label="the privacy unit's id must stand at the same position on both sides",
+        help=["select the id, bare, in both queries", "or aggregate each side, and combine the results"],
+    )  # fmt: skip
+
+
+def _column(c: SetColumn, left: Facts, right: Facts) -> ColumnFact:
+    a, b = evaluate(c.left, left.env), evaluate(c.right, right.env)
+    domain = _domain(evaluate(c.left, left.key_env).domain, evaluate(c.right, right.key_env).domain)
+    value = Value(
+        c.column.type, hull(a.interval, b.interval), hull(a.range, b.range), a.nullable or b.nullable,
+        a.finite and b.finite, domain, MISSING,
+    )  # fmt: skip
+    return ColumnFact(value, _hint(c, left, right))
+
+
+def _domain(a: Domain | None, b: Domain | None) -> Domain | None:
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    return None
+
+
+def _hint(c: SetColumn, left: Facts, right: Facts) -> Hint | None:
+    """Where to clip: within the bounds of both columns."""
+    if not isinstance(c.left, Column) or not isinstance(c.right, Column):
+        return None
+    a, b = left.columns[c.left.uid].hint, right.columns[c.right.uid].hint
+    if a is None or b is None or a.bounds is None or b.bounds is None:
+        return None
+    return Hint(a.table, a.column, False, c.column.uid, hull(a.bounds, b.bounds))
+
+
+def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
+    """Rows add up in a union; the others only take rows away."""
+    found: dict[Columns, Cap] = {}
+    a, b = _renamed(node, left, 0), _renamed(node, right, 1)
+    match node.kind:
+        case SetKind.UNION:
+            for known in a.keys() & b.keys():
+                found[known] = add(a[known], b[known])
+        case SetKind.INTERSECT:
+            for known in a.keys() | b.keys():
+                caps = [side[known] for side in (a, b) if known in side]
+                found[known] = caps[0] if len(caps) == 1 else smaller(*caps)
+        case SetKind.EXCEPT:
+            found = a
+    return found
+
+
+def _renamed(node: SetOperation, side: Facts, at: int) -> dict[Columns, Cap]:
+    """Frequencies of a side's bare columns under the names of the output."""
+    names: dict[int, int] = {}
+    for c in node.columns:
+        expr = c.right if at else c.left
+        if isinstance(expr, Column):
+            names.setdefault(expr.uid, c.column.uid)
+    known = dict(side.frequency)
+    for key in side.keys:
+        cap = side.most_rows(key)
+        assert cap is not None
+        known[key] = cap
+    return {
+        frozenset(names[uid] for uid in columns): cap
+        for columns, cap in known.items()
+        if all(uid in names for uid in columns)
+    }

@@ -1,0 +1,39 @@
+"""Rows written in the query.
+
+Claim: they are public; their columns have exactly the written values, which are the public list of their keys.
+Why: they are part of the question, not of the data.
+When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
+Tested by: tests/unit/analysis/test_values.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.facts import ColumnFact, Facts
+from dpsql.functions.registry import literal
+from dpsql.functions.value import MISSING, Domain, Value, type_range
+from dpsql.numbers.interval import hull
+from dpsql.plan.expr import Column, LiteralValue
+from dpsql.plan.nodes import Values
+
+
+def values(node: Values) -> Facts:
+    """Facts of the written rows."""
+    columns = {c.uid: ColumnFact(_value(c, [row[i] for row in node.rows])) for i, c in enumerate(node.columns)}
+    keys = frozenset({frozenset(columns)} if len(set(node.rows)) == len(node.rows) else ())
+    if len(node.rows) == 1:
+        keys = frozenset({frozenset()})
+    return Facts(columns, keys=keys, rule="values")
+
+
+def _value(column: Column, held: list[LiteralValue]) -> Value:
+    present = list(dict.fromkeys(v for v in held if v is not None))
+    found = Value(column.type, range=type_range(column.type), nullable=None in held)
+    if present:
+        written = [literal(v, column.type) for v in present]
+        span = written[0].interval
+        for other in written[1:]:
+            span = hull(span, other.interval)
+        found = replace(found, interval=span, finite=all(v.finite for v in written))
+    return replace(found, domain=Domain(tuple(present), None in held), constant=MISSING)
