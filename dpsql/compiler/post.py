@@ -22,7 +22,7 @@ def post_processing(
 ) -> PostProcessing:
     """The post-processing of a plan whose root is public."""
     labels = {id(r.measured.node): f'{SCRATCH}."{r.label}"' for r in releases}
-    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases())
+    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases(), tracing=True)
     origins = [origin_of(tree.node, c.uid) for c in columns]
     index = {id(r.measured.node): i for i, r in enumerate(releases)}
     sources: list[tuple[int, int] | None] = []

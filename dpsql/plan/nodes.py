@@ -147,7 +147,10 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*)."""
+    """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*).
+
+    `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private.
+    """
 
     function: str
     arg: Expr | None
@@ -155,6 +158,7 @@ class AggregateCall:
     distinct: bool = False
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False)
+    summed: Component | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,42 @@ from dpsql.analysis.facts import Facts
 from dpsql.plan.expr import Column, LiteralValue
 from dpsql.plan.nodes import (
     Aggregate,
-    AggregateCall,
     BoundContributions,
     Filter,
     GroupKeys,
     Join,
+    JoinKind,
     Limit,
     Node,
     Project,
     Release,
     Scan,
+    SetColumn,
+    SetKind,
+    SetOperation,
     Sort,
     SortKey,
+    Truncate,
+    Unnest,
     Values,
+    Window,
     output_columns,
 )
 from dpsql.plan.walk import Tagged
-from dpsql.sql.emit import Aliases, Names, TableNames, condition, constant, identifier, spell
+from dpsql.sql.block import Block
+from dpsql.sql.emit import SALT, Aliases, Names, TableNames, condition, constant, identifier, spell
+from dpsql.sql.grouped import grouped, positive_zero
+from dpsql.sql.windows import spell_window
 from dpsql.types import Kind
+
+_KINDS = {
+    JoinKind.INNER: "JOIN",
+    JoinKind.CROSS: "JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "SEMI JOIN",
+    JoinKind.ANTI: "ANTI JOIN",
+}
 
 _REACH = {
     Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
@@ -39,32 +57,18 @@ ROW = 0
 """Number of the column that carries a released row's position; plan columns are numbered from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """`FROM source WHERE where`, and how its columns are printed. `simple`: source needs no parentheses in a join."""
-
-    source: str
-    where: tuple[str, ...]
-    names: Names
-    simple: bool = True
-
-    def clause(self) -> str:
-        """FROM … WHERE …"""
-        where = f"\nWHERE {' AND '.join(self.where)}" if self.where else ""
-        return f"FROM {self.source}{where}"
-
-    def filtered(self, *conditions: str) -> Block:
-        """The same rows under further conditions."""
-        return replace(self, where=(*self.where, *conditions))
-
-
 @dataclass(slots=True)
 class Emitter:
-    """Prints the nodes of one statement. `released` names the table that holds each release's noisy rows."""
+    """Prints the nodes of one statement.
+
+    released: number (`id`) of each release → the table that holds its noisy rows. tracing: carry along which row of a
+    release a row comes from.
+    """
 
     tables: TableNames
     released: Mapping[int, str]
     aliases: Aliases
+    tracing: bool = False
 
     def block(self, tagged: Tagged[Facts]) -> Block:
         """A node as a FROM clause."""
@@ -79,6 +83,8 @@ class Emitter:
                 return below.filtered(condition(predicate, below.names))
             case Join():
                 return self._join(node, tagged)
+            case Unnest():
+                return self._unnest(node, tagged)
             case GroupKeys():
                 return self._keyed(node, tagged)
             case BoundContributions():
@@ -98,13 +104,56 @@ class Emitter:
 
     def _join(self, node: Join, tagged: Tagged[Facts]) -> Block:
         left, right = (self.block(t) for t in tagged.inputs)
-        names = Names({**left.names.sql, **right.names.sql}, tagged.fact.env)
+        if right.lateral or (node.kind is JoinKind.FULL and right.where):
+            right = self._closed(right, tagged.inputs[1])
+        if node.kind is JoinKind.FULL and left.where:
+            left = self._closed(left, tagged.inputs[0])
+        both = {**left.names.sql, **right.names.sql}
+        names = Names(both, {**left.names.env, **right.names.env})
         on = [f"{spell(e.left, names)[0]} = {spell(e.right, names)[0]}" for e in node.equalities]
         if node.residual is not None:
             on.append(condition(node.residual, names))
+        where = left.where + right.where
+        if node.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):  # the right side is filtered before it is joined
+            on, where = on + list(right.where), left.where
         other = right.source if right.simple else f"({right.source})"
-        source = f"{left.source}\nJOIN {other} ON {' AND '.join(on) or 'TRUE'}"
-        return Block(source, left.where + right.where, names, simple=False)
+        source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {' AND '.join(on) or 'TRUE'}"
+        kept = left.names.sql if node.kind.filters else both
+        return Block(source, where, Names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _closed(self, block: Block, tagged: Tagged[Facts]) -> Block:
+        """The same rows as a derived table."""
+        alias = self.aliases.table()
+        columns = [c for c in output_columns(tagged.node) if c.uid in block.names.sql]
+        listed = ", ".join(f"{block.names.sql[c.uid]} AS c{c.uid}" for c in columns) or "NULL AS nothing"
+        sql = {c.uid: f"{alias}.c{c.uid}" for c in columns}
+        return Block(f"(SELECT {listed}\n{block.clause()}) AS {alias}", (), Names(sql, block.names.env))
+
+    def _unnest(self, node: Unnest, tagged: Tagged[Facts]) -> Block:
+        """One row per element of the list, which is cut to its declared length first."""
+        below = self.block(tagged.inputs[0])
+        alias = self.aliases.table()
+        cut = f"list_slice({spell(node.list, below.names)[0]}, 1, {node.most})"
+        source = f"{below.source}\nCROSS JOIN UNNEST({cut}) AS {alias}(element)"
+        sql = {**below.names.sql, node.column.uid: f"{alias}.element"}
+        return Block(source, below.where, Names(sql, tagged.fact.env), simple=False, lateral=True)
+
+    def _truncated(self, node: Truncate, tagged: Tagged[Facts]) -> str:
+        """Which rows of a key stay is decided by the row itself: its salted hash, then all of its columns."""
+        below = self.block(tagged.inputs[0])
+        columns = output_columns(node)
+        listed = ", ".join(f"{below.names.sql[c.uid]} AS c{c.uid}" for c in columns)
+        keys = ", ".join(below.names.sql[c.uid] for c in node.columns)
+        whole = [below.names.sql[c.uid] for c in columns]
+        if node.drop:
+            kept = f"COUNT(*) OVER (PARTITION BY {keys}) <= {node.rows}"
+        else:
+            # Zeros of either sign compare equal: only their text tells them apart.
+            zeros = [f"CAST({below.names.sql[c.uid]} AS VARCHAR)" for c in columns if c.type.kind is Kind.DOUBLE]
+            order = ", ".join([f"hash({', '.join(whole)}, {SALT})", *whole, *zeros])
+            kept = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) <= {node.rows}"
+        unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
+        return f"SELECT {listed}\n{below.clause()}\nQUALIFY {kept} OR {unmatched}"
 
     def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
         """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
@@ -133,8 +182,14 @@ class Emitter:
         """Whether each row comes from one row of one release, so that its number can be carried along."""
         match node:
             case Release():
-                return bool(self.released)
-            case Project(input=child) | Filter(input=child) | Sort(input=child) | Limit(input=child):
+                return self.tracing
+            case (
+                Project(input=child)
+                | Filter(input=child)
+                | Window(input=child)
+                | Sort(input=child)
+                | Limit(input=child)
+            ):
                 return self.traced(child)
             case _:
                 return False
@@ -160,12 +215,23 @@ class Emitter:
         if isinstance(node, Sort):
             keys, tagged = node.keys, tagged.inputs[0]
             node = tagged.node
-        if isinstance(node, Aggregate) and not keys and not limit and items is None:
-            return self._aggregate(node, tagged, columns)
-        if isinstance(node, Values):
-            block = Block(_values(node), (), Names({c.uid: f"v.c{c.uid}" for c in node.columns}, tagged.fact.env))
-        else:
-            block = self.block(tagged)
+        if not keys and not limit and items is None:
+            match node:
+                case Aggregate():
+                    return grouped(node, self.block(tagged.inputs[0]), columns, private=not tagged.fact.public)
+                case SetOperation():
+                    return self._set_operation(node, tagged, columns)
+                case Truncate():
+                    return self._truncated(node, tagged)
+        match node:
+            case Values():
+                block = Block(_values(node), (), Names({c.uid: f"v.c{c.uid}" for c in node.columns}, tagged.fact.env))
+            case Window(calls=calls):
+                below = self.block(tagged.inputs[0])
+                windows = {w.column.uid: spell_window(w, below.names) for w in calls}
+                block = replace(below, names=Names({**below.names.sql, **windows}, tagged.fact.env))
+            case _:
+                block = self.block(tagged)
         if items is None:
             printed = {c.uid: block.names.sql[c.uid] for c in output_columns(node)}
         else:
@@ -183,24 +249,27 @@ class Emitter:
             order = f"\nORDER BY {', '.join(terms)}"
         return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}{order}{limit}"
 
-    def _aggregate(self, node: Aggregate, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
-        """An aggregate over public rows: plain SQL, in the order of its keys."""
-        block = self.block(tagged.inputs[0])
-        keys = [(spell(k.expr, block.names)[0], k.column) for k in node.keys]
-        printed = {c.uid: sql for sql, c in keys}
-        printed.update({c.column.uid: _plain_call(c, block.names) for c in node.calls})
-        chosen = list(printed) if columns is None else [c.uid for c in columns]
-        listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
-        terms = ", ".join(sql for sql, _ in keys)
-        group = f"\nGROUP BY {terms}" if keys else ""
-        order = f"\nORDER BY {terms}" if keys else ""
-        return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}{group}{order}"
+    def _set_operation(self, node: SetOperation, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
+        """Both sides by position. Columns are chosen around it: leaving one out would change which rows are equal."""
+        sides = []
+        for child, side in zip(tagged.inputs, ("left", "right"), strict=True):
+            block = self.block(child)
+            listed = [f"{self._side(c, side, block.names, node)} AS c{c.column.uid}" for c in node.columns]
+            sides.append(f"SELECT {', '.join(listed)}\n{block.clause()}")
+        both = f"({sides[0]})\n{node.kind.value.upper()}{' ALL' if node.all else ''}\n({sides[1]})"
+        if columns is None:
+            return both
+        alias = self.aliases.table()
+        return f"SELECT {', '.join(f'{alias}.c{c.uid}' for c in columns) or 'NULL'}\nFROM ({both}) AS {alias}"
 
-
-def _plain_call(c: AggregateCall, names: Names) -> str:
-    arg = "*" if c.arg is None else spell(c.arg, names)[0]
-    where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
-    return f"CAST({c.function}({'DISTINCT ' if c.distinct else ''}{arg}){where} AS {c.column.type})"
+    def _side(self, c: SetColumn, side: str, names: Names, node: SetOperation) -> str:
+        expr = c.left if side == "left" else c.right
+        sql, value = spell(expr, names)
+        if value.type != c.column.type:
+            sql = f"CAST({sql} AS {c.column.type})"
+        if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
+            return positive_zero(sql, c.column.type)
+        return sql
 
 
 def _values(node: Values) -> str:

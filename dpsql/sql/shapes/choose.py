@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.plan.walk import Tagged
@@ -11,11 +14,16 @@ from dpsql.sql.shapes.statement import Statement
 from dpsql.sql.shapes.weighted import weighted
 
 
-def statements(release: Tagged[Facts], tables: TableNames) -> tuple[Statement, ...]:
-    """The statements of one release; every component is in exactly one of them."""
+def statements(
+    release: Tagged[Facts], tables: TableNames, released: Mapping[int, str] = MappingProxyType({})
+) -> tuple[Statement, ...]:
+    """The statements of one release; every component is in exactly one of them.
+
+    released: `id` of each release that this one reads → what stands for its noisy rows in the text.
+    """
     node = release.node
     assert isinstance(node, Release)
     (below,) = release.inputs
     if isinstance(below.node, BoundContributions):
-        return weighted(node, below, tables)
-    return direct(node, below, tables)
+        return weighted(node, below, tables, released)
+    return direct(node, below, tables, released)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import Component, Measure, Release
@@ -13,9 +13,11 @@ from dpsql.sql.relations import Emitter
 from dpsql.sql.shapes.statement import Statement
 
 
-def direct(node: Release, below: Tagged[Facts], tables: TableNames) -> tuple[Statement, ...]:
+def direct(
+    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
-    block = Emitter(tables, {}, Aliases()).block(below)
+    block = Emitter(tables, released, Aliases()).block(below)
     ids = sorted(below.fact.ids)
     if ids:
         block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))

@@ -11,7 +11,7 @@ on the one side may make the join the cheaper start, so that case is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
@@ -21,6 +21,7 @@ from dpsql.plan.nodes import (
     Filter,
     GroupKeys,
     Join,
+    JoinKind,
     Measure,
     Project,
     Release,
@@ -28,8 +29,9 @@ from dpsql.plan.nodes import (
     output_columns,
 )
 from dpsql.plan.walk import Tagged
+from dpsql.sql.block import Block
 from dpsql.sql.emit import Aliases, TableNames, condition
-from dpsql.sql.relations import Block, Emitter
+from dpsql.sql.relations import Emitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Early:
     match: str
 
 
-def early(node: Release, below: Tagged[Facts], tables: TableNames) -> Early | None:
+def early(node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]) -> Early | None:
     """How to aggregate before the join under a bounding node; None unless every condition above is met."""
     (keyed,) = below.inputs
     (joined,) = keyed.inputs
@@ -52,7 +54,13 @@ def early(node: Release, below: Tagged[Facts], tables: TableNames) -> Early | No
         (joined,) = joined.inputs
     bounding, grouping, join = below.node, keyed.node, joined.node
     assert isinstance(bounding, BoundContributions) and isinstance(grouping, GroupKeys)
-    if not isinstance(join, Join) or join.residual is not None or len(join.equalities) != 1 or not grouping.items:
+    if (
+        not isinstance(join, Join)
+        or join.kind is not JoinKind.INNER
+        or join.residual is not None
+        or len(join.equalities) != 1
+        or not grouping.items
+    ):
         return None
     (pair,) = join.equalities
     sides = [(joined.inputs[0], pair.left, joined.inputs[1], pair.right)]
@@ -61,7 +69,7 @@ def early(node: Release, below: Tagged[Facts], tables: TableNames) -> Early | No
         if not isinstance(match, Column) or not isinstance(unit, Column):
             continue
         if _fits(node, grouping, one, match, many, unit, conditions):
-            emitter = Emitter(tables, {}, Aliases())
+            emitter = Emitter(tables, released, Aliases())
             rows = emitter.block(many)
             rows = rows.filtered(*(condition(c, rows.names) for c in conditions))
             printed = rows.names.sql[unit.uid]

@@ -11,13 +11,15 @@ stay below 2⁶³, and 64 bits are used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import BoundContributions, Component, Measure, Release
 from dpsql.plan.walk import Tagged
+from dpsql.sql.block import Block
 from dpsql.sql.emit import SALT, Aliases, TableNames, condition, spell
-from dpsql.sql.relations import Block, Emitter
+from dpsql.sql.relations import Emitter
 from dpsql.sql.shapes.direct import grouping, total
 from dpsql.sql.shapes.early import Early, early
 from dpsql.sql.shapes.statement import Statement
@@ -44,15 +46,17 @@ class _Parts:
         return [f"k{i}" for i in range(len(self.keys))]
 
 
-def weighted(node: Release, below: Tagged[Facts], tables: TableNames) -> tuple[Statement, ...]:
+def weighted(
+    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+) -> tuple[Statement, ...]:
     """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
     bounding = below.node
     assert isinstance(bounding, BoundContributions)
-    block = Emitter(tables, {}, Aliases()).block(below)
+    block = Emitter(tables, released, Aliases()).block(below)
     unit = block.names.sql[bounding.id.uid]
     block = block.filtered(f"{unit} IS NOT NULL")
     keys = tuple(block.names.sql[k.uid] for k in node.keys)
-    parts = _Parts(node, bounding, block, unit, keys, early(node, below, tables))
+    parts = _Parts(node, bounding, block, unit, keys, early(node, below, tables, released))
     plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
