@@ -301,6 +301,7 @@ WORDS = [
     "policy",
     "show",
     "audit",
+    "verify",
     "schema",
     "clinic.yaml",
     COUNT,

@@ -280,6 +280,21 @@ def test_repairs_only_name_what_the_policy_accepts(con: duckdb.DuckDBPyConnectio
     assert parse_policy(changed).tables["sensors"].unique[1].enforce == "truncate"
 
 
+def test_a_key_that_a_path_refers_to_stays_a_promise(con: duckdb.DuckDBPyConnection) -> None:
+    """The policy refuses to enforce it, so the repair must not say so."""
+    hint = (
+        "  hints:\n    unit: {path: [{column: buyer, references: buyers(id)}]}\n    columns: {buyer: {type: bigint}}\n"
+    )
+    text = TEXT.replace("budgets:", hint + "budgets:")
+    con.execute("CREATE TABLE hints (buyer BIGINT)")
+    con.execute("INSERT INTO buyers VALUES (1, 'd', 'A', 'private', NULL, 1)")
+    said = {c.where: c.repair or "" for c in run(con, parse_policy(text)).broken}
+    assert set(said) == {"tables.buyers.primary_key", "tables.hints.unit.path[0].references"}
+    assert "enforce: truncate" not in said["tables.buyers.primary_key"]
+    with pytest.raises(CannotOpen):
+        parse_policy(text.replace("primary_key: [id]", "primary_key: {columns: [id], enforce: truncate}"))
+
+
 def test_the_numbers_come_from_one_snapshot(shop: Policy) -> None:
     engine = FakeEngine(lambda sql: RawTable(("n",), ([0],)), tables=list(shop.tables))
     found = verify(shop, engine)
