@@ -15,13 +15,15 @@ from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
+from dpsql.compiler.sharing import releases_of
 from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, measure
-from dpsql.plan.nodes import Release, Scan
-from dpsql.plan.public import PublicFacts
+from dpsql.plan.expr import columns_of
+from dpsql.plan.nodes import Release, Scan, expressions
+from dpsql.plan.public import FrequencyOf, PublicFacts
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
 from dpsql.rewrite.context import Limits, RewriteContext
@@ -30,6 +32,7 @@ from dpsql.sql.bind import bind
 from dpsql.sql.emit import TableNames, identifier
 from dpsql.sql.parse import parse
 from dpsql.sql.shapes.choose import statements
+from dpsql.sql.shapes.statement import placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,20 @@ def _compile(
     rewritten = rewrite(bound.root, RewriteContext(ctx, limits))
     tree = derive(rewritten, ctx)
     _require_public(tree)
-    _require_flat(tree)
-    tagged = [t for t in tree.walk() if isinstance(t.node, Release)]
+    _rely_on_declared(tree, ctx)
+    found = releases_of(tree)
+    tagged = list(found.distinct)
     epsilon, delta = _privacy(settings, policy, tagged)
     measured = measure(tagged, epsilon, delta)
     charges = _charges(measured, policy, epsilon, delta)
+    noisy = {
+        id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"), traced=False) for n in found.nodes(tree)
+    }
     releases = tuple(
-        PlannedRelease(m, statements(t, tables), f"r{i}") for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
+        PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
+        for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
     )
-    post = post_processing(tree, bound.columns, releases)
+    post = post_processing(tree, bound.columns, releases, found)
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     names = [c.name for c in bound.columns]
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, epsilon, delta, policy.hash)
@@ -114,17 +122,21 @@ def _require_public(tree: Tagged[Facts]) -> None:
     )  # fmt: skip
 
 
-def _require_flat(tree: Tagged[Facts]) -> None:
-    """A release may not read another release's result yet: its multiplicity and share would have to be planned."""
+def _rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:
+    """Note the declared keys of public tables that expressions can rely on: the run checks them against the tables."""
+    read = frozenset[int]().union(*(columns_of(e) for t in tree.walk() for e in expressions(t.node)))
     for tagged in tree.walk():
-        if not isinstance(tagged.node, Release):
+        table = ctx.table(tagged.node.table) if isinstance(tagged.node, Scan) else None
+        if table is None or not table.public:
             continue
-        below = next((t.node for t in tagged.inputs[0].walk() if isinstance(t.node, Release)), None)
-        if isinstance(below, Release):
-            raise reject(
-                "DP118", "private rows are joined with the result of another aggregate", span=below.span,
-                label="this aggregate over private rows", help=["run it first, and use its result as a parameter"],
-            )  # fmt: skip
+        assert isinstance(tagged.node, Scan)
+        names = {c.name.lower() for c in tagged.node.columns if c.uid in read}
+        declared = [(k.columns, 1) for k in table.keys] + [(f.columns, f.rows) for f in table.max_frequency]
+        for columns, rows in declared:
+            if {c.lower() for c in columns} <= names:
+                spelled = sorted(c.name for c in tagged.node.columns if c.name.lower() in {n.lower() for n in columns})
+                request = FrequencyOf(table.name, tuple(spelled))
+                ctx.public.used[request] = min(rows, ctx.public.used.get(request, rows))
 
 
 def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
+from dpsql.compiler.sharing import Releases
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, columns_of
-from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, expressions, inputs
+from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, Window, expressions, inputs
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases
 from dpsql.sql.relations import Emitter
@@ -18,13 +19,16 @@ SCRATCH = '"memory"."main"'
 
 
 def post_processing(
-    tree: Tagged[Facts], columns: Sequence[Column], releases: Sequence[PlannedRelease]
+    tree: Tagged[Facts], columns: Sequence[Column], releases: Sequence[PlannedRelease], found: Releases
 ) -> PostProcessing:
     """The post-processing of a plan whose root is public."""
-    labels = {id(r.measured.node): f'{SCRATCH}."{r.label}"' for r in releases}
+    index = found.index
+    labels = {
+        id(n): found.standing_for(n, f'{SCRATCH}."{releases[index[id(n)]].label}"', traced=True)
+        for n in found.nodes(tree)
+    }
     emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases(), tracing=True)
     origins = [origin_of(tree.node, c.uid) for c in columns]
-    index = {id(r.measured.node): i for i, r in enumerate(releases)}
     sources: list[tuple[int, int] | None] = []
     for node, uid in origins:
         position = None if node is None else next((i for i, o in enumerate(node.outputs) if o.column.uid == uid), None)
@@ -74,7 +78,7 @@ def origin_of(node: Node, uid: int) -> tuple[Release | None, int]:
     match node:
         case Release():
             return node, uid
-        case Filter(input=child) | Sort(input=child) | Limit(input=child):
+        case Filter(input=child) | Sort(input=child) | Limit(input=child) | Window(input=child):
             return origin_of(child, uid)
         case Project(input=child, items=items):
             expr = next((i.expr for i in items if i.column.uid == uid), None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from uuid import UUID
 
 from dpsql.budget.ledger import Receipt
@@ -27,23 +28,32 @@ class NoisyRelease:
     values: tuple[tuple[int, ...], ...]
 
 
-def measure_release(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, salt: int) -> NoisyRelease:
+def measure_release(
+    planned: PlannedRelease,
+    engine: Engine,
+    receipt: Receipt | None,
+    salt: int,
+    earlier: Mapping[str, str] = MappingProxyType({}),
+) -> NoisyRelease:
     """Fetch a release's exact integers and add the planned noise.
 
     receipt: proof that the plan's cost is durably charged; None only where every sensitivity is 0.
     salt: the ledger's secret number, which fixes the truncation order.
+    earlier: label of a release that this one reads → its noisy rows as a query.
     Raises EngineError, whose text never depends on data.
     """
     if receipt is None and any(m.sensitivity.l1 for m in planned.measured.measurements):
         raise AssertionError("noise without a receipt")
     # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
-    return guarded(lambda: _measured(planned, engine, receipt, salt))
+    return guarded(lambda: _measured(planned, engine, receipt, salt, earlier))
 
 
-def _measured(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, salt: int) -> NoisyRelease:
+def _measured(
+    planned: PlannedRelease, engine: Engine, receipt: Receipt | None, salt: int, earlier: Mapping[str, str]
+) -> NoisyRelease:
     # Without a charge no private row is read, not even for public keys or a sum that is always 0: that the engine fails
     # on some data, or takes its time, would be told for free.
-    exact = {} if receipt is None else _fetch(planned, engine, salt)
+    exact = {} if receipt is None else _fetch(planned, engine, salt, earlier)
     node = planned.measured.node
     sources = key_sources(node)
     # Private keys are sorted: the order in which the engine finds groups depends on the data.
@@ -52,6 +62,8 @@ def _measured(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, 
     columns = []
     for i, m in enumerate(planned.measured.measurements):
         totals = [max(-TOTAL_CAP, min(TOTAL_CAP, exact.get(key, zeros)[i])) for key in keys]
+        if m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
+            totals = [m.known] * len(keys)
         columns.append(m.mechanism.add_noise(totals))
     if planned.measured.threshold is not None:
         assert node.threshold is not None
@@ -61,13 +73,13 @@ def _measured(planned: PlannedRelease, engine: Engine, receipt: Receipt | None, 
     return NoisyRelease(planned, tuple(keys), tuple(zip(*columns, strict=True)) if columns else ((),) * len(keys))
 
 
-def _fetch(planned: PlannedRelease, engine: Engine, salt: int) -> dict[Key, list[int]]:
+def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> dict[Key, list[int]]:
     """Key → exact integers of all components. Private."""
     node = planned.measured.node
     width = len(node.keys)
     found: dict[Key, list[int]] = {}
     for statement in planned.statements:
-        for row in engine.fetch(statement.salted(salt)).rows():
+        for row in engine.fetch(statement.salted(salt, earlier)).rows():
             key = tuple(str(v) if isinstance(v, UUID) else v for v in row[:width])
             numbers = found.setdefault(key, [0] * len(node.components))
             for i, value in zip(statement.components, row[width:], strict=True):

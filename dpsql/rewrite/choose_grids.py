@@ -11,12 +11,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Contribution
+from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.rules.release import contribution
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value
-from dpsql.plan.nodes import BoundContributions, Component, Measure, Node, Release
+from dpsql.plan.nodes import Aggregate, AggregateCall, BoundContributions, Component, Measure, Node, Release
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.types import Kind
@@ -33,6 +33,8 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
     """Set grid, center, clip bounds and weight of every component."""
 
     def change(node: Node) -> Node:
+        if isinstance(node, Aggregate) and node.inner:
+            return _summed(node, derive(node.input, ctx.analysis).fact)
         if not isinstance(node, Release):
             return node
         facts = derive(node.input, ctx.analysis).fact
@@ -48,6 +50,20 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
         )
 
     return transform(root, change)
+
+
+def _summed(node: Aggregate, facts: Facts) -> Aggregate:
+    """A sum of DOUBLEs that stays private is made of integers too, so that it is the same on any number of threads."""
+
+    def change(call: AggregateCall) -> AggregateCall:
+        if call.function not in ("sum", "avg") or call.arg is None or call.distinct:
+            return call
+        value = evaluate(call.arg, facts.env)
+        if value.type.kind is not Kind.DOUBLE or not value.interval.bounded:
+            return call
+        return replace(call, summed=_quantized(Component(Measure.SUM, call.arg), value, MOST_UNITS))
+
+    return replace(node, calls=tuple(change(c) for c in node.calls))
 
 
 def _gridded(

@@ -35,7 +35,7 @@ def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     """Replace every aggregate over private rows by a release (its keys still private, its grids not yet chosen)."""
 
     def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+        if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
             return node
         return _release(node, derive(node.input, ctx.analysis).fact)
 

@@ -1,28 +1,45 @@
-"""Below a release, CTEs and derived tables disappear: their expressions are written where they are used.
+"""Below an aggregate over private rows, CTEs and derived tables disappear: their expressions stand where they are used.
 
 After this, expressions read the columns of tables (and of earlier releases) only, so that clips reach the columns the
-policy bounds, and one question asked in several ways gives one plan.
+policy bounds, and one question asked in several ways gives one plan. A projection stays where its values are more than
+its columns: on the padded side of an outer join, an expression that is not NULL for columns that are.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import MOST_NODES, Column, Expr, larger_than
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.registry import literal
+from dpsql.plan.expr import MOST_NODES, Column, Expr, larger_than, walk
 from dpsql.plan.expr import transform as transform_expr
-from dpsql.plan.nodes import Aggregate, Equality, Filter, Join, Node, Project
+from dpsql.plan.nodes import (
+    Aggregate,
+    Equality,
+    Filter,
+    Item,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Unnest,
+    output_columns,
+)
 from dpsql.plan.walk import transform
+from dpsql.plan.walk import walk as walk_nodes
 from dpsql.rewrite.context import RewriteContext
 
 Definitions = dict[int, Expr]
 
 
 def inline_projections(root: Node, ctx: RewriteContext) -> Node:
-    """Inline every projection below an aggregate over private rows."""
+    """Inline every projection below an aggregate that reads private tables, directly or through other aggregates."""
 
     def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+        if not isinstance(node, Aggregate) or not _reads_private(node, ctx):
             return node
         below, known = _inlined(node.input)
         keys = tuple(replace(k, expr=_use(k.expr, known)) for k in node.keys)
@@ -39,7 +56,12 @@ def inline_projections(root: Node, ctx: RewriteContext) -> Node:
     return transform(root, change)
 
 
+def _reads_private(node: Node, ctx: RewriteContext) -> bool:
+    return any(isinstance(n, Scan) and not ctx.analysis.table(n.table).public for n in walk_nodes(node))
+
+
 def _inlined(node: Node) -> tuple[Node, Definitions]:
+    """The node without projections, and what its columns are in terms of the new node's columns."""
     match node:
         case Project(input=child, items=items):
             below, known = _inlined(child)
@@ -47,9 +69,12 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
         case Filter(input=child, predicate=predicate):
             below, known = _inlined(child)
             return replace(node, input=below, predicate=_use(predicate, known)), known
-        case Join(left=left, right=right):
-            below_left, known_left = _inlined(left)
-            below_right, known_right = _inlined(right)
+        case Unnest(input=child, list=listed):
+            below, known = _inlined(child)
+            return replace(node, input=below, list=_use(listed, known)), known
+        case Join(left=left, right=right, kind=kind):
+            below_left, known_left = _padded(left) if kind is JoinKind.FULL else _inlined(left)
+            below_right, known_right = _padded(right) if kind in (JoinKind.FULL, JoinKind.LEFT) else _inlined(right)
             known = {**known_left, **known_right}
             return replace(
                 node,
@@ -58,8 +83,31 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
                 equalities=tuple(Equality(_use(e.left, known), _use(e.right, known)) for e in node.equalities),
                 residual=None if node.residual is None else _use(node.residual, known),
             ), known
+        case SetOperation(left=left, right=right, columns=columns):
+            below_left, known_left = _inlined(left)
+            below_right, known_right = _inlined(right)
+            used = tuple(replace(c, left=_use(c.left, known_left), right=_use(c.right, known_right)) for c in columns)
+            return replace(node, left=below_left, right=below_right, columns=used), {}
         case _:
             return node, {}
+
+
+def _padded(node: Node) -> tuple[Node, Definitions]:
+    """As `_inlined`, for rows that may be missing: where they are, every definition has to be NULL."""
+    below, known = _inlined(node)
+    if all(_null_of_nulls(e) for e in known.values()):
+        return below, known
+    return Project(below, tuple(Item(c, known.get(c.uid, c)) for c in output_columns(node))), {}
+
+
+def _null_of_nulls(expr: Expr) -> bool:
+    """Whether an expression is certainly NULL if all columns are."""
+    env = {e.uid: literal(None, e.type) for e in walk(expr) if isinstance(e, Column)}
+    try:
+        value = evaluate(expr, env)
+    except Rejected:
+        return False
+    return value.is_constant and value.constant is None
 
 
 def _use(expr: Expr, known: Definitions) -> Expr:

@@ -36,13 +36,15 @@ def _sink(node: Node, term: Expr) -> Node | None:
     if isinstance(node, Filter):
         below = _sink(node.input, term)
         return None if below is None else replace(node, input=below)
-    if not isinstance(node, Join):
+    if not isinstance(node, Join) or node.kind is JoinKind.FULL:
         return None
     left, right = (frozenset(c.uid for c in output_columns(n)) for n in (node.left, node.right))
-    pair = equality_between(term, left, right)
+    inner = node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
+    pair = equality_between(term, left, right) if inner else None
     if pair is not None:
         return replace(node, kind=JoinKind.INNER, equalities=(*node.equalities, Equality(*pair)))
-    for side, columns in (("left", left), ("right", right)):
+    # What is filtered before an outer, semi or anti join may only be its left side.
+    for side, columns in (("left", left), ("right", right)) if inner else (("left", left),):
         child = node.left if side == "left" else node.right
         if columns_of(term) <= columns:
             placed = _sink(child, term)

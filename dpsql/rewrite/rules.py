@@ -11,14 +11,24 @@ from dpsql.rewrite.choose_grids import choose_grids
 from dpsql.rewrite.clip_columns import clip_columns
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.expand_aggregates import expand_aggregates
+from dpsql.rewrite.follow_paths import follow_paths
 from dpsql.rewrite.inline_projections import inline_projections
+from dpsql.rewrite.keep_private import keep_private
+from dpsql.rewrite.limit_frequencies import limit_frequencies
+from dpsql.rewrite.narrow_joins import narrow_joins
+from dpsql.rewrite.order_joins import order_joins
 from dpsql.rewrite.place_conditions import place_conditions
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
 RULES: tuple[Rewrite, ...] = (
     inline_projections,
+    order_joins,
     place_conditions,
+    narrow_joins,
+    follow_paths,
+    limit_frequencies,
+    keep_private,
     clip_columns,
     expand_aggregates,
     add_group_keys,

@@ -21,7 +21,8 @@ from dpsql.loss import PrivacyLoss, largest, remaining
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
-from dpsql.release.noisy import measure_release
+from dpsql.release.inlined import as_query
+from dpsql.release.noisy import NoisyRelease, measure_release
 from dpsql.release.post import post_process
 from dpsql.release.result import Release
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
@@ -234,7 +235,11 @@ class Connection:
             self._facts.check_again(plan)
             receipt = self._reserve(plan)
             salt = 0 if receipt is None else self._open_ledger().salt
-            noisy = [measure_release(r, self._engine, receipt, salt) for r in plan.releases]
+            noisy: list[NoisyRelease] = []
+            earlier: dict[str, str] = {}
+            for planned in plan.releases:
+                noisy.append(measure_release(planned, self._engine, receipt, salt, earlier))
+                earlier[planned.label] = as_query(noisy[-1])
             rows = post_process(plan, noisy, self._engine, self._scratch)
         spent = PrivacyLoss() if receipt is None else largest(receipt.entry.charges.values())
         return Release(

@@ -124,17 +124,24 @@ def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | No
             return ColumnFact(Value(arg.type, arg.interval, arg.range, True, arg.finite))
         case "avg", False:
             _require_exact(call, arg)
-            return ColumnFact(Value(call.column.type, arg.interval, everything(), True, True))
+            return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))
         case "sum", False:
             _require_exact(call, arg)
-            total = _total(arg.interval, most, call)
+            each = _each(call, arg)
+            total = _total(each, most, call)
             held = Value(call.column.type, total, type_range(call.column.type), True, True)
-            return ColumnFact(held, _hint(call, None if limit is None else _total(arg.interval, Fraction(limit), call)))
+            return ColumnFact(held, _hint(call, None if limit is None else _total(each, Fraction(limit), call)))
         case _:
             raise reject(
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
                 help=["select the distinct values first:  FROM (SELECT DISTINCT … )"],
             )  # fmt: skip
+
+
+def _each(call: AggregateCall, arg: Value) -> Interval:
+    """What is added up: the argument, or the integers that stand for it."""
+    c = call.summed
+    return arg.interval if c is None else interval((c.lo + c.center) * c.grid, (c.hi + c.center) * c.grid)
 
 
 def _total(each: Interval, most: Fraction | None, call: AggregateCall) -> Interval:

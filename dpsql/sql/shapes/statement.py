@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dpsql.sql.emit import SALT
 
@@ -15,11 +18,22 @@ class Statement:
     components: tuple[int, ...]
     shape: str
 
-    def salted(self, salt: int) -> str:
-        """The text to run, with the ledger's secret number in place."""
-        return self.sql.replace(SALT, str(salt))
+    def salted(self, salt: int, released: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The text to run, with the ledger's secret number and the noisy rows of earlier releases in place.
+
+        released: label of a release → its rows as a query in brackets.
+        """
+        text = self.sql.replace(SALT, str(salt))
+        for label, rows in released.items():
+            text = text.replace(placeholder(label), rows)
+        return text
 
     @property
     def shown(self) -> str:
-        """The text to show: the secret number stays a name."""
-        return self.sql.replace(SALT, ":salt")
+        """The text to show: the secret number and earlier releases stay names."""
+        return re.sub("\0release (\\w+)\0", r"\1", self.sql.replace(SALT, ":salt"))
+
+
+def placeholder(label: str) -> str:
+    """What stands for the noisy rows of a release in a statement that reads them; a NUL cannot occur in a literal."""
+    return f"\0release {label}\0"

@@ -1,0 +1,23 @@
+"""Noisy rows written into the statement of a later release: public numbers, whatever the engine."""
+
+from __future__ import annotations
+
+from dpsql.release.columns import released_columns
+from dpsql.release.noisy import NoisyRelease
+from dpsql.sql.emit import constant
+
+
+def as_query(noisy: NoisyRelease) -> str:
+    """The released rows as a query in brackets, with columns c<number> of exactly the planned types."""
+    node = noisy.planned.measured.node
+    columns = [*node.keys, *(o.column for o in node.outputs)]
+    listed = ", ".join(f"CAST(c{c.uid} AS {c.type}) AS c{c.uid}" for c in columns) or "c0"
+    names = ", ".join(f"c{c.uid}" for c in columns) or "c0"
+    values = [*([key[i] for key in noisy.keys] for i in range(len(node.keys))), *released_columns(noisy)]
+    rows = [
+        ", ".join(constant(v, c.type) for v, c in zip(row, columns, strict=True))  # type: ignore[arg-type]
+        for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))
+    ]
+    nothing = ", ".join(["NULL"] * max(1, len(columns)))
+    written = ", ".join(f"({row or 'NULL'})" for row in rows or [nothing])
+    return f"(SELECT {listed} FROM (VALUES {written}) AS v({names}){'' if rows else ' WHERE FALSE'})"

@@ -1,0 +1,48 @@
+"""Which aggregates over private rows are releases, and which stay private operators (semantics.md §3, "Release").
+
+An aggregate whose groups contain the unit's id makes totals per unit; under a row unit, groups that another aggregate
+adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,
+what a scalar subquery computes, what nothing above aggregates, and what is aggregated by something that could not be
+released itself (MIN, MAX, DISTINCT), because public numbers can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.analysis.derive import derive
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Aggregate, Join, Node, inputs
+from dpsql.plan.walk import with_inputs
+from dpsql.rewrite.context import RewriteContext
+
+
+def keep_private(root: Node, ctx: RewriteContext) -> Node:
+    """Mark the aggregates that stay private."""
+    return _kept(root, False, False, ctx)
+
+
+def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext) -> Node:
+    """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
+    match node:
+        case Aggregate(calls=calls):
+            released = bool(calls) and all(c.function in ("count", "sum", "avg") for c in calls)
+            child = _kept(node.input, True, below_release or released, ctx)
+            node = node if child is node.input else replace(node, input=child)
+            if not below_any or not node.keys or not ctx.private(node.input):
+                return node
+            facts = derive(node.input, ctx.analysis).fact
+            if facts.ids:
+                owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
+                return replace(node, inner=owned)
+            return replace(node, inner=below_release)
+        case Join(scalar=True, left=left, right=right):
+            inner = _kept(right, True, False, ctx) if _correlated(node) else _kept(right, False, False, ctx)
+            return with_inputs(node, (_kept(left, below_any, below_release, ctx), inner))
+        case _:
+            return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+
+
+def _correlated(node: Join) -> bool:
+    """A correlated scalar subquery is grouped by what it is correlated on: totals per unit, if that is the id."""
+    return bool(node.equalities)

@@ -1,0 +1,92 @@
+"""Outer joins whose padded rows never count become inner joins: the same answer, with less noise.
+
+A LEFT join is an inner one if a condition above it cannot hold for padded rows, or if the aggregate above it leaves
+them out: every argument is NULL for them (`public LEFT JOIN t … COUNT(t.id)`). Where the public side lists the group
+keys, groups without rows are released all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.registry import literal
+from dpsql.functions.value import Value, type_range
+from dpsql.plan.expr import Column, Expr, walk
+from dpsql.plan.logic import conjuncts
+from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, inputs, output_columns
+from dpsql.plan.walk import with_inputs
+from dpsql.rewrite.context import RewriteContext
+
+
+def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
+    """Make inner joins of the outer joins whose padded rows are left out above them."""
+    return _narrowed(root, [], None, ctx)
+
+
+def _narrowed(node: Node, required: list[Expr], counted: Sequence[Expr] | None, ctx: RewriteContext) -> Node:
+    """required: conditions that rows must meet to be of use. counted: what alone is made of the rows, if known."""
+    match node:
+        case Aggregate(input=child, calls=calls):
+            arguments = None if not calls or any(c.arg is None for c in calls) else [c.arg for c in calls]
+            below = _narrowed(child, [], arguments, ctx)  # type: ignore[arg-type]
+            return node if below is child else replace(node, input=below)
+        case Filter(input=child, predicate=predicate):
+            below = _narrowed(child, [*required, *conjuncts(predicate)], counted, ctx)
+            return node if below is child else replace(node, input=below)
+        case Join(kind=kind, left=left, right=right):
+            if kind is JoinKind.LEFT and not node.scalar and _left_out(right, left, required, counted, ctx):
+                return _narrowed(replace(node, kind=JoinKind.INNER), required, counted, ctx)
+            inner = kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
+            terms = (
+                [*required, *(e for pair in node.equalities for e in (pair.left, pair.right))] if inner else required
+            )
+            new_left = (
+                _narrowed(left, terms, counted, ctx) if kind is not JoinKind.FULL else _narrowed(left, [], None, ctx)
+            )
+            new_right = _narrowed(right, terms, counted, ctx) if inner else _narrowed(right, [], None, ctx)
+            return with_inputs(node, (new_left, new_right))
+        case _:
+            return with_inputs(node, tuple(_narrowed(child, [], None, ctx) for child in inputs(node)))
+
+
+def _left_out(
+    padded: Node, kept: Node, required: list[Expr], counted: Sequence[Expr] | None, ctx: RewriteContext
+) -> bool:
+    """Whether rows of `kept` without a partner in `padded` are of no use."""
+    missing = {c.uid for c in output_columns(padded)}
+    if any(_reads(term, missing) and not _may_hold(term, missing) for term in required):
+        return True
+    if counted is None or not ctx.private(padded):
+        return False
+    return all(_reads(e, missing) and _is_null(e, missing) for e in counted)
+
+
+def _reads(expr: Expr, columns: set[int]) -> bool:
+    return any(isinstance(e, Column) and e.uid in columns for e in walk(expr))
+
+
+def _value(expr: Expr, missing: set[int]) -> Value | None:
+    """The expression's value where these columns are NULL, as far as it is known."""
+    env = {
+        e.uid: literal(None, e.type) if e.uid in missing else Value(e.type, range=type_range(e.type))
+        for e in walk(expr)
+        if isinstance(e, Column)
+    }
+    try:
+        return evaluate(expr, env)
+    except Rejected:
+        return None
+
+
+def _may_hold(term: Expr, missing: set[int]) -> bool:
+    """False only if the condition (or the side of an equality) is certainly NULL or false for padded rows."""
+    value = _value(term, missing)
+    return value is None or not value.is_constant or (value.constant is not None and value.constant is not False)
+
+
+def _is_null(expr: Expr, missing: set[int]) -> bool:
+    value = _value(expr, missing)
+    return value is not None and value.is_constant and value.constant is None

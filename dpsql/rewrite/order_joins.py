@@ -1,0 +1,80 @@
+"""FROM a, b, c in any order: each table is joined where a condition connects it, not where it happens to be written.
+
+Inner joins may be taken in any order. The written order stays unless it would multiply tables that nothing connects
+yet and another order would not: `FROM lineitem, customer, orders` joins orders before customer.
+"""
+
+from __future__ import annotations
+
+from dpsql.plan.expr import Call, Expr
+from dpsql.plan.logic import conjunction, conjuncts, equality_between
+from dpsql.plan.nodes import Filter, Join, JoinKind, Node, inputs, output_columns
+from dpsql.plan.walk import with_inputs
+from dpsql.rewrite.context import RewriteContext
+from dpsql.types import BOOLEAN
+
+
+def order_joins(root: Node, ctx: RewriteContext) -> Node:
+    """Reorder clusters of inner joins of which the written order leaves tables unconnected."""
+    if _in_cluster(root):
+        relations, terms = _flattened(root)
+        relations = [order_joins(r, ctx) for r in relations]
+        best = _connected(relations, terms)
+        if len(relations) > 2 and _crosses(best, terms) < _crosses(relations, terms):
+            joined = best[0]
+            for relation in best[1:]:
+                joined = Join(JoinKind.CROSS, joined, relation)
+            predicate = conjunction(terms)
+            assert isinstance(root, Filter | Join)
+            return joined if predicate is None else Filter(joined, predicate, root.span)
+    return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
+
+
+def _in_cluster(node: Node) -> bool:
+    if isinstance(node, Filter):
+        return _in_cluster(node.input)
+    return isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
+
+
+def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
+    """The relations of a cluster in written order, and all of its conditions."""
+    if not _in_cluster(node):
+        return [node], []
+    if isinstance(node, Filter):
+        relations, terms = _flattened(node.input)
+        return relations, terms + conjuncts(node.predicate)
+    assert isinstance(node, Join)
+    left, left_terms = _flattened(node.left)
+    right, right_terms = _flattened(node.right)
+    own = [Call("eq", (e.left, e.right), BOOLEAN, e.left.span) for e in node.equalities]
+    rest = [] if node.residual is None else conjuncts(node.residual)
+    return left + right, [*left_terms, *right_terms, *own, *rest]
+
+
+def _columns(relation: Node) -> frozenset[int]:
+    return frozenset(c.uid for c in output_columns(relation))
+
+
+def _joins(seen: frozenset[int], relation: Node, terms: list[Expr]) -> bool:
+    own = _columns(relation)
+    return any(equality_between(t, seen, own) is not None for t in terms)
+
+
+def _connected(relations: list[Node], terms: list[Expr]) -> list[Node]:
+    """The relations in written order, except that one that nothing connects yet waits for one that does."""
+    found, left = [relations[0]], list(relations[1:])
+    seen = _columns(found[0])
+    while left:
+        chosen = next((r for r in left if _joins(seen, r, terms)), left[0])
+        left = [r for r in left if r is not chosen]
+        found.append(chosen)
+        seen |= _columns(chosen)
+    return found
+
+
+def _crosses(relations: list[Node], terms: list[Expr]) -> int:
+    seen, count = _columns(relations[0]), 0
+    for relation in relations[1:]:
+        count += not _joins(seen, relation, terms)
+        seen |= _columns(relation)
+    return count
