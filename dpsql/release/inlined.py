@@ -15,7 +15,7 @@ def as_query(noisy: NoisyRelease) -> str:
     names = ", ".join(f"c{c.uid}" for c in columns) or "c0"
     values = [*([key[i] for key in noisy.keys] for i in range(len(node.keys))), *released_columns(noisy)]
     rows = [
-        ", ".join(constant(v, c.type) for v, c in zip(row, columns, strict=True))  # type: ignore[arg-type]
+        ", ".join(constant(v, c.type) for v, c in zip(row, columns, strict=True))
         for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))
     ]
     nothing = ", ".join(["NULL"] * max(1, len(columns)))

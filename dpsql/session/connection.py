@@ -236,10 +236,10 @@ class Connection:
             receipt = self._reserve(plan)
             salt = 0 if receipt is None else self._open_ledger().salt
             noisy: list[NoisyRelease] = []
-            earlier: dict[str, str] = {}
             for planned in plan.releases:
+                read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
+                earlier = {n.planned.label: as_query(n) for n in read}
                 noisy.append(measure_release(planned, self._engine, receipt, salt, earlier))
-                earlier[planned.label] = as_query(noisy[-1])
             rows = post_process(plan, noisy, self._engine, self._scratch)
         spent = PrivacyLoss() if receipt is None else largest(receipt.entry.charges.values())
         return Release(

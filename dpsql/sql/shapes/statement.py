@@ -28,6 +28,10 @@ class Statement:
             text = text.replace(placeholder(label), rows)
         return text
 
+    def reads(self, label: str) -> bool:
+        """True if the noisy rows of this release are part of the statement."""
+        return placeholder(label) in self.sql
+
     @property
     def shown(self) -> str:
         """The text to show: the secret number and earlier releases stay names."""
