@@ -117,8 +117,9 @@ class Facts:
     hops: foreign keys of the unit path that still tell the row's owner.
     contribution: what one unit can change in the release above; set by the bounding rules.
     replaced: neighbouring databases replace units instead of adding or removing them.
-    slots: with `replaced`, for a row unit: most rows that are replaced one by one; None where rows no longer
-        correspond. size: the public number of rows, if no replacement changes it.
+    slots: with `replaced`, for row units: unit → most rows that are replaced one by one (a row may also appear or
+        vanish, if `size` is None); None where rows no longer correspond.
+    size: the public number of rows, which no replacement changes; None if it is not public, or changes.
     rule, note: the rule that derived this, for EXPLAIN.
     """
 
@@ -132,7 +133,7 @@ class Facts:
     hops: frozenset[HopFact] = frozenset()
     contribution: Contribution | None = None
     replaced: bool = False
-    slots: Cap | None = None
+    slots: Mapping[str, Cap] | None = None
     size: int | None = None
     rule: str = ""
     note: str = ""

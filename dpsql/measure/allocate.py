@@ -7,7 +7,7 @@ cost is recomputed from the finished mechanisms afterwards and never taken from 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.analysis.facts import Contribution, Facts
@@ -18,18 +18,24 @@ from dpsql.loss import PrivacyLoss
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
 from dpsql.measure.scale import LARGEST_SCALE
-from dpsql.measure.sensitivity import Sensitivity, sensitivity
+from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
 from dpsql.plan.nodes import Component, Release
 from dpsql.plan.walk import Tagged
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One component with its sensitivity, in integer units, and the mechanism that will draw its noise."""
+    """One component with its sensitivity, in integer units, and the mechanism that will draw its noise.
+
+    sensitivity: to the unit that changes most, entry by entry; by_unit: to each, where there are several.
+    known: the component's integer where no neighbour changes it: it is public, and is never read from the data.
+    """
 
     component: Component
     sensitivity: Sensitivity
     mechanism: DiscreteLaplace | Exact
+    by_unit: Mapping[str, Sensitivity] = field(default_factory=dict)
+    known: int | None = None
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -65,14 +71,16 @@ class MeasuredRelease:
         """What that unit can change."""
         return self.contributions[self.unit]
 
+    @property
+    def known(self) -> bool:
+        """True if no number is read from the data."""
+        return all(m.known is not None for m in self.measurements)
+
     def losses(self, unit: str) -> tuple[PrivacyLoss, ...]:
         """What one privacy unit loses by all parts, the threshold's δ included."""
-        parts = [m.loss for m in self.measurements]
-        if len(self.contributions) > 1:  # the noise was made for the unit that changes most: others lose less
-            own = [sensitivity(m.component, self.contributions[unit], bool(self.node.keys)) for m in self.measurements]
-            parts = [
-                m.mechanism.loss(Fraction(s.l1), s.l2_squared) for m, s in zip(self.measurements, own, strict=True)
-            ]
+        # The noise was made for the unit that changes most: others lose less.
+        own = [(m, m.by_unit.get(unit, m.sensitivity)) for m in self.measurements]
+        parts = [m.mechanism.loss(Fraction(s.l1), s.l2_squared) for m, s in own]
         if self.threshold is not None:
             parts.append(PrivacyLoss(delta=self.threshold.delta))
         return tuple(parts)
@@ -91,8 +99,8 @@ def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -
         assert isinstance(node, Release)
         below = tagged.inputs[0].fact
         units = contributions(node, below)
-        found.append((node, units, [_worst(c, units, node, below) for c in node.components]))
-    noisy = sum(s.l1 > 0 for _, _, parts in found for s in parts)
+        found.append((node, units, [_each(c, units, node, below) for c in node.components]))
+    noisy = sum(_worst(each).l1 > 0 for _, _, parts in found for each in parts)
     share = epsilon / noisy if noisy else epsilon
     key_sets = sum(node.threshold is not None for node, *_ in found)
     if key_sets and delta < key_sets * SMALLEST_DELTA:
@@ -103,25 +111,40 @@ def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -
     )
 
 
-def _worst(component: Component, units: Mapping[str, Contribution], node: Release, below: Facts) -> Sensitivity:
-    """The sensitivity to the unit that changes most: entry by entry the largest of all."""
+def _each(
+    component: Component, units: Mapping[str, Contribution], node: Release, below: Facts
+) -> dict[str, Sensitivity]:
+    """Privacy unit → the sensitivity to it."""
     total = component.filter is None
     if component.arg is not None:
         value = evaluate(component.arg, below.env)
         total = total and not value.nullable and value.finite
-    each = [sensitivity(component, c, bool(node.keys), total) for c in units.values()]
+    return {unit: sensitivity(component, c, bool(node.keys), total) for unit, c in units.items()}
+
+
+def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:
+    """Entry by entry the largest of all."""
+    each = units.values()
     return Sensitivity(
         max(s.l0 for s in each), max(s.l1 for s in each), max(s.l2_squared for s in each), max(s.linf for s in each)
     )
 
 
 def _measured(
-    node: Release, units: Mapping[str, Contribution], parts: list[Sensitivity], share: Fraction, delta: Fraction
+    node: Release,
+    units: Mapping[str, Contribution],
+    parts: list[dict[str, Sensitivity]],
+    share: Fraction,
+    delta: Fraction,
 ) -> MeasuredRelease:
     measurements = []
-    for component, found in zip(node.components, parts, strict=True):
+    for component, each in zip(node.components, parts, strict=True):
+        found = _worst(each)
         mechanism: DiscreteLaplace | Exact = Exact()
-        if found.l1 > 0:
+        number = None
+        if found.l1 == 0:
+            number = known(component, next(iter(units.values())))
+        else:
             if Fraction(found.l1) / share > LARGEST_SCALE:
                 raise reject(
                     "DP410", "the noise would be too large to be of use", span=node.span,
@@ -129,7 +152,7 @@ def _measured(
                     help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
                 )  # fmt: skip
             mechanism = DiscreteLaplace.calibrate(Fraction(found.l1), share)
-        measurements.append(Measurement(component, found, mechanism))
+        measurements.append(Measurement(component, found, mechanism, each, number))
     threshold = None
     if node.threshold is not None:
         deciding = measurements[node.threshold]

@@ -45,10 +45,11 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     groups = both * c.most_groups if grouped else 1
     match component.measure:
         case Measure.COUNT | Measure.SUM:
-            linf = c.rows_in_one_group * component.weight * (component.span if both > 1 else component.magnitude)
+            reach = component.weight * _reach(component, c, grouped)
+            linf = c.rows_in_one_group * reach
             l1 = both * c.rows * factor
-            # Numbers of one sign: what goes and what comes never add up in one group, |v - w|² ≤ |v|² + |w|².
-            l2_squared = Fraction((both if component.one_sign else both**2) * c.l2_squared * factor**2)
+            # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
+            l2_squared = Fraction(max(both * factor**2, reach**2) * c.l2_squared)
         case Measure.DISTINCT:
             # D values may all be new in one group, or spread over D groups (semantics.md §4).
             l1, linf = both * c.rows, c.rows
@@ -63,6 +64,20 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     return Sensitivity(l1 if c.spread else min(groups, l1), l1, l2_squared, linf)
 
 
+def _reach(component: Component, c: Contribution, grouped: bool) -> int:
+    """How far one row's worth of an id's part in one group can move.
+
+    Of a replaced id from the lowest to the highest value, 0 among them. A SUM alone under a limit C over groups is
+    bounded by ±C·B only (semantics.md §4): many low values in one group may reach C·B from above.
+    """
+    if c.ids == 1:
+        return component.magnitude
+    alone = component.measure is Measure.SUM and not component.paired
+    if alone and grouped and c.scaled and c.by_rows is not None and not component.one_sign:
+        return 2 * component.magnitude
+    return component.span
+
+
 def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:
     """Bounded DP: `rows` rows, each replaced by another one (semantics.md §5, replace-one).
 
@@ -73,13 +88,24 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
     kept = c.size is not None and total
     match component.measure:
         case Measure.COUNT | Measure.DISTINCT | Measure.UNITS:
-            apart, one, pair = 2, 1, Fraction(2)
+            apart, one, pair = 2, 1, 2
             if not grouped and kept and component.measure is Measure.COUNT:
                 one = 0
         case Measure.SUM:
             width = component.hi - component.lo
             apart, one = 2 * B, width if kept and not grouped else max(B, width)
-            pair = Fraction(max(2 * B**2, width**2))
+            pair = max(2 * B**2, width**2)
     if not grouped:
         return Sensitivity(min(1, one), rows * one, Fraction(rows * one) ** 2, rows * one)
-    return Sensitivity(2 * rows, rows * apart, rows**2 * pair, rows * one)
+    return Sensitivity(min(2 * rows, rows * apart), rows * apart, Fraction(rows**2 * pair), rows * one)
+
+
+def known(component: Component, contribution: Contribution) -> int:
+    """The integer of a component whose sensitivity is 0: everybody knows it, and no data is read for it.
+
+    Of a public number of rows, that number; a sum of one constant over them; else a sum of zeros.
+    """
+    if component.measure is Measure.COUNT:
+        assert contribution.size is not None
+        return contribution.size
+    return component.lo * (contribution.size or 0)

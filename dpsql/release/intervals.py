@@ -2,7 +2,7 @@
 
 They speak of the *bounded* truth: what the query would give without noise, clips and contribution limits in place.
 Counts and sums: value ± the exact quantile of the discrete noise, so the coverage is at least the level. Averages: see
-`averages.py`.
+`averages.py`; over a public number of rows only the sum is noisy, and its interval is divided by that number.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.measure.allocate import Measurement
 from dpsql.plan.nodes import Count, Output, Ratio, Sum
+from dpsql.release.columns import average
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
@@ -26,6 +28,8 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
             width = m.mechanism.half_width(level)
             return [(below((row[i] - width) * m.unit), above((row[i] + width) * m.unit)) for row in noisy.values]
         case Ratio(sum=s, count=n) as ratio:
+            if measurements[n].known is not None:
+                return _over_known(measurements[s], measurements[n], ratio, level, [row[s] for row in noisy.values])
             # Imported here so that `dpsql check`, which only prices, does not load numpy.
             from dpsql.release.averages import AverageIntervals
 
@@ -33,3 +37,19 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
             return intervals([row[s] for row in noisy.values], [row[n] for row in noisy.values])
         case _:
             assert_never(output.recipe)
+
+
+def _over_known(
+    total: Measurement, count: Measurement, ratio: Ratio, level: Fraction, totals: list[int]
+) -> list[Bounds]:
+    """Averages over a public number of rows, within the bounds [lo, hi] of the column; [lo, hi] if outside of them."""
+    assert count.known is not None
+    width = total.mechanism.half_width(level)
+    center, units = total.component.center * total.component.grid, (total.unit, count.unit)
+    found = []
+    for s in totals:
+        low, high = (average(end, count.known, units, center) for end in (s - width, s + width))
+        if low > ratio.hi or high < ratio.lo:
+            low, high = ratio.lo, ratio.hi
+        found.append((below(max(low, ratio.lo)), above(min(high, ratio.hi))))
+    return found

@@ -5,7 +5,7 @@ Claim. P public, m: most rows of P that match one private row, k: the rows of T 
     T CROSS P: |P|·k [tight] · T SEMI/ANTI P: k [tight] · P SEMI/ANTI T: m·k.
     ID: T INNER, LEFT, CROSS, SEMI, ANTI P: still only that id's rows differ. P LEFT, SEMI, ANTI T and FULL: refused.
     Replaced rows stay replaced one by one in T INNER, LEFT, CROSS, SEMI, ANTI P; a public size survives a LEFT join
-    with m ≤ 1 only.
+    with m ≤ 1, and a CROSS join with rows written in the query (of a table only the most rows are known).
 Why: a private row that differs takes part in at most m output rows. Where rows of P are padded, each of its m partners
     may also change between padded and not, hence 2m. SEMI and ANTI are filters on T's own row. P SEMI T: each of the m
     rows of P that match a row of T may appear or vanish.
@@ -52,10 +52,14 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
     row_wise = node.kind is not JoinKind.FULL and (from_left or node.kind in (JoinKind.INNER, JoinKind.CROSS))
     if private.slots is None or not row_wise:
         return replace(found, stability=stability, rule=rule)
-    single = node.kind is JoinKind.LEFT and factor == ONE
-    return replace(
-        found, stability=stability, slots=times(private.slots, factor), size=private.size if single else None, rule=rule
-    )
+    public = right if from_left else left
+    size = None
+    if node.kind is JoinKind.LEFT and factor == ONE:
+        size = private.size
+    elif node.kind is JoinKind.CROSS and node.residual is None and private.size is not None and public.size is not None:
+        size = private.size * public.size
+    slots = {unit: times(cap, factor) for unit, cap in private.slots.items()}
+    return replace(found, stability=stability, slots=slots, size=size, rule=rule)
 
 
 def _factor(kind: JoinKind, from_left: bool, m: Cap) -> Cap:

@@ -43,8 +43,8 @@ def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
     """Unit → what one of it can change in this release. Raises Rejected DP210, DP211, DP220 with the reason."""
     if not below.ids:
         if below.slots is not None:
-            (unit,) = below.units
-            return {unit: Contribution(_whole(below.slots), slots=True, size=below.size)}
+            slots = below.slots.items()
+            return {unit: Contribution(_whole(cap), slots=True, size=below.size) for unit, cap in slots}
         return {unit: Contribution(_whole(cap)) for unit, cap in below.stability.items()}
     (unit,) = below.units
     if below.contribution is not None:
@@ -70,7 +70,7 @@ def _replaced(found: Contribution, below: Facts) -> Contribution:
 def _whole(cap: Cap) -> int:
     if isinstance(cap, Unbounded):
         raise Rejected([Diagnostic.from_reason(cap.reasons[0])])
-    return -(-cap.value.numerator // cap.value.denominator)
+    return max(1, -(-cap.value.numerator // cap.value.denominator))  # private rows are never released without noise
 
 
 def no_limit(node: Release, below: Facts) -> Reason:

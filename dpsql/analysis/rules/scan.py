@@ -39,7 +39,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
             replaced = neighbours == "replace_one"
             return replace(
                 plain, stability={name: finite(2 * rows if replaced else rows)}, replaced=replaced,
-                slots=finite(rows) if replaced else None, size=table.size if replaced else None,
+                slots={name: finite(rows)} if replaced else None, size=table.size if replaced else None,
                 note=f"unit: {rows} row(s)",
             )  # fmt: skip
         case IdUnit(name=name, column=column, neighbours=neighbours):

@@ -3,7 +3,7 @@
 Claim. s: rows of a branch that differ, per unit. ROW: UNION [ALL] s_L + s_R; INTERSECT and EXCEPT [ALL] s_L + s_R
     [tight]; a public branch adds nothing. ID: still only that id's rows differ if every private branch carries the bare
     id of the same unit at the same position, and the other branch is private too, or it is the right one of EXCEPT, or
-    one of INTERSECT.
+    one of INTERSECT. Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes.
 Why: the multiplicity of a row in the result is a function of its multiplicities in the branches that moves by at most
     the sum of their moves (a + b, min(a, b), max(0, a - b), and the same with 1 for any positive number). Rows that are
     equal carry the same id, so that the rows of an id come from that id's rows alone.
@@ -14,6 +14,7 @@ Tested by: tests/property/test_operators.py, tests/unit/analysis/test_set_operat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.analysis.facts import ColumnFact, Columns, Facts, Hint
@@ -52,11 +53,17 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
         raise _id_lost(node)
     left, right = as_rows(left), as_rows(right)
     found = replace(found, stability=sums(left.stability, right.stability))
-    if node.kind is SetKind.UNION and node.all and left.slots is not None and right.slots is not None:
-        sizes = (left.size, right.size)
-        total = None if None in sizes else sum(s for s in sizes if s is not None)
-        return replace(found, slots=add(left.slots, right.slots), size=total)
+    if node.kind is SetKind.UNION and node.all:
+        slots = _slots(left), _slots(right)
+        if slots[0] is not None and slots[1] is not None:
+            size = None if left.size is None or right.size is None else left.size + right.size
+            return replace(found, slots=sums(slots[0], slots[1]), size=size)
     return found
+
+
+def _slots(side: Facts) -> Mapping[str, Cap] | None:
+    """Replaced rows of a branch of UNION ALL; of public rows none is."""
+    return {} if side.public else side.slots
 
 
 def _ids(node: SetOperation, left: Facts, right: Facts) -> Columns:

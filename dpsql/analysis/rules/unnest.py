@@ -45,5 +45,5 @@ def unnest(node: Unnest, below: Facts) -> Facts:
     return replace(
         found,
         stability={unit: times(cap, most) for unit, cap in below.stability.items()},
-        slots=None if below.slots is None else times(below.slots, most),
+        slots=None if below.slots is None else {unit: times(cap, most) for unit, cap in below.slots.items()},
     )

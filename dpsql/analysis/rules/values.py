@@ -24,7 +24,7 @@ def values(node: Values) -> Facts:
     keys = frozenset({frozenset(columns)} if len(set(node.rows)) == len(node.rows) else ())
     if len(node.rows) == 1:
         keys = frozenset({frozenset()})
-    return Facts(columns, keys=keys, rule="values")
+    return Facts(columns, keys=keys, size=len(node.rows), rule="values")
 
 
 def _value(column: Column, held: list[LiteralValue]) -> Value:
