@@ -141,7 +141,7 @@ def _facts_text(facts: Facts) -> str:
     parts = []
     if facts.public:
         parts.append("public")
-    for unit, cap in facts.stability.items():
+    for unit, cap in facts.stability.items() if facts.ids or not facts.hops else ():
         what = "id" if facts.ids else "row"
         parts.append(f"stability {unit}={cap} {what}{'' if str(cap) == '1' else 's'}")
     if facts.ids:

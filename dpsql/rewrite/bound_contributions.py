@@ -1,7 +1,7 @@
 """Choose how the contribution of one id is bounded, and put the bounding node under the release.
 
-Which limits apply (semantics.md §4): the smallest of each kind over the release's private tables and the query. Without
-groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given, else C. Where
+Which limits apply (semantics.md §4): the smallest of each kind over the private tables whose rows are counted, and the
+query. Without groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given, else C. Where
 the tree already proves that an id has few enough rows, no weights are needed and no node is added.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.analysis.counted import counted
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.rules.release import no_limit
@@ -16,8 +17,8 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected
 from dpsql.numbers.cap import Finite
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import BoundContributions, GroupKeys, Measure, Node, Release, Scan, output_columns
-from dpsql.plan.walk import transform, walk
+from dpsql.plan.nodes import BoundContributions, GroupKeys, Measure, Node, Release, output_columns
+from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 
 
@@ -92,9 +93,8 @@ def _proven(facts: Facts) -> int | None:
 
 
 def _limits(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:
-    """(C, M, G): the smallest of each over the private tables below and the query."""
-    tables = [ctx.analysis.table(n.table) for n in walk(node) if isinstance(n, Scan)]
-    private = [t for t in tables if not t.public]
+    """(C, M, G): the smallest of each over the private tables whose rows are counted below, and the query."""
+    private = counted(node.input, ctx.analysis)
     totals = [
         t.max_rows_per_unit.rows for t in private if t.max_rows_per_unit is not None and not t.max_rows_per_unit.assumed
     ]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.analysis.context import Context
+from dpsql.analysis.counted import counted
 from dpsql.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.analysis.rules.project import added
 from dpsql.analysis.values import evaluate
@@ -25,7 +26,7 @@ from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.numbers.interval import Interval, everything, interval, mul, point
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import Aggregate, AggregateCall, Node, Scan, inputs
+from dpsql.plan.nodes import Aggregate, AggregateCall, Node
 from dpsql.types import Kind
 
 WIDEST = Fraction(2**64)
@@ -92,13 +93,7 @@ def _most_rows(node: Aggregate, below: Facts) -> Cap | None:
 def _enforced(node: Node, ctx: Context) -> int | None:
     """The smallest limit on rows of one unit that the policy enforces at releases: where a count may be clipped."""
     found: list[int] = []
-    stack = [node]
-    while stack:
-        at = stack.pop()
-        stack += inputs(at)
-        table = ctx.table(at.table) if isinstance(at, Scan) else None
-        if table is None or table.public:
-            continue
+    for table in counted(node, ctx):
         if table.max_rows_per_unit is not None:
             found.append(table.max_rows_per_unit.rows)
         if table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
