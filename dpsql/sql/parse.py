@@ -58,7 +58,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )
     try:
         reader = sqlglot.Dialect.get_or_raise(dialect)
-        parsed = reader.parser().parse(_numbered(reader.tokenize(source.text)), source.text)
+        parsed = reader.parser().parse(_inner_joins(_numbered(reader.tokenize(source.text))), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -107,6 +107,20 @@ def _numbered(tokens: list[Token]) -> list[Token]:
         place = token.line, token.col, token.start, token.end
         found.append(Token(TokenType.PARAMETER, "$", *place, token.comments))
         found.append(Token(TokenType.NUMBER, str(count), *place))
+    return found
+
+
+_JOIN_WORDS = sqlglot.Parser.JOIN_KINDS | sqlglot.Parser.JOIN_SIDES | sqlglot.Parser.JOIN_METHODS
+_NO_JOIN_AFTER = frozenset({*_JOIN_WORDS, TokenType.DOT, TokenType.ALIAS})
+
+
+def _inner_joins(tokens: list[Token]) -> list[Token]:
+    """JOIN as INNER JOIN: in the tree, a JOIN without any other word and without ON would look like a comma."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.JOIN and found and found[-1].token_type not in _NO_JOIN_AFTER:
+            found.append(Token(TokenType.INNER, "INNER", token.line, token.col, token.start, token.end, []))
+        found.append(token)
     return found
 
 

@@ -14,12 +14,17 @@ from dpsql.plan.nodes import Node
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One visible column: `relation.name`. `merged` hides it from unqualified look-up and from * (USING, NATURAL)."""
+    """One visible column: `relation.name`.
+
+    merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
+    empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
+    """
 
     relation: str
     name: str
     column: Column
     merged: bool = False
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,29 @@ class Relation:
     entries: tuple[Entry, ...]
 
     def renamed(self, relation: str) -> Relation:
-        """The same rows under an alias: only unhidden columns stay reachable."""
-        return replace(self, entries=tuple(Entry(relation, e.name, e.column) for e in self.entries if not e.merged))
+        """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own."""
+        kept = [e for e in self.entries if not e.merged]
+        names = _distinct([e.name for e in kept])
+        entries = (Entry(relation, n, e.column, also=e.also) for n, e in zip(names, kept, strict=True))
+        return replace(self, entries=tuple(entries))
 
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(e.name for e in self.entries if not e.merged)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """A name that comes again is numbered, as DuckDB does it: x, x_1, x_2."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        chosen = name
+        while chosen.lower() in taken:
+            chosen = f"{name}_{taken[name.lower()]}"
+            taken[name.lower()] += 1
+        taken[chosen.lower()] = 1
+        found.append(chosen)
+    return found
 
 
 def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span) -> Column:
@@ -45,10 +67,10 @@ def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span) 
     if not hits:
         raise _unknown(entries, name, relation, span)
     if len({e.column.uid for e in hits}) > 1:
-        choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits}))
+        choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
         raise reject(
             "DP104", f"column {name} is ambiguous", span=span, label="several tables have it",
-            help=[f"write {choices}"],
+            help=[f"write {choices}" if choices else "give the columns different names"],
         )  # fmt: skip
     return replace(hits[0].column, span=span)
 
@@ -58,19 +80,26 @@ def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> boo
     return bool(_matches(tuple(entries), name, relation))
 
 
+def relations(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The names of the tables that the entries belong to, in order."""
+    return tuple(dict.fromkeys(e.relation for e in entries if e.relation))
+
+
 def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
     wanted = name.lower()
     if relation is None:
-        return [e for e in entries if not e.merged and e.name.lower() == wanted]
-    return [e for e in entries if e.name.lower() == wanted and e.relation.lower() == relation.lower()]
+        found = [e for e in entries if not e.merged]
+    else:
+        found = [e for e in entries if e.relation.lower() == relation.lower()]
+    return [e for e in found if e.name.lower() == wanted] or [e for e in found if e.also == wanted]
 
 
 def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span) -> Rejected:
-    relations = sorted({e.relation for e in entries})
-    if relation is not None and relation.lower() not in {r.lower() for r in relations}:
+    known = sorted(relations(entries))
+    if relation is not None and relation.lower() not in {r.lower() for r in known}:
         return reject(
             "DP102", f"no table is called {relation} here", span=span,
-            help=[f"this query reads: {', '.join(relations) or 'no table'}"],
+            help=[f"this query reads: {', '.join(known) or 'no table'}"],
         )  # fmt: skip
     names = [e.name for e in entries if relation is None or e.relation.lower() == relation.lower()]
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
