@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +11,12 @@ from dpsql.analysis.context import Context
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.budget.accountant import cost
+from dpsql.compiler.clause import require_clause, with_clause
 from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
+from dpsql.compiler.settings import Settings
 from dpsql.compiler.sharing import releases_of
 from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Source
@@ -22,31 +24,17 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, measure
 from dpsql.plan.expr import columns_of
-from dpsql.plan.nodes import Release, Scan, expressions
+from dpsql.plan.nodes import Aggregate, Release, Scan, expressions
 from dpsql.plan.public import FrequencyOf, PublicFacts
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
-from dpsql.rewrite.context import Limits, RewriteContext
+from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.rules import rewrite
 from dpsql.sql.bind import bind
 from dpsql.sql.emit import TableNames, identifier
 from dpsql.sql.parse import parse
 from dpsql.sql.shapes.choose import statements
 from dpsql.sql.shapes.statement import placeholder
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a query may set for itself.
-
-    epsilon: ε of the whole query; None is an error (DP401). delta: δ, charged only if private keys need it.
-    limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
-    """
-
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    limits: Limits = field(default_factory=Limits)
-    dialect: str = "duckdb"
 
 
 def compile_query(
@@ -81,15 +69,19 @@ def _compile(
     tables: TableNames,
 ) -> Plan:
     ctx = Context(policy, public, policy.defaults.max_keys)
-    limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
     parsed = parse(source, settings.dialect)
+    settings = with_clause(settings, parsed.clause)
+    limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
     bound = bind(parsed, policy, parameters)
     rewritten = rewrite(bound.root, RewriteContext(ctx, limits))
     tree = derive(rewritten, ctx)
     _require_public(tree)
+    _require_releases(tree)
     _rely_on_declared(tree, ctx)
     found = releases_of(tree)
     tagged = list(found.distinct)
+    if parsed.clause is not None:
+        require_clause(parsed.clause, tagged)
     epsilon, delta = _privacy(settings, policy, tagged)
     measured = measure(tagged, epsilon, delta)
     charges = _charges(measured, policy, epsilon, delta)
@@ -137,6 +129,18 @@ def _rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:
                 spelled = sorted(c.name for c in tagged.node.columns if c.name.lower() in {n.lower() for n in columns})
                 request = FrequencyOf(table.name, tuple(spelled))
                 ctx.public.used[request] = min(rows, ctx.public.used.get(request, rows))
+
+
+def _require_releases(tree: Tagged[Facts]) -> None:
+    """Bounds and intervals of single aggregates belong to releases: elsewhere they would be passed over in silence."""
+    for tagged in tree.walk():
+        for call in tagged.node.calls if isinstance(tagged.node, Aggregate) else ():
+            if call.per_group is not None or call.end:
+                what = "bounds per group" if call.per_group is not None else "an interval"
+                why = "reads public rows" if tagged.inputs[0].fact.public else "is part of another aggregate"
+                raise reject(
+                    "DP014", f"{what} for an aggregate that {why}", span=call.span, help=["leave it out here"]
+                )  # fmt: skip
 
 
 def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:

@@ -16,6 +16,7 @@ from dpsql.plan.nodes import (
     BoundContributions,
     Component,
     Count,
+    End,
     Filter,
     GroupKeys,
     Join,
@@ -213,7 +214,8 @@ def component_name(c: Component, measured: MeasuredRelease, index: int) -> str:
         Measure.DISTINCT: f"COUNT(DISTINCT {arg})",
         Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
     }[c.measure]
-    return name if c.filter is None else f"{name} FILTER ({_short(expression(c.filter))})"
+    name = name if c.filter is None else f"{name} FILTER ({_short(expression(c.filter))})"
+    return name if c.per_group is None else f"{name} in [{', '.join(map(_amount, c.per_group))}] per id and group"
 
 
 def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
@@ -244,7 +246,8 @@ def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
 
 
 def _components_of(output: Output) -> tuple[int, ...]:
-    match output.recipe:
+    recipe = output.recipe.of if isinstance(output.recipe, End) else output.recipe
+    match recipe:
         case Count(component=i) | Sum(component=i):
             return (i,)
         case Ratio(sum=s, count=n):

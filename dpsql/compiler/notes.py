@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from dpsql.measure.allocate import MeasuredRelease
-from dpsql.plan.expr import Call, columns_of
+from dpsql.plan.expr import Call, Expr, columns_of
 from dpsql.plan.nodes import BoundContributions, Measure, key_sources
 from dpsql.plan.render import expression
 from dpsql.types import Kind
@@ -16,7 +16,7 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     """Notes in plain words; they depend on the query and the policy alone, never on data."""
     found: list[str] = []
     for release in releases:
-        found += [*_limits(release), *_clips(release), *_keys(release)]
+        found += [*_limits(release), *_own(release), *_clips(release), *_keys(release)]
     return tuple(dict.fromkeys(found))
 
 
@@ -25,8 +25,22 @@ def _clips(release: MeasuredRelease) -> Iterator[str]:
         c = m.component
         if c.measure is Measure.SUM and c.arg is not None and columns_of(c.arg):
             low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-            inner = c.arg.args[0] if isinstance(c.arg, Call) and c.arg.function == "clip" else c.arg
-            yield f"{expression(inner)} is clipped to [{_show(low)}, {_show(high)}]"
+            yield f"{_unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
+
+
+def _unclipped(arg: Expr) -> str:
+    """The argument as a person would write it."""
+    return expression(arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg)
+
+
+def _own(release: MeasuredRelease) -> Iterator[str]:
+    """Bounds that single aggregates bring."""
+    group = " and group" if release.node.keys else ""
+    for m in release.measurements:
+        if m.component.per_group is not None:
+            low, high = map(_show, m.component.per_group)
+            what = "rows" if m.component.arg is None else _unclipped(m.component.arg)
+            yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
 
 
 def _keys(release: MeasuredRelease) -> Iterator[str]:
@@ -49,6 +63,10 @@ def _limits(release: MeasuredRelease) -> list[str]:
     if bounding.groups == 1 and all(c.measure is Measure.UNITS for c in release.node.components):
         return []  # an id counts once, and no limit takes anything away
     unit = release.unit
+    own = [c.per_group is not None for c in release.node.components if c.measure is not Measure.UNITS]
+    if own and all(own) and bounding.rows is None:  # what each may contribute is said below
+        counted = bounding.groups if bounding.keys and not bounding.few_groups else None
+        return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
     if bounding.rows is not None:
         found = [f"at most {bounding.rows} rows per {unit} counted"]
     elif not bounding.keys or bounding.groups == 1:

@@ -9,7 +9,7 @@ from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, columns_of
-from dpsql.plan.nodes import Filter, Limit, Node, Project, Release, Scan, Sort, Window, expressions, inputs
+from dpsql.plan.nodes import End, Filter, Limit, Node, Project, Release, Scan, Sort, Window, expressions, inputs
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases
 from dpsql.sql.relations import Emitter
@@ -32,7 +32,10 @@ def post_processing(
     sources: list[tuple[int, int] | None] = []
     for node, uid in origins:
         position = None if node is None else next((i for i, o in enumerate(node.outputs) if o.column.uid == uid), None)
-        sources.append(None if node is None or position is None else (index[id(node)], position))
+        if node is None or position is None or isinstance(node.outputs[position].recipe, End):
+            sources.append(None)
+        else:
+            sources.append((index[id(node)], position))
     return PostProcessing(
         _renamed(tree.node, columns),
         emitter.query(tree, columns),

@@ -7,7 +7,7 @@ from dpsql.analysis.values import evaluate
 from dpsql.compiler.explain import expected_error
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.measure.allocate import MeasuredRelease
-from dpsql.plan.nodes import Measure, Output, Ratio
+from dpsql.plan.nodes import End, Measure, Output, Ratio
 from dpsql.plan.walk import Tagged
 
 
@@ -16,7 +16,7 @@ def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) 
     found = []
     env = below.fact.key_env
     for output in release.node.outputs:
-        if isinstance(output.recipe, Ratio):
+        if isinstance(output.recipe, Ratio | End):
             continue
         measurement = release.measurements[output.recipe.component]
         component = measurement.component

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.analysis.facts import Contribution
+from dpsql.analysis.reach import reach
 from dpsql.plan.nodes import Component, Measure
 
 
@@ -36,6 +37,8 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     c = contribution
     if c.slots:
         return _replaced_rows(component, c, grouped, total)
+    if component.per_group is not None and c.scaled:
+        return _clipped_totals(component, c, grouped)
     if not grouped and c.by_rows is None:
         assert c.per_group is not None
         c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
@@ -76,6 +79,21 @@ def _reach(component: Component, c: Contribution, grouped: bool) -> int:
     if alone and grouped and c.scaled and c.by_rows is not None and not component.one_sign:
         return 2 * component.magnitude
     return component.span
+
+
+def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
+    """A COUNT or SUM whose total per id and group is clipped to [low, high], 0 among them.
+
+    Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
+    all have one sign, |v - w|² ≤ |v|² + |w|².
+    """
+    one, (low, high), weight = reach(component, c), component.ends_per_group, component.weight
+    l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
+    squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
+    if not grouped:
+        return Sensitivity(min(1, linf), linf, Fraction(linf) ** 2, linf)
+    l2_squared = Fraction(min(squares, l1 * linf))
+    return Sensitivity(l1 if c.spread else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
 
 
 def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:

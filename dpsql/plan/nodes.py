@@ -150,6 +150,8 @@ class AggregateCall:
     """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*).
 
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private.
+    per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
+    end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
     """
 
     function: str
@@ -159,6 +161,8 @@ class AggregateCall:
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False)
     summed: Component | None = None
+    per_group: tuple[Fraction, Fraction] | None = None
+    end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +322,8 @@ class Component:
     center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of (arg/grid - center), integers.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
+    per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
+        from 0); never of a paired sum.
     """
 
     measure: Measure
@@ -329,6 +335,7 @@ class Component:
     hi: int = 1
     weight: int = 1
     paired: bool = False
+    per_group: tuple[Fraction, Fraction] | None = None
 
     @property
     def magnitude(self) -> int:
@@ -344,6 +351,18 @@ class Component:
     def span(self) -> int:
         """How far a value can be from another, or from the 0 of no row, in grid units."""
         return max(self.hi, 0) - min(self.lo, 0)
+
+    @property
+    def ends_per_group(self) -> tuple[int, int]:
+        """`per_group` in grid units, rounded outwards."""
+        assert self.per_group is not None
+        low, high = self.per_group
+        return int(low // self.grid), int(-(-high // self.grid))
+
+    @property
+    def most_per_group(self) -> int:
+        """The larger end of `per_group`, in grid units."""
+        return max(map(abs, self.ends_per_group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +389,15 @@ class Ratio:
     hi: Fraction
 
 
-Recipe = Count | Sum | Ratio
+@dataclass(frozen=True, slots=True)
+class End:
+    """Output recipe: the lower or upper end of the 95 % confidence interval of another recipe."""
+
+    of: Count | Sum | Ratio
+    high: bool
+
+
+Recipe = Count | Sum | Ratio | End
 
 
 @dataclass(frozen=True, slots=True)

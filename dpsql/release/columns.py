@@ -8,20 +8,30 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.nodes import Count, Output, Ratio, Sum
+from dpsql.plan.nodes import Count, End, Output, Ratio, Sum
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import Kind, SqlType
 
 
 def released_columns(noisy: NoisyRelease) -> list[list[object]]:
     """One list per output of the release, in the SQL type of its column."""
+    from dpsql.release.intervals import COLUMN_LEVEL, output_intervals  # which reads averages from here
+
     measurements = noisy.planned.measured.measurements
     columns = [[row[i] for row in noisy.values] for i in range(len(measurements))]
-    return [_column(o, columns, measurements) for o in noisy.planned.measured.node.outputs]
+    return [
+        # An interval's ends are post-processing of the same noisy numbers.
+        [bounds[o.recipe.high] for bounds in output_intervals(noisy, o, COLUMN_LEVEL)]
+        if isinstance(o.recipe, End)
+        else _column(o, o.recipe, columns, measurements)
+        for o in noisy.planned.measured.node.outputs
+    ]
 
 
-def _column(o: Output, columns: Sequence[Sequence[int]], measurements: Sequence[Measurement]) -> list[object]:
-    match o.recipe:
+def _column(
+    o: Output, recipe: Count | Sum | Ratio, columns: Sequence[Sequence[int]], measurements: Sequence[Measurement]
+) -> list[object]:
+    match recipe:
         case Count(component=i):
             return [rounded(v, measurements[i].unit) for v in columns[i]]
         case Sum(component=i):
@@ -33,7 +43,7 @@ def _column(o: Output, columns: Sequence[Sequence[int]], measurements: Sequence[
             pairs = zip(columns[s], columns[n], strict=True)
             return [float(min(hi, max(lo, average(a, b, units, center)))) for a, b in pairs]
         case _:
-            assert_never(o.recipe)
+            assert_never(recipe)
 
 
 def average(total: int, count: int, units: tuple[Fraction, Fraction], center: Fraction) -> Fraction:

@@ -7,16 +7,19 @@ Counts and sums: value ± the exact quantile of the discrete noise, so the cover
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.nodes import Count, Output, Ratio, Sum
+from dpsql.plan.nodes import Count, End, Output, Ratio, Sum
 from dpsql.release.columns import average
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
 Bounds = tuple[float, float]
+COLUMN_LEVEL = Fraction(95, 100)
+"""Confidence of DP_INTERVAL_LOW and DP_INTERVAL_HIGH."""
 
 
 def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> list[Bounds]:
@@ -35,6 +38,8 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
 
             intervals = AverageIntervals(measurements[s], measurements[n], ratio, level)
             return intervals([row[s] for row in noisy.values], [row[n] for row in noisy.values])
+        case End(of=recipe):
+            return output_intervals(noisy, replace(output, recipe=recipe), level)
         case _:
             assert_never(output.recipe)
 

@@ -2,7 +2,8 @@
 
 Public facts alone decide, and the noise is computed from the grid, never the grid from the noise (semantics.md §4, §6).
 With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
-every integer the engine computes fits its type.
+every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
+stands in place of r·B.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from fractions import Fraction
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Contribution, Facts
+from dpsql.analysis.reach import reach
 from dpsql.analysis.rules.release import contribution
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import reject
@@ -73,15 +75,22 @@ def _gridded(
     least = LEAST_WEIGHT if weighted else 1
     if c.measure is Measure.SUM:
         assert value is not None
-        most = min(MOST_UNITS, BUDGET // (least * limits.rows))
-        if most < 2:
-            raise _too_many_rows(limits, node)
-        c = _quantized(c, value, most)
-    elif BUDGET // (least * limits.rows) < 1:
+        if c.per_group is not None:
+            c = _quantized(c, value, MOST_UNITS)
+            while reach(c, limits).in_all * least > BUDGET:
+                if c.most_per_group <= 1:
+                    raise _too_many_rows(limits, node)
+                c = _quantized(c, value, MOST_UNITS, c.grid * 2)
+        else:
+            most = min(MOST_UNITS, BUDGET // (least * limits.rows))
+            if most < 2:
+                raise _too_many_rows(limits, node)
+            c = _quantized(c, value, most)
+    elif BUDGET // least < reach(c, limits).in_all:
         raise _too_many_rows(limits, node)
     if not weighted:
         return c
-    room = BUDGET // max(1, limits.rows * c.magnitude)
+    room = BUDGET // max(1, reach(c, limits).in_all)
     weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
     return replace(c, weight=weight)
 
@@ -97,8 +106,8 @@ def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
     return True
 
 
-def _quantized(c: Component, value: Value, most: int) -> Component:
-    """The least grid of the argument's kind on which the (centred) bounds fit `most` units."""
+def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:
+    """The least grid of the argument's kind, from `least` on, on which the (centred) bounds fit `most` units."""
     lo, hi = value.interval.lo, value.interval.hi
     assert lo is not None and hi is not None
     match value.type.kind:
@@ -119,7 +128,7 @@ def _quantized(c: Component, value: Value, most: int) -> Component:
         center = (low + high) // 2 if c.paired else 0
         low, high = int(low - center), int(high - center)
         # The uncentred ends must fit as well: the engine computes the value before it subtracts the centre.
-        if max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
+        if grid >= least and max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
             return replace(c, grid=grid, center=int(center), lo=low, hi=high)
         grid *= 2
 

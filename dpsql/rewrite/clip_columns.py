@@ -42,14 +42,14 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
             return e
-        low, high = (_bound(x, e.type, up) for x, up in ((hint.bounds.lo, False), (hint.bounds.hi, True)))
+        low, high = (bound(x, e.type, up) for x, up in ((hint.bounds.lo, False), (hint.bounds.hi, True)))
         return Call("clip", (e, low, high), e.type, e.span)
 
     return replace(call, arg=transform_expr(call.arg, change))
 
 
-def _bound(x: Fraction, t: SqlType, up: bool) -> Literal:
-    """A declared bound as a literal of the column's kind, widened to the next value the type can hold."""
+def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
+    """A bound as a literal of the column's kind, widened to the next value the type can hold."""
     match t.kind:
         case Kind.INTEGER:
             whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator

@@ -27,7 +27,10 @@ from dpsql.plan.nodes import (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Contribution limits set by the query; the smaller of these and the policy's is used."""
+    """Contribution limits set by the query; the smaller of these and the policy's is used.
+
+    rows, per_group, groups: C, M and G. min_units: fewest units of a private key.
+    """
 
     rows: int | None = None
     per_group: int | None = None

@@ -6,18 +6,21 @@ AVG splits into a centred sum and a count; equal components are measured once, w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value
-from dpsql.plan.expr import Column, Expr, walk
+from dpsql.plan.expr import Call, Column, Expr, walk
 from dpsql.plan.nodes import (
     Aggregate,
     AggregateCall,
     Component,
     Count,
+    End,
     GroupKeys,
     Measure,
     Node,
@@ -28,6 +31,7 @@ from dpsql.plan.nodes import (
     Sum,
 )
 from dpsql.plan.walk import transform
+from dpsql.rewrite.clip_columns import bound
 from dpsql.rewrite.context import RewriteContext
 
 
@@ -53,6 +57,9 @@ def _release(node: Aggregate, facts: Facts) -> Release:
     outputs = []
     for call in node.calls:
         recipe = _recipe(call, facts, shared)
+        if call.end:
+            assert not isinstance(recipe, End)
+            recipe = End(recipe, call.end == "high")
         outputs.append(Output(call.column, recipe, _label(call), call.span))
     return Release(
         GroupKeys(node.input, node.keys, None),
@@ -71,8 +78,9 @@ def _recipe(call: AggregateCall, facts: Facts, shared: object) -> Recipe:
         case "count", False:
             return Count(shared(_count(call.arg, call, facts)))
         case "sum", False:
+            call = _within_group(call, facts)
             _bounded(call, facts)
-            return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
+            return Sum(shared(Component(Measure.SUM, call.arg, call.filter, per_group=call.per_group)))
         case "avg", False:
             value = _bounded(call, facts)
             assert value.interval.lo is not None and value.interval.hi is not None
@@ -97,7 +105,27 @@ def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
         value = evaluate(arg, facts.env)
         if not value.nullable and value.finite:
             arg = None
-    return Component(Measure.COUNT, arg, call.filter)
+    return Component(Measure.COUNT, arg, call.filter, per_group=call.per_group)
+
+
+def _within_group(call: AggregateCall, facts: Facts) -> AggregateCall:
+    """A sum with bounds per group: rows that go beyond them by themselves are clipped first.
+
+    Where all values have one sign this changes no clipped total; and it is the only bound that a column without bounds
+    gets (the reader is told by a note).
+    """
+    if call.per_group is None or call.arg is None:
+        return call
+    ends, (low, high) = evaluate(call.arg, facts.env).interval, call.per_group
+    lo, hi = ends.lo, ends.hi
+    if lo is None or (hi is not None and hi <= 0 and lo < low):
+        lo = low
+    if hi is None or (lo >= 0 and hi > high):
+        hi = high
+    if (lo, hi) == (ends.lo, ends.hi) or lo > hi:
+        return call
+    clip = Call("clip", (call.arg, bound(lo, call.arg.type, False), bound(hi, call.arg.type, True)), call.arg.type)
+    return replace(call, arg=replace(clip, span=call.arg.span))
 
 
 def _distinct(call: AggregateCall, facts: Facts) -> Component:
@@ -136,7 +164,8 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 def _label(call: AggregateCall) -> str:
     inner = "*" if call.arg is None else show(call.arg)
     text = f"{call.function.upper()}({'DISTINCT ' if call.distinct else ''}{inner})"
-    return text if call.filter is None else f"{text} FILTER (…)"
+    text = text if call.filter is None else f"{text} FILTER (…)"
+    return f"DP_INTERVAL_{call.end.upper()}({text})" if call.end else text
 
 
 def show(expr: Expr) -> str:

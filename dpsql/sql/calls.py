@@ -130,6 +130,9 @@ AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Max: "max",
 }
 
+INTERVAL_ENDS = {"dp_interval_low": "low", "dp_interval_high": "high"}
+"""Snowflake's functions for the ends of an aggregate's confidence interval."""
+
 VOLATILE = frozenset(
     {
         "random",

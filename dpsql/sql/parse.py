@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.sql.google import Clause, attach, lift
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -27,11 +28,12 @@ MAX_DEPTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One query as a syntax tree, with the text it came from."""
+    """One query as a syntax tree, with the text it came from, and the privacy clause that was lifted out of it."""
 
     tree: exp.Query
     source: Source
     dialect: str
+    clause: Clause | None = None
 
 
 def require_dialect(dialect: str) -> None:
@@ -43,7 +45,8 @@ def require_dialect(dialect: str) -> None:
 def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     """Parse exactly one SELECT (or WITH … SELECT).
 
-    Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query.
+    Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query; DP014, DP115 and DP406 for
+    a privacy clause that cannot be accepted.
     """
     require_dialect(dialect)
     if len(source.text) > MAX_LENGTH:
@@ -58,7 +61,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )
     try:
         reader = sqlglot.Dialect.get_or_raise(dialect)
-        parsed = reader.parser().parse(_inner_joins(_numbered(reader.tokenize(source.text))), source.text)
+        lifted = lift(reader.tokenize(source.text), source)
+        parsed = reader.parser().parse(_inner_joins(_numbered(lifted.tokens)), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -85,7 +89,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )  # fmt: skip
     if _depth(tree) > MAX_DEPTH:
         raise _too_deep(source)
-    return Parsed(tree, source, dialect)
+    attach(tree, lifted.calls)
+    return Parsed(tree, source, dialect, lifted.clause)
 
 
 def _too_deep(source: Source) -> Rejected:

@@ -83,6 +83,79 @@ FORMS: dict[str, tuple[dict[str, Any], str, Limits, int]] = {
         Limits(rows=2),
         3,
     ),
+    "own bounds, no groups": (
+        {},
+        "SELECT COUNT(*, contribution_bounds_per_group => (0, 2)), SUM(x, contribution_bounds_per_group => (-3, 5)) "
+        "FROM t",
+        Limits(), 4,
+    ),
+    "own bounds, no groups, C": (
+        {"max_rows_per_unit": 2},
+        "SELECT COUNT(*), COUNT(*, contribution_bounds_per_group => (0, 1)), AVG(x), "
+        "SUM(x, contribution_bounds_per_group => (-3, 4)), SUM(x, contribution_bounds_per_group => (-30, 50)) FROM t",
+        Limits(), 3,
+    ),
+    "own bounds and G": (
+        {"max_groups_per_unit": 2},
+        "SELECT g, COUNT(*, contribution_bounds_per_group => (0, 2)), SUM(x, contribution_bounds_per_group => (-3, 5)) "
+        "FROM t GROUP BY g",
+        Limits(), 4,
+    ),
+    "own bounds, M and G": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT g, COUNT(*), COUNT(x, contribution_bounds_per_group => (0, 1)), AVG(x), "
+        "SUM(x, contribution_bounds_per_group => (-1, 2)) FROM t GROUP BY g",
+        Limits(), 4,
+    ),
+    "own bounds, C": (
+        {"max_rows_per_unit": 2},
+        "SELECT g, COUNT(*, contribution_bounds_per_group => (0, 1)), AVG(x), "
+        "SUM(x, contribution_bounds_per_group => (-1, 2)), SUM(x, contribution_bounds_per_group => (-3, 4)) FROM t "
+        "GROUP BY g",
+        Limits(), 4,
+    ),
+    "own bounds, few groups": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 3},
+        "SELECT g, COUNT(*, contribution_bounds_per_group => (0, 1)), SUM(x, contribution_bounds_per_group => (-1, 2)) "
+        "FROM t GROUP BY g",
+        Limits(), 4,
+    ),
+    "own bounds, truncated groups": (
+        {"max_groups_per_unit": 1},
+        "SELECT h, COUNT(*, contribution_bounds_per_group => (0, 2)), SUM(x, contribution_bounds_per_group => (-3, 5)) "
+        "FROM t GROUP BY h",
+        Limits(), 4,
+    ),
+    "own bounds, private keys, C": (
+        {"max_rows_per_unit": 2},
+        "SELECT h, COUNT(*, contribution_bounds_per_group => (0, 1)), SUM(x, contribution_bounds_per_group => (-1, 2)) "
+        "FROM t GROUP BY h",
+        Limits(), 4,
+    ),
+    "own bounds, promised rows": (
+        {"max_rows_per_unit": {"rows": 3, "enforce": "assume"}},
+        "SELECT g, COUNT(*, contribution_bounds_per_group => (0, 2)), AVG(x), "
+        "SUM(x, contribution_bounds_per_group => (-3, 4)) FROM t GROUP BY g",
+        Limits(), 3,
+    ),
+    "C, the query's G": (
+        {"max_rows_per_unit": 3},
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) g, COUNT(*), SUM(x), AVG(x), "
+        "COUNT(DISTINCT pid) FROM t GROUP BY g",
+        Limits(), 4,
+    ),
+    "the query's C below M and G": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 2) g, COUNT(*), SUM(x), AVG(x) "
+        "FROM t GROUP BY g",
+        Limits(), 3,
+    ),
+    "clamped": (
+        {},
+        "SELECT WITH ANONYMIZATION OPTIONS (kappa = 2) g, ANON_COUNT(* CLAMPED BETWEEN 0 AND 2), "
+        "ANON_SUM(x CLAMPED BETWEEN -3 AND 5) FROM t GROUP BY g",
+        Limits(), 4,
+    ),
     "distinct values": ({"max_rows_per_unit": 2}, "SELECT COUNT(DISTINCT x) FROM t", Limits(), 3),
     "distinct values, groups": ({"max_rows_per_unit": 2}, "SELECT g, COUNT(DISTINCT x) FROM t GROUP BY g", Limits(), 3),
 }  # fmt: skip

@@ -157,12 +157,18 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         if c.measure is Measure.SUM and not c.paired:
             if not grouped:
                 return _Term(_clipped_sum(c, i, b.rows), {})
-            total_abs = {f"a{i}": f"SUM(ABS({_saturated(i)}))"}
-            share = f"({_huge(F * b.rows * B)} * {_saturated(i)}) // GREATEST(a{i}, {_huge(max(1, b.rows * B))})"
+            held = _saturated(i) if c.per_group is None else _huge(_clipped_sum(c, i, b.rows))
+            most = b.rows * B
+            if c.per_group is not None:
+                most = min(most, c.most_per_group * (b.rows if b.groups is None else b.groups))
+            total_abs = {f"a{i}": f"SUM(ABS({held}))"}
+            share = f"({_huge(F * most)} * {held}) // GREATEST(a{i}, {_huge(max(1, most))})"
             return _Term(f"CAST({share} AS BIGINT)", total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
-        return _Term(scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows}), rows)
-    M, G = _int(b.per_group), _int(b.groups)
+        term = scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows})
+        return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows)
+    G = _int(b.groups)
+    M = _int(b.per_group) if c.per_group is None or c.measure is Measure.SUM else c.most_per_group
     if c.measure is Measure.SUM and not c.paired:
         clipped = _clipped_sum(c, i, M)
         if not k_factor:
@@ -193,8 +199,8 @@ def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) ->
 
 
 def _clipped_sum(c: Component, i: int, rows: int) -> str:
-    """clip(S, min(0, r·lo), max(0, r·hi)), which fits BIGINT; S is never NULL here."""
-    low, high = min(0, rows * c.lo), max(0, rows * c.hi)
+    """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
+    low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
     return f"CAST(LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)}) AS BIGINT)"
 
 
