@@ -96,6 +96,9 @@ def attach(tree: exp.Expr, calls: Sequence[CallBounds]) -> None:
         start = node.meta_get("start")
         if start in waiting and isinstance(node, exp.Count | exp.Sum | exp.Avg):
             call = waiting.pop(start)
+            around = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
+            if isinstance(around, exp.Window):
+                raise _wrong("a window function takes no bounds", call.span, "leave them out")
             node.meta[BOUNDS_KEY] = call
             node.meta["end"] = call.end - 1  # sqlglot's ends are inclusive
     for call in waiting.values():
