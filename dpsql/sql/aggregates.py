@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, walk
 from dpsql.plan.nodes import AggregateCall
-from dpsql.sql.bind_expr import ExprBinder
-from dpsql.sql.bounds import Own, clip, own_bounds
-from dpsql.sql.calls import AGGREGATES, INTERVAL_ENDS
+from dpsql.sql.bind_expr import ExprBinder, SubqueryHandler
+from dpsql.sql.calls import AGGREGATES
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
 from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
@@ -20,9 +18,13 @@ from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
 
 @dataclass(slots=True)
 class AggregateCollector:
-    """Binds aggregates when the expression binder meets them; equal calls share one output column."""
+    """Binds aggregates when the expression binder meets them; equal calls share one output column.
+
+    subquery: binds scalar subqueries in arguments and filters, over the rows that are aggregated.
+    """
 
     numbering: Numbering
+    subquery: SubqueryHandler | None = None
     calls: list[AggregateCall] = field(default_factory=list)
 
     def reads(self, expr: Expr) -> bool:
@@ -31,32 +33,14 @@ class AggregateCollector:
         return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
-        """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
-        if isinstance(node, exp.Anonymous):
-            return self._shared(self._end(node, binder))
-        inner = replace(binder, aggregate=None, clause="an aggregate", aliases={})
-        return self._shared(self._bound(node, inner, None))
-
-    def _shared(self, call: AggregateCall) -> Expr:
+        """The output column of the aggregate at `node`."""
+        inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
+        call = self._bound(node, inner, None)
         for known in self.calls:
             if replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)
         self.calls.append(call)
         return call.column
-
-    def _end(self, node: exp.Anonymous, binder: ExprBinder) -> AggregateCall:
-        """DP_INTERVAL_LOW(n), DP_INTERVAL_HIGH(n): n an aggregate of the same SELECT, or the name of one."""
-        name, span = str(node.this).lower(), binder.span(node)
-        args = checked(node, binder.source, "this", "expressions").get("expressions", [])
-        found = binder.bind(args[0]) if len(args) == 1 else None
-        call = next((c for c in self.calls if isinstance(found, Column) and c.column.uid == found.uid), None)
-        if call is None or call.end or not call.column.type.numeric:
-            raise reject(
-                "DP106", f"{name.upper()} takes one aggregate, or the name of one in the same SELECT", span=span,
-                label="only released numbers have an interval",
-                help=[f"SELECT COUNT(*) AS n, {name.upper()}(n) … ; arithmetic over aggregates has no interval"],
-            )  # fmt: skip
-        return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
 
     def _bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span = binder.span(node)
@@ -91,30 +75,23 @@ class AggregateCollector:
                     help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],
                 )  # fmt: skip
             arg, distinct = items[0], True
-        own = own_bounds(node, function, distinct)
         if function == "count" and (arg is None or isinstance(arg, exp.Star)):
             if isinstance(arg, exp.Star):
                 checked(arg, binder.source)
-            return self._rows(condition, span, own)
+            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
         if arg is None or isinstance(arg, exp.Star):
             raise reject(
                 "DP106", f"{function.upper()} needs an argument", span=span,
                 help=[f"name a column:  {function.upper()}(x), or count rows:  COUNT(*)"],
             )  # fmt: skip
         bound = binder.bind(arg)
-        if function == "count" and isinstance(bound, Literal) and bound.value is not None and not distinct:
-            return self._rows(condition, span, own)  # COUNT(1) is COUNT(*)
+        if function == "count" and isinstance(bound, Literal) and bound.value is not None:
+            # COUNT(1) is COUNT(*)
+            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
         if distinct and function in ("min", "max"):
             distinct = False
         result = _result_type(function, bound, node, binder)
-        if own.per_row is not None:
-            bound = clip(binder, bound, own.per_row)
-        column = self.numbering.column(function, result, span)
-        return AggregateCall(function, bound, column, distinct, condition, span, per_group=own.per_group)
-
-    def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
-        column = self.numbering.column("count", BIGINT, span)
-        return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
+        return AggregateCall(function, bound, self.numbering.column(function, result, span), distinct, condition, span)
 
 
 def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:

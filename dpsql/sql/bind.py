@@ -5,8 +5,8 @@ The analyst's text ends here: whatever is not expressed in our own nodes does no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -15,9 +15,12 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.stages import Bound
 from dpsql.policy.models import Policy
+from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bind_from import Cte, Ctes
 from dpsql.sql.bind_select import CLAUSES, SelectBinder
+from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
+from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
 from dpsql.sql.scope import Relation
@@ -49,6 +52,8 @@ class _Binder:
     numbering: Numbering = field(default_factory=Numbering)
     read: set[int] = field(default_factory=set)
     """Identities of the syntax trees that were bound, to find WITH queries that nothing reads."""
+    outer: Outer | None = None
+    """The query around this one, if this one is a subquery in an expression."""
 
     def span(self, node: exp.Expr) -> Span:
         return span_of(node, self.source.text)
@@ -58,6 +63,8 @@ class _Binder:
         self.read.add(id(tree))
         if isinstance(tree, exp.Subquery):
             return self.query(checked(tree, self.source, "this")["this"], ctes)
+        if isinstance(tree, exp.Values):
+            return bind_values(tree, ExprBinder(self.source, (), self.numbering, self.parameters, "VALUES"))
         if isinstance(tree, exp.SetOperation):
             raise reject(
                 "DP101", f"{type(tree).__name__.upper()} is not supported yet", span=self.span(tree),
@@ -75,13 +82,18 @@ class _Binder:
         args = checked(tree, self.source, "with_", *CLAUSES)
         if "with_" in args:
             ctes = self._with(args["with_"], ctes)
-        found = SelectBinder(self.source, self.policy, self.parameters, self.numbering, self.query).bind(
-            tree, args, ctes
-        )
+        outer = self.outer
+        below = self.query if outer is None else self._within(replace(outer, direct=False))
+        binder = SelectBinder(self.source, self.policy, self.parameters, self.numbering, below, self._within, outer)
+        found = binder.bind(tree, args, ctes)
         for cte in [*ctes.values()][::-1] if "with_" in args else []:
             if id(cte.tree) not in self.read:  # what nothing reads must be accepted SQL as well
-                self.query(cte.tree, cte.visible)
+                below(cte.tree, cte.visible)
         return found
+
+    def _within(self, outer: Outer) -> Callable[[exp.Expr, Ctes], Relation]:
+        """Binds queries inside another one, which they may read where `outer` allows it."""
+        return replace(self, outer=outer).query
 
     def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")

@@ -18,11 +18,12 @@ from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
-from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE
+from dpsql.sql.calls import AGGREGATES, CALLS, VOLATILE
 from dpsql.sql.checked import checked
+from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has
-from dpsql.sql.spans import span_of
+from dpsql.sql.spans import query_span, span_of
 from dpsql.types import BOOLEAN, VARCHAR, Kind
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
@@ -31,11 +32,15 @@ _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 _LISTED = "the SQL reference lists the accepted functions and operators"
 
 AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
+SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
 
 
 @dataclass(slots=True)
 class ExprBinder:
-    """Binds expressions of one clause: which columns are visible, and whether aggregates may stand here."""
+    """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
+
+    outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
+    """
 
     source: Source
     entries: tuple[Entry, ...]
@@ -43,6 +48,8 @@ class ExprBinder:
     parameters: Parameters
     clause: str
     aggregate: AggregateHandler | None = None
+    subquery: SubqueryHandler | None = None
+    outer: Outer | None = None
     aliases: Mapping[str, Expr] = field(default_factory=dict)
 
     def span(self, node: exp.Expr) -> Span:
@@ -65,6 +72,8 @@ class ExprBinder:
                 return self._aggregate(node)
             case exp.Anonymous():
                 return self._named(node)
+            case exp.Subquery() if self.subquery is not None:
+                return self.subquery(node, self)
         if type(node) in CALLS:
             return self._shaped(node)
         raise self.refuse(node)
@@ -84,6 +93,10 @@ class ExprBinder:
                     "DP101", "the expression is too large", span=self.span(node), help=["use its alias fewer times"]
                 )
             return meant
+        if self.outer is not None and not decides(self.entries, name, relation):
+            found = self.outer.column(name, relation, self.clause, self.span(node))
+            if found is not None:
+                return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             raise self._volatile(name, node)
         return find(self.entries, name, relation, self.span(node))
@@ -114,8 +127,6 @@ class ExprBinder:
     def _named(self, node: exp.Anonymous) -> Expr:
         args = checked(node, self.source, "this", "expressions")
         name = str(args["this"]).lower()
-        if name in INTERVAL_ENDS:
-            return self._aggregate(node)
         function = lookup(name)
         if function is None or function.operator:
             if name in VOLATILE:
@@ -187,9 +198,24 @@ class ExprBinder:
         return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
 
     def refuse_subquery(self, node: exp.Expr) -> Rejected:
+        """A subquery where no join can stand for it."""
+        at = query_span(node, self.source.text)
+        if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
+            return reject("DP111", "ANY over a list is not supported", span=at, help=["write  x IN (1, 2)"])
+        if isinstance(node, exp.All):
+            return reject(
+                "DP111", "ALL over a subquery is not supported", span=at,
+                help=["compare with one value, as in  x > (SELECT MAX(y) FROM …),  or write  x NOT IN (SELECT y …)"],
+            )  # fmt: skip
+        if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.In):
+            return reject(
+                "DP111", f"a subquery cannot stand in {self.clause}", span=at,
+                help=["join the table instead, or compute the value in a WITH query of its own"],
+            )  # fmt: skip
         return reject(
-            "DP111", "a subquery inside an expression is not supported", span=self.span(node),
-            help=["join the table instead, or compute the value in a WITH query of its own"],
+            "DP111", "IN, EXISTS and ANY over a subquery can only be a condition of WHERE or HAVING", span=at,
+            label="each must hold by itself, joined to other conditions by AND",
+            help=["write it as a term of its own:  WHERE … AND x IN (SELECT …);  ask one query for each case of an OR"],
         )  # fmt: skip
 
     def refuse(self, node: exp.Expr) -> Rejected:

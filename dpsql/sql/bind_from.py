@@ -1,4 +1,4 @@
-"""The FROM clause: tables, WITH queries, derived tables and joins."""
+"""The FROM clause: tables, WITH queries, derived tables, VALUES, UNNEST and joins, in brackets or not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Expr
-from dpsql.plan.logic import conjunction, conjuncts, equality_between
-from dpsql.plan.nodes import Equality, Join, JoinKind, Node, Values, output_columns
+from dpsql.plan.expr import Literal
+from dpsql.plan.nodes import Filter, Join, JoinKind, Node, Values, output_columns
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
+from dpsql.sql.bind_join import Written, bind_join, is_comma, written
+from dpsql.sql.bind_unnest import bind_unnest, listed
+from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
+from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
-from dpsql.sql.scope import Entry, Relation, find, has
+from dpsql.sql.scope import Entry, Relation, has, relations
 from dpsql.sql.spans import span_of
 from dpsql.sql.tables import scan
 
@@ -37,26 +40,39 @@ class Cte:
 Ctes = Mapping[str, Cte]
 
 
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What stands before a join: all rows so far, and the columns that names mean.
+
+    before: of the FROM items before the last comma: seen where the item itself has no such column, as DuckDB does it.
+    """
+
+    node: Node
+    before: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+
+
 @dataclass(slots=True)
 class FromBinder:
-    """Binds FROM items. `query` binds a nested query."""
+    """Binds FROM items. `query` binds a nested query; `outer` is the query around this one."""
 
     source: Source
     policy: Policy
     parameters: Parameters
     numbering: Numbering
     query: Callable[[exp.Expr, Ctes], Relation]
+    outer: Outer | None = None
 
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
         return span_of(node, self.source.text)
 
     def bind(self, args: Mapping[str, Any], ctes: Ctes) -> Relation:
+        """The rows that WHERE sees. Raises Rejected."""
         if "from_" not in args:
             return Relation(Values((), ((),)), ())
-        relation = self._table(checked(args["from_"], self.source, "this")["this"], ctes)
-        for join in args.get("joins", []):
-            relation = self._join(relation, join, ctes)
+        first = checked(args["from_"], self.source, "this")["this"]
+        relation = self._items(first, args.get("joins", []), ctes)
         if len(output_columns(relation.node)) > MAX_COLUMNS:
             raise reject(
                 "DP101", "the query is too large", span=self.span(args["from_"]),
@@ -65,35 +81,173 @@ class FromBinder:
         return relation
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
-        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause)
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
+
+    # --- items and commas ------------------------------------------------------------------------------------------
+
+    def _items(self, first: exp.Expr, joins: list[exp.Join], ctes: Ctes) -> Relation:
+        """Items between commas; each with the joins that follow it, because JOIN binds tighter than a comma."""
+        groups: list[tuple[exp.Expr, list[Written]]] = [(first, [])]
+        for node in joins:
+            if is_comma(node):
+                groups.append((checked(node, self.source, "this")["this"], []))
+            else:
+                groups[-1][1].append(written(node, self.source))
+        done: Relation | None = None
+        for item, following in groups:
+            done = self._group(done, item, following, ctes)
+        assert done is not None
+        return done
+
+    def _group(self, before: Relation | None, item: exp.Expr, joins: list[Written], ctes: Ctes) -> Relation:
+        """`before, item JOIN … JOIN …`. A × (B ⋈ C) is (A × B) ⋈ C, unless the join keeps rows of C alone."""
+        apart = next((j for j in joins if j.keeps_right), None)
+        if before is None:
+            found = self._first(item, ctes)
+            state = _Joined(found.node, (), found.entries)
+        elif listed(item) is not None:
+            self._require_side_by_side(apart)
+            state = self._unnested(item, _Joined(before.node, before.entries, ()))
+        else:
+            found = self._table(item, ctes)
+            self._require_new_names(before.entries, found, item)
+            if apart is not None:
+                group = self._joined(_Joined(found.node, (), found.entries), joins, ctes)
+                self._require_new_names(before.entries, Relation(group.node, group.entries), item)
+                crossed = Join(JoinKind.CROSS, before.node, group.node, span=self.span(item))
+                return Relation(crossed, before.entries + group.entries)
+            crossed = Join(JoinKind.CROSS, before.node, found.node, span=self.span(item))
+            state = _Joined(crossed, before.entries, found.entries)
+        state = self._joined(state, joins, ctes)
+        return Relation(state.node, state.before + state.entries)
+
+    def _first(self, item: exp.Expr, ctes: Ctes) -> Relation:
+        if listed(item) is not None:
+            raise reject(
+                "DP101", "UNNEST without a table before it", span=self.span(item),
+                help=["write  FROM t, UNNEST(t.tags) AS u(tag);  constants as  FROM (VALUES (1), (2)) AS v(x)"],
+            )  # fmt: skip
+        return self._table(item, ctes)
+
+    def _joined(self, state: _Joined, joins: list[Written], ctes: Ctes) -> _Joined:
+        for join in joins:
+            if listed(join.item) is not None:
+                state = self._joined_list(join, state)
+                continue
+            right = self._table(join.item, ctes)
+            self._require_new_names(state.before + state.entries, right, join.item)
+            entries = state.entries
+            if join.on is not None and not _covers(entries + right.entries, join.on):
+                entries = state.before + entries
+            found = bind_join(join, state.node, entries, right, self._binder(entries + right.entries, "ON"))
+            inner = found.entries[len(state.before) :] if entries is not state.entries else found.entries
+            state = _Joined(found.node, state.before, inner)
+        return state
+
+    def _require_new_names(self, entries: tuple[Entry, ...], right: Relation, item: exp.Expr) -> None:
+        taken = {r.lower() for r in relations(entries)}
+        clash = next((r for r in relations(right.entries) if r.lower() in taken), None)
+        if clash is not None:
+            raise reject(
+                "DP104", f"two tables are called {clash}", span=self.span(item),
+                help=[f"give one of them an alias:  … AS {clash}2"],
+            )  # fmt: skip
+
+    # --- UNNEST ----------------------------------------------------------------------------------------------------
+
+    def _joined_list(self, join: Written, state: _Joined) -> _Joined:
+        """`… JOIN UNNEST(list) ON condition`: the elements that satisfy it."""
+        if join.kind not in (JoinKind.INNER, JoinKind.CROSS) or join.natural or join.using is not None:
+            raise reject(
+                "DP118", f"{join.name} with UNNEST is not supported", span=join.span,
+                label="rows whose list is empty disappear",
+                help=["use CROSS JOIN UNNEST(…), or JOIN UNNEST(…) ON condition"],
+            )  # fmt: skip
+        found = self._unnested(join.item, state)
+        if join.on is None:
+            return found
+        visible = found.entries if _covers(found.entries, join.on) else found.before + found.entries
+        predicate = condition(self._binder(visible, "ON"), join.on)
+        always = isinstance(predicate, Literal) and predicate.value is True
+        return found if always else replace(found, node=Filter(found.node, predicate, join.span))
+
+    def _unnested(self, item: exp.Expr, state: _Joined) -> _Joined:
+        unnest = listed(item)
+        assert unnest is not None
+        if unnest is not item:
+            checked(item, self.source, "this", "alias")
+        alias = item.args.get("alias") or unnest.args.get("alias")
+        visible = state.entries if _covers(state.entries, unnest) else state.before + state.entries
+        node, entry = bind_unnest(unnest, state.node, self._binder(visible, "UNNEST"), self.policy, alias)
+        self._require_new_names(state.before + state.entries, Relation(node, (entry,)), item)
+        return _Joined(node, state.before, (*state.entries, entry))
+
+    def _require_side_by_side(self, join: Written | None) -> None:
+        if join is not None:
+            raise reject(
+                "DP118", f"{join.name} after UNNEST is not supported", span=join.span,
+                help=["join first, and unnest the list last"],
+            )  # fmt: skip
+
+    # --- tables ----------------------------------------------------------------------------------------------------
 
     def _table(self, node: exp.Expr, ctes: Ctes) -> Relation:
         alias = node.args.get("alias")
         names = {} if alias is None else checked(alias, self.source, "this", "columns")
         at = self.span(node if alias is None else alias)
-        if isinstance(node, exp.Subquery):
-            checked(node, self.source, "this", "alias")
-            relation, default = self.query(node.this, ctes), ""
-        elif isinstance(node, exp.Table):
-            args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
-            if not isinstance(args["this"], exp.Identifier):
+        default: str | None = ""
+        match node:
+            case exp.Subquery() if _is_query(node.this):
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation = self.query(node.this, ctes)
+            case exp.Subquery():  # a join in brackets: without an alias, its tables stay visible
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation, default = self._bracket(node.this, ctes), None
+            case exp.Values():
+                args = checked(node, self.source, "expressions", "alias")
+                relation = bind_values(node, self._binder((), "VALUES"))
+            case exp.Table():
+                args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
+                if not isinstance(args["this"], exp.Identifier):
+                    raise reject(
+                        "DP101", "table functions are not supported", span=self.span(node),
+                        help=["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"],
+                    )  # fmt: skip
+                relation, default = self._named(node, ctes), node.name
+            case exp.Lateral():
                 raise reject(
-                    "DP101", "table functions are not supported", span=self.span(node),
-                    help=["read a table that the policy lists"],
+                    "DP118", "LATERAL is not supported", span=self.span(node),
+                    label="a query for each row of the table before it",
+                    help=["join the table instead, or compute the value in SELECT"],
                 )  # fmt: skip
-            default = node.name
-            relation = self._named(node, ctes)
-            for nested in args.get("joins", []):
-                relation = self._join(relation, nested, ctes)
-        else:
-            raise reject(
-                "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
-                help=["read a table that the policy lists, a WITH query or a subquery"],
-            )  # fmt: skip
-        relation = relation.renamed(names["this"].name if "this" in names else default)
-        if names.get("columns"):
-            relation = self._relabelled(relation, column_names(names["columns"], self.source), at)
+            case _:
+                raise reject(
+                    "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
+                    help=["read a table that the policy lists, a WITH query or a subquery"],
+                )  # fmt: skip
+        columns = column_names(names["columns"], self.source) if names.get("columns") else ()
+        if columns:
+            relation = self._relabelled(relation, columns, at)
+        chosen = names["this"].name if "this" in names else default
+        if chosen is not None:
+            relation = relation.renamed(chosen)
+        if args.get("joins"):  # `a JOIN b JOIN c ON … ON …`: the inner join belongs to b
+            return self._nested(relation, args["joins"], ctes)
         return relation
+
+    def _bracket(self, node: exp.Expr, ctes: Ctes) -> Relation:
+        comma = next((j for j in node.args.get("joins") or () if is_comma(j)), None)
+        if comma is not None:
+            raise reject(
+                "DP101", "a comma within brackets of FROM", span=self.span(comma),
+                help=["write CROSS JOIN, or leave the brackets out"],
+            )  # fmt: skip
+        return self._table(node, ctes)
+
+    def _nested(self, relation: Relation, joins: list[exp.Join], ctes: Ctes) -> Relation:
+        state = _Joined(relation.node, (), relation.entries)
+        state = self._joined(state, [written(j, self.source) for j in joins], ctes)
+        return Relation(state.node, state.entries)
 
     def _named(self, node: exp.Table, ctes: Ctes) -> Relation:
         cte = None if node.args.get("db") else ctes.get(node.name.lower())
@@ -104,75 +258,25 @@ class FromBinder:
         return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
 
     def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
-        if len(names) > len(relation.entries):
+        entries = tuple(e for e in relation.entries if not e.merged)
+        if len(names) > len(entries):
             raise reject(
-                "DP101", f"{len(names)} column names for {len(relation.entries)} columns", span=at,
+                "DP101", f"{len(names)} column names for {len(entries)} columns", span=at,
                 help=["give at most one name for each column"],
             )  # fmt: skip
-        renamed = [replace(e, name=n) for e, n in zip(relation.entries, names, strict=False)]
-        return replace(relation, entries=(*renamed, *relation.entries[len(names) :]))
-
-    def _join(self, left: Relation, node: exp.Join, ctes: Ctes) -> Relation:
-        args = checked(node, self.source, "this", "on", "using", "kind", "method", "side")
-        kind, side = str(args.get("kind") or "").upper(), str(args.get("side") or "").upper()
-        if side or kind not in ("", "INNER", "CROSS"):
-            raise reject(
-                "DP118", f"{side or kind} JOIN is not supported yet", span=self.span(node),
-                help=["use an inner join, with a public table or on the privacy unit"],
-            )  # fmt: skip
-        method = str(args.get("method") or "").upper()
-        if method not in ("", "NATURAL"):
-            raise reject(
-                "DP118", f"{method} JOIN is not supported", span=self.span(node),
-                help=["use JOIN … ON, USING or NATURAL"],
-            )  # fmt: skip
-        if (method or kind == "CROSS") and ("on" in args or "using" in args):
-            raise reject(
-                "DP116", f"a {method or kind} JOIN takes no condition", span=self.span(args.get("on", node)),
-                help=["use JOIN … ON or JOIN … USING"],
-            )  # fmt: skip
-        right = self._table(args["this"], ctes)
-        taken = {e.relation.lower() for e in left.entries if e.relation}
-        clash = next((e.relation for e in right.entries if e.relation.lower() in taken), None)
-        if clash is not None:
-            raise reject(
-                "DP104", f"two tables are called {clash}", span=self.span(args["this"]),
-                help=[f"give one of them an alias:  … AS {clash}2"],
-            )  # fmt: skip
-        if method or "using" in args:
-            return self._join_using(left, right, node, args.get("using"))
-        entries = left.entries + right.entries
-        if "on" not in args:
-            return Relation(Join(JoinKind.CROSS, left.node, right.node, span=self.span(node)), entries)
-        predicate = condition(self._binder(entries, "ON"), args["on"])
-        joined = join_on(left.node, right.node, conjuncts(predicate), self.span(node))
-        return Relation(joined, entries)
-
-    def _join_using(self, left: Relation, right: Relation, node: exp.Join, using: list[exp.Expr] | None) -> Relation:
-        if using is None:
-            names = [(n, self.span(node)) for n in left.names() if has(right.entries, n)]
-            if not names:
-                raise reject(
-                    "DP116", "NATURAL JOIN finds no common column", span=self.span(node),
-                    help=["say how the tables belong together:  JOIN … ON a.x = b.y"],
-                )  # fmt: skip
-        else:
-            names = [(u.name, self.span(u)) for u in using]
-        pairs, hidden = [], set()
-        binder = self._binder((), "USING")
-        for name, at in names:
-            pair = find(left.entries, name, None, at), find(right.entries, name, None, at)
-            binder.call("eq", pair, at)  # the two types must be comparable
-            pairs.append(Equality(*pair))
-            hidden.add(pair[1].uid)
-        merged = tuple(replace(e, merged=True) if e.column.uid in hidden else e for e in right.entries)
-        joined = Join(JoinKind.INNER, left.node, right.node, tuple(pairs), span=self.span(node))
-        return Relation(joined, left.entries + merged)
+        renamed = [replace(e, name=n, also="") for e, n in zip(entries, names, strict=False)]
+        return replace(relation, entries=(*renamed, *entries[len(names) :]))
 
 
-def join_on(left: Node, right: Node, terms: list[Expr], span: Span | None) -> Join:
-    """An inner join: plain equalities between the two sides apart, all other terms together as residual."""
-    lefts, rights = (frozenset(c.uid for c in output_columns(n)) for n in (left, right))
-    pairs = [(t, equality_between(t, lefts, rights)) for t in terms]
-    equalities = tuple(Equality(*pair) for _, pair in pairs if pair is not None)
-    return Join(JoinKind.INNER, left, right, equalities, conjunction(t for t, pair in pairs if pair is None), span)
+def _is_query(node: exp.Expr) -> bool:
+    """Whether brackets hold a query; else a table or a join."""
+    while isinstance(node, exp.Subquery) and not node.args.get("alias") and not node.args.get("joins"):
+        node = node.this
+    return isinstance(node, exp.Select | exp.SetOperation | exp.Values)
+
+
+def _covers(entries: tuple[Entry, ...], node: exp.Expr) -> bool:
+    """Whether every name in an expression means one of these columns."""
+    return all(
+        has(entries, c.name, c.args["table"].name if c.args.get("table") else None) for c in node.find_all(exp.Column)
+    )

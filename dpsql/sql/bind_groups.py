@@ -89,9 +89,10 @@ def unless_column(aliases: Mapping[str, Expr], entries: Iterable[Entry]) -> dict
 class Above:
     """Rewrites an expression of SELECT, HAVING or ORDER BY to read the aggregate's output instead of its input."""
 
-    def __init__(self, keys: tuple[Item, ...], collector: AggregateCollector) -> None:
+    def __init__(self, keys: tuple[Item, ...], collector: AggregateCollector, joined: Iterable[int] = ()) -> None:
+        """joined: numbers of the columns that are joined above the aggregate."""
         self.keys = {k.expr: k.column for k in keys}
-        self.known = {k.column.uid for k in keys} | {c.column.uid for c in collector.calls}
+        self.known = {k.column.uid for k in keys} | {c.column.uid for c in collector.calls} | set(joined)
 
     def __call__(self, expr: Expr) -> Expr:
         placed = self._replace(expr)

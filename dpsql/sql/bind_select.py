@@ -11,14 +11,16 @@ from sqlglot import exp
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Expr, Literal, columns_of, transform
-from dpsql.plan.nodes import Aggregate, Filter, Item, Limit, Node, Project, Sort, SortKey
+from dpsql.plan.nodes import Aggregate, Item, Limit, Node, Project, Sort, SortKey
 from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
-from dpsql.sql.bind_expr import ExprBinder, condition
+from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bind_from import Ctes, FromBinder
 from dpsql.sql.bind_groups import Above, ordinal, unless_column
 from dpsql.sql.bind_groups import keys as keys_of
+from dpsql.sql.bind_subquery import Subqueries
 from dpsql.sql.checked import checked
+from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation
 from dpsql.sql.spans import span_of
@@ -40,13 +42,18 @@ CLAUSES = (
 
 @dataclass(slots=True)
 class SelectBinder:
-    """Binds one SELECT. `query` binds a nested query."""
+    """Binds one SELECT. `query` binds a nested query of FROM, `within` one in an expression of the query given.
+
+    outer: the query around this one, if this one is a subquery in an expression.
+    """
 
     source: Source
     policy: Policy
     parameters: Parameters
     numbering: Numbering
     query: Callable[[exp.Expr, Ctes], Relation]
+    within: Callable[[Outer], Callable[[exp.Expr, Ctes], Relation]]
+    outer: Outer | None = None
 
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
@@ -58,39 +65,52 @@ class SelectBinder:
             raise reject(
                 "DP101", "the query selects no columns", span=self.span(tree), help=["as in  SELECT COUNT(*) FROM …"]
             )
-        source = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query).bind(args, ctes)
+        if self.outer is not None:
+            self.outer.limited = "limit" in args or "offset" in args
+        tables = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query, self.outer)
+        source = tables.bind(args, ctes)
+        rows, above = (Subqueries(self.policy, source, ctes, self.outer, self.within) for _ in range(2))
         if "where" in args:
-            predicate = condition(self._binder(source.entries, "WHERE"), args["where"])
-            source = replace(source, node=Filter(source.node, predicate, self.span(args["where"])))
-        return self._project(tree, args, source)
+            binder = self._binder(source.entries, "WHERE")
+            binder.subquery = rows.scalar
+            predicate = rows.condition(binder, args["where"])
+            source = replace(source, node=rows.around(source.node, predicate, self.span(args["where"])))
+        return self._project(tree, args, source, rows, above)
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
-        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause)
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
 
-    def _project(self, tree: exp.Select, args: Mapping[str, Any], source: Relation) -> Relation:
+    def _project(
+        self, tree: exp.Select, args: Mapping[str, Any], source: Relation, rows: Subqueries, above: Subqueries
+    ) -> Relation:
+        """What follows WHERE. Scalar subqueries in arguments of aggregates join the `rows`, others what is `above`."""
         items = self._star_expanded(args["expressions"], source)
-        collector = AggregateCollector(self.numbering)
+        collector = AggregateCollector(self.numbering, rows.scalar)
         binder = self._binder(source.entries, "SELECT")
-        binder.aggregate = collector
+        binder.aggregate, binder.subquery = collector, above.scalar
         named = self._items(items, binder, source)
         aliases = {n.lower(): e for n, e in reversed(named)}
         having = None
         if "having" in args:
             binder.clause, binder.aliases = "HAVING", unless_column(aliases, source.entries)
-            having = condition(binder, args["having"])
+            having = above.condition(binder, args["having"])
         distinct = "distinct" in args
         if distinct:
             checked(args["distinct"], self.source)  # DISTINCT ON is refused here
         orders = self._orders(args.get("order"), binder, named, aliases)
-        node = source.node
-        if "group" in args or having is not None or collector.calls:
+        node = rows.around(source.node)
+        if "group" in args or "having" in args or collector.calls:
+            if self.outer is not None:
+                self.outer.grouped = True
             keys = keys_of(args.get("group"), named, aliases, self._binder(source.entries, "GROUP BY"), collector)
             node = Aggregate(node, keys, tuple(collector.calls), self.span(tree) if not collector.calls else None)
-            place = Above(keys, collector)
+            above.require_ungrouped(keys)
+            place = Above(keys, collector, above.columns)
             named = [(n, place(e)) for n, e in named]
             orders = [replace(o, expr=place(o.expr)) for o in orders]
-            if having is not None:
-                node = Filter(node, place(having), self.span(args["having"]))
+            node = above.around(node, having, self.span(args.get("having", tree)), place)
+        else:
+            node = above.around(node)
         outputs = tuple(Item(self.numbering.column(n, e.type, e.span), e) for n, e in named)
         if distinct:
             node = Project(node, outputs)

@@ -23,6 +23,7 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
     exp.CurrentTimestamp: r"(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP|NOW)\b",
     exp.Star: r"\*",
 }
+_SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
@@ -99,6 +100,16 @@ def _close(span: Span, text: str) -> Span:
             break
         end, missing = following + 1, missing - 1
     return Span(span.start, end)
+
+
+def query_span(node: exp.Expr, text: str) -> Span:
+    """A subquery with the brackets around it: neither they nor the word SELECT have tokens in the tree."""
+    own = span_of(node, text)
+    for opening in reversed(list(_SUBQUERY.finditer(text, 0, own.end))):
+        end = _bracket(text, opening.start(), opening.start() + 1)
+        if opening.start() <= own.start and end >= own.end:
+            return Span(opening.start(), end)
+    return own
 
 
 def _bracket(text: str, start: int, least: int) -> int:
