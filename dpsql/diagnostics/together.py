@@ -1,0 +1,60 @@
+"""Several refusals at once: independent parts of a query are tried one by one, and what is wrong is told together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+
+MOST = 20
+"""Most diagnostics of one refusal."""
+
+
+class Followup(Rejected):
+    """Raised where a part reads what was refused already: there is nothing new to tell."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+
+@dataclass(slots=True)
+class Together:
+    """Collects the refusals of independent parts. `found` holds each message once."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+    followed: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """True if a part was refused."""
+        return bool(self.found) or self.followed
+
+    def attempt(self) -> _Attempt:
+        """`with together.attempt():` runs one part; if it is refused, that is kept, and what follows runs."""
+        return _Attempt(self)
+
+    def settle(self) -> None:
+        """Raise Rejected with everything collected so far, if there is anything."""
+        if self.found:
+            raise Rejected(self.found[:MOST])
+        if self.followed:
+            raise Followup
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    together: Together
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, refusal: BaseException | None, trace: object) -> bool:
+        if isinstance(refusal, Followup):
+            self.together.followed = True
+        elif isinstance(refusal, Rejected) and not isinstance(refusal, BudgetExceeded):
+            known = {(d.code, d.message) for d in self.together.found}
+            self.together.found += [d for d in refusal.diagnostics if (d.code, d.message) not in known]
+        else:
+            return False
+        return True

@@ -1,0 +1,34 @@
+"""A second reading of the same rows: the same plan with other column numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Node
+from dpsql.types import SqlType
+
+
+def renumbered(node: Node, fresh: Callable[[Column], Column]) -> tuple[Node, dict[int, Column]]:
+    """A copy of a bound plan in which every column is the `fresh` one made from it, and old number → new column."""
+    known: dict[int, Column] = {}
+
+    def copy(value: Any) -> Any:
+        match value:
+            case Column():
+                if value.uid not in known:
+                    known[value.uid] = fresh(value)
+                return replace(known[value.uid], span=value.span)
+            case Span() | SqlType():
+                return value
+            case tuple():
+                return tuple(copy(v) for v in value)
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                return replace(value, **{f.name: copy(getattr(value, f.name)) for f in fields(value)})
+            case _:
+                return value
+
+    return cast(Node, copy(node)), known

@@ -1,0 +1,67 @@
+"""ORDER BY, LIMIT and OFFSET of a SELECT, a set operation or a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.together import Together
+from dpsql.plan.expr import Expr, Literal
+from dpsql.plan.nodes import Limit, Node, Sort, SortKey
+from dpsql.sql.bind_expr import ExprBinder
+from dpsql.sql.bind_groups import Named, ordinal
+from dpsql.sql.checked import checked
+
+
+def orders(order: exp.Expr | None, binder: ExprBinder, named: Named) -> list[SortKey]:
+    """The terms of ORDER BY: positions and aliases of the SELECT list, or expressions. A constant orders nothing."""
+    if order is None:
+        return []
+    together = Together()
+    found: list[SortKey] = []
+    nodes = checked(order, binder.source, "expressions")["expressions"]
+    for node in nodes:
+        inner = node.this if isinstance(node, exp.Ordered) else node
+        if isinstance(inner, exp.Var) and inner.name.upper() == "ALL" and len(nodes) == 1:
+            found += [sort_key(node, binder, e) for _, e in named]
+            continue
+        with together.attempt():
+            found.append(sort_key(node, binder, ordinal(inner, named, binder)))
+    together.settle()
+    return [k for k in found if not isinstance(k.expr, Literal)]
+
+
+def sort_key(node: exp.Expr, binder: ExprBinder, expr: Expr | None = None) -> SortKey:
+    """One term of ORDER BY: `expr` if it is given, else what is written."""
+    args = checked(node, binder.source, "this", "desc", "nulls_first")
+    return SortKey(expr or binder.bind(args["this"]), bool(args.get("desc")), bool(args.get("nulls_first")))
+
+
+def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder: ExprBinder) -> Node:
+    """The rows in order, if there is one, and cut by LIMIT and OFFSET."""
+    if keys:
+        node = Sort(node, tuple(keys), binder.span(args["order"]))
+    if "limit" not in args and "offset" not in args:
+        return node
+    count, offset = args.get("limit"), args.get("offset")
+    at = binder.span(next(clause for clause in (count, offset) if clause is not None))
+    return Limit(node, _amount(count, binder), _amount(offset, binder) or 0, at)
+
+
+def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:
+    if node is None:
+        return None
+    plain = replace(
+        binder, entries=(), clause="LIMIT", aggregate=None, subquery=None, window=None, grouping=None, aliases={}
+    )
+    bound = plain.bind(checked(node, binder.source, "expression")["expression"])
+    value = bound.value if isinstance(bound, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise reject(
+            "DP115", "LIMIT and OFFSET take a whole number", span=binder.span(node), help=["for example  LIMIT 10"]
+        )
+    return value
