@@ -6,11 +6,18 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, walk
 from dpsql.plan.nodes import AggregateCall
+<<<<<<< /tmp/ours.py
 from dpsql.sql.bind_expr import ExprBinder, SubqueryHandler
 from dpsql.sql.calls import AGGREGATES
+=======
+from dpsql.sql.bind_expr import ExprBinder
+from dpsql.sql.bounds import Own, clip, own_bounds
+from dpsql.sql.calls import AGGREGATES, INTERVAL_ENDS
+>>>>>>> /tmp/theirs.py
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
 from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
@@ -33,14 +40,38 @@ class AggregateCollector:
         return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
+<<<<<<< /tmp/ours.py
         """The output column of the aggregate at `node`."""
         inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
         call = self._bound(node, inner, None)
+=======
+        """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
+        if isinstance(node, exp.Anonymous):
+            return self._shared(self._end(node, binder))
+        inner = replace(binder, aggregate=None, clause="an aggregate", aliases={})
+        return self._shared(self._bound(node, inner, None))
+
+    def _shared(self, call: AggregateCall) -> Expr:
+>>>>>>> /tmp/theirs.py
         for known in self.calls:
             if replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)
         self.calls.append(call)
         return call.column
+
+    def _end(self, node: exp.Anonymous, binder: ExprBinder) -> AggregateCall:
+        """DP_INTERVAL_LOW(n), DP_INTERVAL_HIGH(n): n an aggregate of the same SELECT, or the name of one."""
+        name, span = str(node.this).lower(), binder.span(node)
+        args = checked(node, binder.source, "this", "expressions").get("expressions", [])
+        found = binder.bind(args[0]) if len(args) == 1 else None
+        call = next((c for c in self.calls if isinstance(found, Column) and c.column.uid == found.uid), None)
+        if call is None or call.end or not call.column.type.numeric:
+            raise reject(
+                "DP106", f"{name.upper()} takes one aggregate, or the name of one in the same SELECT", span=span,
+                label="only released numbers have an interval",
+                help=[f"SELECT COUNT(*) AS n, {name.upper()}(n) … ; arithmetic over aggregates has no interval"],
+            )  # fmt: skip
+        return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
 
     def _bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span = binder.span(node)
@@ -75,23 +106,30 @@ class AggregateCollector:
                     help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],
                 )  # fmt: skip
             arg, distinct = items[0], True
+        own = own_bounds(node, function, distinct)
         if function == "count" and (arg is None or isinstance(arg, exp.Star)):
             if isinstance(arg, exp.Star):
                 checked(arg, binder.source)
-            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
+            return self._rows(condition, span, own)
         if arg is None or isinstance(arg, exp.Star):
             raise reject(
                 "DP106", f"{function.upper()} needs an argument", span=span,
                 help=[f"name a column:  {function.upper()}(x), or count rows:  COUNT(*)"],
             )  # fmt: skip
         bound = binder.bind(arg)
-        if function == "count" and isinstance(bound, Literal) and bound.value is not None:
-            # COUNT(1) is COUNT(*)
-            return AggregateCall("count", None, self.numbering.column("count", BIGINT, span), False, condition, span)
+        if function == "count" and isinstance(bound, Literal) and bound.value is not None and not distinct:
+            return self._rows(condition, span, own)  # COUNT(1) is COUNT(*)
         if distinct and function in ("min", "max"):
             distinct = False
         result = _result_type(function, bound, node, binder)
-        return AggregateCall(function, bound, self.numbering.column(function, result, span), distinct, condition, span)
+        if own.per_row is not None:
+            bound = clip(binder, bound, own.per_row)
+        column = self.numbering.column(function, result, span)
+        return AggregateCall(function, bound, column, distinct, condition, span, per_group=own.per_group)
+
+    def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
+        column = self.numbering.column("count", BIGINT, span)
+        return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
 
 
 def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:

@@ -18,7 +18,7 @@ from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
-from dpsql.sql.calls import AGGREGATES, CALLS, VOLATILE
+from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE
 from dpsql.sql.checked import checked
 from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
@@ -127,6 +127,8 @@ class ExprBinder:
     def _named(self, node: exp.Anonymous) -> Expr:
         args = checked(node, self.source, "this", "expressions")
         name = str(args["this"]).lower()
+        if name in INTERVAL_ENDS:
+            return self._aggregate(node)
         function = lookup(name)
         if function is None or function.operator:
             if name in VOLATILE:
