@@ -10,14 +10,9 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, walk
 from dpsql.plan.nodes import AggregateCall
-<<<<<<< /tmp/ours.py
 from dpsql.sql.bind_expr import ExprBinder, SubqueryHandler
-from dpsql.sql.calls import AGGREGATES
-=======
-from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bounds import Own, clip, own_bounds
 from dpsql.sql.calls import AGGREGATES, INTERVAL_ENDS
->>>>>>> /tmp/theirs.py
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
 from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
@@ -40,19 +35,14 @@ class AggregateCollector:
         return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
-<<<<<<< /tmp/ours.py
-        """The output column of the aggregate at `node`."""
-        inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
-        call = self._bound(node, inner, None)
-=======
         """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
         if isinstance(node, exp.Anonymous):
             return self._shared(self._end(node, binder))
-        inner = replace(binder, aggregate=None, clause="an aggregate", aliases={})
-        return self._shared(self._bound(node, inner, None))
+        inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
+        inner.window = inner.grouping = None
+        return self._shared(self.bound(node, inner))
 
     def _shared(self, call: AggregateCall) -> Expr:
->>>>>>> /tmp/theirs.py
         for known in self.calls:
             if replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)
@@ -73,7 +63,8 @@ class AggregateCollector:
             )  # fmt: skip
         return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
 
-    def _bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
+    def bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None = None) -> AggregateCall:
+        """The aggregate at `node`, not collected; its arguments are bound by `binder`. Raises Rejected."""
         span = binder.span(node)
         if isinstance(node, exp.Filter):
             args = checked(node, binder.source, "this", "expression")
@@ -84,7 +75,7 @@ class AggregateCollector:
                     "DP106", f"FILTER needs a condition, not {found.type}", span=found.span,
                     help=["compare it with something, e.g.  x <> 0"],
                 )  # fmt: skip
-            return replace(self._bound(args["this"], binder, found), span=span)
+            return replace(self.bound(args["this"], binder, found), span=span)
         if isinstance(node, exp.CountIf):
             found = binder.bind(checked(node, binder.source, "this")["this"])
             if found.type.kind is not Kind.BOOLEAN or condition is not None:

@@ -13,6 +13,7 @@ from dpsql.analysis.values import call as value_of_call
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.together import Followup, Together
 from dpsql.functions.registry import REGISTRY, lookup
 from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
@@ -40,6 +41,7 @@ class ExprBinder:
     """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
 
     outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
+    failed: aliases of expressions that were refused; what reads them is not refused again.
     """
 
     source: Source
@@ -51,6 +53,9 @@ class ExprBinder:
     subquery: SubqueryHandler | None = None
     outer: Outer | None = None
     aliases: Mapping[str, Expr] = field(default_factory=dict)
+    window: AggregateHandler | None = None
+    grouping: AggregateHandler | None = None
+    failed: frozenset[str] = frozenset()
 
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
@@ -70,6 +75,10 @@ class ExprBinder:
                 return self._column(node)
             case exp.Filter() | exp.Count() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max() | exp.CountIf():
                 return self._aggregate(node)
+            case exp.Window() if self.window is not None:
+                return self.window(node, self)
+            case exp.Grouping() | exp.GroupingId() if self.grouping is not None:
+                return self.grouping(node, self)
             case exp.Anonymous():
                 return self._named(node)
             case exp.Subquery() if self.subquery is not None:
@@ -86,6 +95,8 @@ class ExprBinder:
             raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
         relation = args["table"].name if "table" in args else None
         name = node.this.name
+        if relation is None and name.lower() in self.failed and not has(self.entries, name):
+            raise Followup
         if relation is None and name.lower() in self.aliases:
             meant = self.aliases[name.lower()]
             if larger_than(meant, MOST_NODES):
@@ -225,9 +236,13 @@ class ExprBinder:
             return self.refuse_subquery(node)
         if isinstance(node, exp.Window):
             return reject(
-                "DP113", "window functions are not supported here", span=self.span(node),
-                label="a window reads rows of other people",
-                help=["aggregate instead:  COUNT, SUM or AVG … GROUP BY"],
+                "DP101", f"a window function cannot stand in {self.clause}", span=self.span(node),
+                help=["put it into SELECT or ORDER BY, and filter with QUALIFY"],
+            )  # fmt: skip
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return reject(
+                "DP101", f"GROUPING cannot stand in {self.clause}", span=self.span(node),
+                help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
             return reject(
@@ -253,14 +268,33 @@ class ExprBinder:
 
 def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
     """The predicate of a WHERE, HAVING or ON clause. Raises Rejected DP106 if it is no condition."""
-    inner = checked(node, binder.source, "this")["this"] if isinstance(node, exp.Where | exp.Having) else node
-    bound = binder.bind(inner)
+    clauses = exp.Where | exp.Having | exp.Qualify
+    inner = checked(node, binder.source, "this")["this"] if isinstance(node, clauses) else node
+    together = Together()
+    bound = _term(binder, inner, together)
+    together.settle()
+    assert bound is not None
     if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
         raise reject(
             "DP106", f"{binder.clause} needs a condition, not {bound.type}", span=bound.span,
             help=["compare it with something, e.g.  x <> 0"],
         )  # fmt: skip
     return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
+
+
+def _term(binder: ExprBinder, node: exp.Expr, together: Together) -> Expr | None:
+    """A condition whose terms, joined by AND, are bound each on its own; None if one of them was refused."""
+    if isinstance(node, exp.And):
+        args = checked(node, binder.source, "this", "expression")
+        left, right = (_term(binder, args[side], together) for side in ("this", "expression"))
+        if left is None or right is None:
+            return None
+        with together.attempt():
+            return binder.call("and", (left, right), binder.span(node))
+        return None
+    with together.attempt():
+        return binder.bind(node)
+    return None
 
 
 class _TypesOnly(dict[int, Value]):

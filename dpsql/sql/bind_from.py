@@ -206,6 +206,9 @@ class FromBinder:
             case exp.Values():
                 args = checked(node, self.source, "expressions", "alias")
                 relation = bind_values(node, self._binder((), "VALUES"))
+            case exp.Table(this=exp.Values()):  # how sqlglot has it within brackets
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation = bind_values(args["this"], self._binder((), "VALUES"))
             case exp.Table():
                 args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
                 if not isinstance(args["this"], exp.Identifier):

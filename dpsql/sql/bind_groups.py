@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.together import Followup, Together
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, walk
 from dpsql.plan.nodes import Item
-from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.checked import checked
+from dpsql.sql.grouping_sets import Groups, written_sets
 from dpsql.sql.scope import Entry, has
 
 Named = list[tuple[str, Expr]]
 """The SELECT items, with their names."""
 
 
-def keys(
+def groups_of(
     group: exp.Expr | None,
     named: Named,
     aliases: Mapping[str, Expr],
     binder: ExprBinder,
-    collector: AggregateCollector,
-) -> tuple[Item, ...]:
-    """The group columns; () without GROUP BY. Raises Rejected."""
+    above: Callable[[Expr], bool],
+) -> Groups:
+    """The group columns and their sets; without GROUP BY one empty set.
+
+    above: whether an expression reads an aggregate or a window. Raises Rejected.
+    """
     if group is None:
-        return ()
-    args = checked(group, binder.source, "expressions", "all")
+        return Groups((), (frozenset(),))
+    args = checked(group, binder.source, "expressions", "all", "rollup", "cube")
     if group.args.get("all") is not None and (args.get("all") is None or "expressions" in args):
         raise reject(
             "DP101", "GROUP BY takes ALL alone, or a list of expressions", span=binder.span(group),
@@ -41,30 +46,67 @@ def keys(
             help=["write the expressions to group by, or GROUP BY ALL"],
         )  # fmt: skip
     if args.get("all"):
-        chosen = [(n, e) for n, e in named if not collector.reads(e)]
-        exprs = list(dict.fromkeys(e for _, e in chosen))
-    else:
-        exprs = []
-        binder.aliases = unless_column(aliases, binder.entries)
-        for node in args.get("expressions", []):
-            if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-                what = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
+        found = _Found(binder, named)
+        for e in dict.fromkeys(e for _, e in named if not above(e)):
+            found.place(e)
+        return Groups(tuple(found.keys.values()), (frozenset(range(len(found.keys))),))
+    binder.aliases = unless_column(aliases, binder.entries)
+    return _sets(_elements(args, binder), named, binder, above)
+
+
+def _elements(args: Mapping[str, Any], binder: ExprBinder) -> list[exp.Expr]:
+    """The elements of GROUP BY; `a, b WITH ROLLUP` (MySQL, T-SQL) is ROLLUP (a, b)."""
+    nodes = list(args.get("expressions", []))
+    for name, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        for given in args.get(name, []):
+            checked(given, binder.source)
+            nodes = [kind(expressions=nodes)]
+    return nodes
+
+
+def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callable[[Expr], bool]) -> Groups:
+    written = written_sets(nodes, binder)
+    several = any(isinstance(n, exp.GroupingSets | exp.Rollup | exp.Cube) for n in nodes)
+    found, together = _Found(binder, named), Together()
+    places: dict[int, int | None] = {}
+    for node in (node for keys in written for node in keys):
+        if id(node) in places:
+            continue
+        places[id(node)] = None
+        with together.attempt():
+            e = ordinal(node, named, binder) or binder.bind(node)
+            if above(e):
                 raise reject(
-                    "DP101", f"{what} is not supported yet", span=binder.span(node),
-                    help=["ask one query for each set of columns"],
+                    "DP108", "GROUP BY cannot contain an aggregate", span=e.span,
+                    help=["group by columns of the tables; filter aggregates in HAVING"],
                 )  # fmt: skip
-            exprs.append(ordinal(node, named, binder) or binder.bind(node))
-    keys: dict[Expr, Item] = {}
-    for e in exprs:
-        if collector.reads(e):
-            raise reject(
-                "DP108", "GROUP BY cannot contain an aggregate", span=e.span,
-                help=["group by columns of the tables; filter aggregates in HAVING"],
-            )  # fmt: skip
-        if not isinstance(e, Literal) and e not in keys:
-            name = next((n for n, x in named if x == e), e.name if isinstance(e, Column) else "key")
-            keys[e] = Item(binder.numbering.column(name, e.type, e.span), e)
-    return tuple(keys.values())
+            if several and isinstance(e, Literal):
+                raise reject(
+                    "DP101", "a constant cannot be a key of ROLLUP, CUBE or GROUPING SETS", span=binder.span(node),
+                    help=["leave it out, or tell the sets apart with GROUPING(x)"],
+                )  # fmt: skip
+            places[id(node)] = found.place(e)
+    together.settle()
+    sets = tuple(frozenset(at for node in keys if (at := places[id(node)]) is not None) for keys in written)
+    return Groups(tuple(found.keys.values()), sets, written == [()])
+
+
+@dataclass(slots=True)
+class _Found:
+    """The group columns found so far: each expression once. A constant is none."""
+
+    binder: ExprBinder
+    named: Named
+    keys: dict[Expr, Item] = field(default_factory=dict)
+
+    def place(self, e: Expr) -> int | None:
+        """The position of an expression among the keys."""
+        if isinstance(e, Literal):
+            return None
+        if e not in self.keys:
+            name = next((n for n, x in self.named if x == e), e.name if isinstance(e, Column) else "key")
+            self.keys[e] = Item(self.binder.numbering.column(name, e.type, e.span), e)
+        return list(self.keys).index(e)
 
 
 def ordinal(node: exp.Expr, named: Named, binder: ExprBinder) -> Expr | None:
@@ -77,7 +119,10 @@ def ordinal(node: exp.Expr, named: Named, binder: ExprBinder) -> Expr | None:
             "DP101", f"position {at} is not in the SELECT list", span=binder.span(node),
             help=[f"use a position from 1 to {len(named)}, or a name"],
         )  # fmt: skip
-    return named[int(at) - 1][1]
+    name, found = named[int(at) - 1]
+    if name.lower() in binder.failed:
+        raise Followup
+    return found
 
 
 def unless_column(aliases: Mapping[str, Expr], entries: Iterable[Entry]) -> dict[str, Expr]:
@@ -87,12 +132,18 @@ def unless_column(aliases: Mapping[str, Expr], entries: Iterable[Entry]) -> dict
 
 
 class Above:
-    """Rewrites an expression of SELECT, HAVING or ORDER BY to read the aggregate's output instead of its input."""
+    """Rewrites an expression of SELECT, HAVING or ORDER BY to read the aggregate's output instead of its input.
 
-    def __init__(self, keys: tuple[Item, ...], collector: AggregateCollector, joined: Iterable[int] = ()) -> None:
-        """joined: numbers of the columns that are joined above the aggregate."""
+    known: numbers of the columns that are there above the aggregate, those of the keys apart.
+    constants: columns that stand for a constant.
+    """
+
+    def __init__(
+        self, keys: tuple[Item, ...], known: Iterable[int] = (), constants: Mapping[int, Literal] | None = None
+    ) -> None:
         self.keys = {k.expr: k.column for k in keys}
-        self.known = {k.column.uid for k in keys} | {c.column.uid for c in collector.calls} | set(joined)
+        self.known = {k.column.uid for k in keys} | set(known)
+        self.constants = constants or {}
 
     def __call__(self, expr: Expr) -> Expr:
         placed = self._replace(expr)
@@ -112,5 +163,7 @@ class Above:
                 return replace(expr, args=tuple(self._replace(a) for a in args))
             case Cast(arg=arg):
                 return replace(expr, arg=self._replace(arg))
+            case Column(uid=uid) if uid in self.constants:
+                return self.constants[uid]
             case _:
                 return expr

@@ -10,20 +10,34 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Expr, Literal, columns_of, transform
-from dpsql.plan.nodes import Aggregate, Item, Limit, Node, Project, Sort, SortKey
+from dpsql.diagnostics.together import Together
+from dpsql.plan.expr import Column, Expr, Literal, columns_of, transform
+from dpsql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Item,
+    Project,
+    SortKey,
+    Window,
+    WindowCall,
+    output_columns,
+)
 from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
-from dpsql.sql.bind_expr import ExprBinder
+from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Ctes, FromBinder
-from dpsql.sql.bind_groups import Above, ordinal, unless_column
-from dpsql.sql.bind_groups import keys as keys_of
+from dpsql.sql.bind_groups import Above, Named, groups_of, unless_column
+from dpsql.sql.bind_order import orders as orders_of
+from dpsql.sql.bind_order import sorted_rows
 from dpsql.sql.bind_subquery import Subqueries
+from dpsql.sql.bind_windows import WindowCollector, windows_of
 from dpsql.sql.checked import checked
+from dpsql.sql.grouping_sets import GroupingCalls, Groups, aggregated
 from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation
 from dpsql.sql.spans import span_of
+from dpsql.types import NULL
 
 CLAUSES = (
     "expressions",
@@ -33,11 +47,15 @@ CLAUSES = (
     "where",
     "group",
     "having",
+    "windows",
+    "qualify",
     "order",
     "limit",
     "offset",
 )
 """What sqlglot calls the accepted clauses of a SELECT."""
+
+Place = Callable[[Expr], Expr]
 
 
 @dataclass(slots=True)
@@ -70,69 +88,142 @@ class SelectBinder:
         tables = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query, self.outer)
         source = tables.bind(args, ctes)
         rows, above = (Subqueries(self.policy, source, ctes, self.outer, self.within) for _ in range(2))
+        together = Together()
         if "where" in args:
             binder = self._binder(source.entries, "WHERE")
             binder.subquery = rows.scalar
-            predicate = rows.condition(binder, args["where"])
-            source = replace(source, node=rows.around(source.node, predicate, self.span(args["where"])))
-        return self._project(tree, args, source, rows, above)
+            with together.attempt():
+                predicate = rows.condition(binder, args["where"])
+                source = replace(source, node=rows.around(source.node, predicate, self.span(args["where"])))
+        return self._project(tree, args, source, rows, above, together)
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
         return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
 
     def _project(
-        self, tree: exp.Select, args: Mapping[str, Any], source: Relation, rows: Subqueries, above: Subqueries
+        self,
+        tree: exp.Select,
+        args: Mapping[str, Any],
+        source: Relation,
+        rows: Subqueries,
+        above: Subqueries,
+        together: Together,
     ) -> Relation:
         """What follows WHERE. Scalar subqueries in arguments of aggregates join the `rows`, others what is `above`."""
-        items = self._star_expanded(args["expressions"], source)
-        collector = AggregateCollector(self.numbering, rows.scalar)
+        collector, groupings = AggregateCollector(self.numbering, rows.scalar), GroupingCalls(self.numbering)
         binder = self._binder(source.entries, "SELECT")
-        binder.aggregate, binder.subquery = collector, above.scalar
-        named = self._items(items, binder, source)
+        windows = WindowCollector(self.numbering, windows_of(args.get("windows", []), binder))
+        binder.aggregate, binder.subquery, binder.window, binder.grouping = collector, above.scalar, windows, groupings
+        named, binder.failed = self._items(self._star_expanded(args["expressions"], source), binder, source, together)
         aliases = {n.lower(): e for n, e in reversed(named)}
-        having = None
-        if "having" in args:
-            binder.clause, binder.aliases = "HAVING", unless_column(aliases, source.entries)
-            having = above.condition(binder, args["having"])
-        distinct = "distinct" in args
-        if distinct:
-            checked(args["distinct"], self.source)  # DISTINCT ON is refused here
-        orders = self._orders(args.get("order"), binder, named, aliases)
-        node = rows.around(source.node)
-        if "group" in args or "having" in args or collector.calls:
+        having = qualify = None
+        binder.aliases = unless_column(aliases, source.entries)
+        with together.attempt():
+            if "having" in args:
+                binder.clause, binder.window = "HAVING", None
+                having = above.condition(binder, args["having"])
+                self._no_window(having, windows, "HAVING")
+        with together.attempt():
+            if "qualify" in args:
+                binder.clause, binder.window = "QUALIFY", windows
+                qualify = condition(binder, args["qualify"])
+        with together.attempt():
+            if "distinct" in args:
+                checked(args["distinct"], self.source)  # DISTINCT ON is refused here
+        orders: list[SortKey] = []
+        with together.attempt():
+            binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
+            orders = orders_of(args.get("order"), binder, named)
+        grouped = "group" in args or "having" in args or bool(collector.calls)
+        groups = Groups((), ())
+        with together.attempt():
+            keyed = self._binder(source.entries, "GROUP BY")
+            keyed.failed = binder.failed
+            groups = groups_of(
+                args.get("group"), named, aliases, keyed, lambda e: collector.reads(e) or windows.reads(e)
+            )
+        together.settle()
+        if qualify is not None and not windows.calls:
+            raise reject(
+                "DP101", "QUALIFY without a window function", span=self.span(args["qualify"]),
+                help=["put the condition into WHERE, or into HAVING"],
+            )  # fmt: skip
+        if groupings.calls and "group" not in args:
+            raise reject("DP101", "GROUPING without GROUP BY", span=groupings.calls[0][0].span, help=["leave it out"])
+        node, place = rows.around(source.node), _as_it_is
+        if grouped:
             if self.outer is not None:
                 self.outer.grouped = True
-            keys = keys_of(args.get("group"), named, aliases, self._binder(source.entries, "GROUP BY"), collector)
-            node = Aggregate(node, keys, tuple(collector.calls), self.span(tree) if not collector.calls else None)
-            above.require_ungrouped(keys)
-            place = Above(keys, collector, above.columns)
-            named = [(n, place(e)) for n, e in named]
-            orders = [replace(o, expr=place(o.expr)) for o in orders]
-            node = above.around(node, having, self.span(args.get("having", tree)), place)
-        else:
-            node = above.around(node)
-        outputs = tuple(Item(self.numbering.column(n, e.type, e.span), e) for n, e in named)
-        if distinct:
-            node = Project(node, outputs)
-            keys = tuple(
-                Item(self.numbering.column(i.column.name, i.column.type, i.column.span), i.column) for i in outputs
+            above.require_ungrouped(groups.keys)
+            node, constants = aggregated(
+                node, groups, tuple(collector.calls), groupings, self.numbering, self.span(tree)
             )
-            node = Aggregate(node, keys, (), self.span(tree))
-            orders = [self._over_distinct(o, outputs, keys) for o in orders]
-            node = self._limited(self._sorted(node, orders, args), args)
-            return Relation(node, tuple(Entry("", k.column.name, k.column) for k in keys))
-        node = Project(self._limited(self._sorted(node, orders, args), args), outputs)
-        return Relation(node, tuple(Entry("", i.column.name, i.column) for i in outputs))
+            known = {c.uid for c in output_columns(node)} | above.columns | {c.column.uid for c in windows.calls}
+            place = Above(groups.keys, known, constants)
+        outputs, orders, calls = self._placed(named, orders, windows, place, together)
+        with together.attempt():
+            node = above.around(node, having, self.span(args.get("having", tree)), place)
+        with together.attempt():
+            qualify = None if qualify is None else place(qualify)
+        together.settle()
+        if calls:
+            node = Window(node, calls, calls[0].span)
+        if qualify is not None:
+            node = Filter(node, qualify, self.span(args["qualify"]))
+        if "distinct" not in args:
+            node = Project(sorted_rows(node, orders, args, binder), outputs)
+            return Relation(node, tuple(Entry("", i.column.name, i.column) for i in outputs))
+        keys = tuple(Item(self._fresh(i.column), i.column) for i in outputs)
+        node = Aggregate(Project(node, outputs), keys, (), self.span(tree))
+        orders = [self._over_distinct(o, outputs, keys) for o in orders]
+        node = sorted_rows(node, orders, args, binder)
+        return Relation(node, tuple(Entry("", k.column.name, k.column) for k in keys))
+
+    def _fresh(self, column: Column) -> Column:
+        return self.numbering.column(column.name, column.type, column.span)
+
+    def _no_window(self, having: Expr | None, windows: WindowCollector, clause: str) -> None:
+        """An alias may bring a window function to where none can stand."""
+        if having is not None and windows.reads(having):
+            raise reject(
+                "DP101", f"a window function cannot stand in {clause}", span=having.span, help=["filter with QUALIFY"]
+            )
+
+    def _placed(
+        self, named: Named, orders: list[SortKey], windows: WindowCollector, place: Place, together: Together
+    ) -> tuple[tuple[Item, ...], list[SortKey], tuple[WindowCall, ...]]:
+        """SELECT items, ORDER BY terms and window functions over the rows that the clauses before them leave."""
+        outputs, sorts, calls = [], [], []
+        for name, e in named:
+            with together.attempt():
+                outputs.append(Item(self.numbering.column(name, e.type, e.span), place(e)))
+        for key in orders:
+            with together.attempt():
+                sorts.append(replace(key, expr=place(key.expr)))
+        for call in windows.calls:
+            with together.attempt():
+                order = tuple(replace(k, expr=place(k.expr)) for k in call.order)
+                args, partition = (tuple(place(e) for e in part) for part in (call.args, call.partition))
+                calls.append(replace(call, args=args, partition=partition, order=order))
+        return tuple(outputs), sorts, tuple(calls)
 
     def _items(
-        self, items: list[tuple[str, exp.Expr | Expr]], binder: ExprBinder, source: Relation
-    ) -> list[tuple[str, Expr]]:
-        """SELECT items in order; a later one may use an earlier one's alias, unless a column has that name."""
-        named: list[tuple[str, Expr]] = []
+        self, items: list[tuple[str, exp.Expr | Expr]], binder: ExprBinder, source: Relation, together: Together
+    ) -> tuple[Named, frozenset[str]]:
+        """SELECT items in order, and the names of those that were refused.
+
+        A later one may use an earlier one's alias, unless a column has that name.
+        """
+        named: Named = []
         for name, node in items:
             binder.aliases = unless_column({n.lower(): e for n, e in named}, source.entries)
-            named.append((name, binder.bind(node) if isinstance(node, exp.Expr) else node))
-        return named
+            bound: Expr | None = None
+            with together.attempt():
+                bound = binder.bind(node) if isinstance(node, exp.Expr) else node
+            if bound is None:
+                binder.failed |= {name.lower()}
+            named.append((name, Literal(None, NULL) if bound is None else bound))
+        return named, binder.failed
 
     def _star_expanded(self, nodes: list[exp.Expr], source: Relation) -> list[tuple[str, exp.Expr | Expr]]:
         found: list[tuple[str, exp.Expr | Expr]] = []
@@ -156,23 +247,6 @@ class SelectBinder:
                 found.append((_name_of(node, source), node))
         return found
 
-    def _orders(
-        self, order: exp.Expr | None, binder: ExprBinder, named: list[tuple[str, Expr]], aliases: Mapping[str, Expr]
-    ) -> list[SortKey]:
-        if order is None:
-            return []
-        binder.clause, binder.aliases = "ORDER BY", aliases
-        found: list[SortKey] = []
-        for node in checked(order, self.source, "expressions")["expressions"]:
-            args = checked(node, self.source, "this", "desc", "nulls_first")
-            down, first = bool(args.get("desc")), bool(args.get("nulls_first"))
-            inner = args["this"]
-            if isinstance(inner, exp.Var) and inner.name.upper() == "ALL" and len(order.expressions) == 1:
-                found += [SortKey(e, down, first) for _, e in named]
-            else:
-                found.append(SortKey(ordinal(inner, named, binder) or binder.bind(inner), down, first))
-        return [k for k in found if not isinstance(k.expr, Literal)]
-
     def _over_distinct(self, key: SortKey, outputs: tuple[Item, ...], keys: tuple[Item, ...]) -> SortKey:
         swap = {item.expr: k.column for item, k in zip(outputs, keys, strict=True)}
         found = transform(key.expr, lambda e: swap.get(e, e))
@@ -183,26 +257,10 @@ class SelectBinder:
             )  # fmt: skip
         return replace(key, expr=found)
 
-    def _sorted(self, node: Node, orders: list[SortKey], args: Mapping[str, Any]) -> Node:
-        return Sort(node, tuple(orders), self.span(args["order"])) if orders else node
 
-    def _limited(self, node: Node, args: Mapping[str, Any]) -> Node:
-        if "limit" not in args and "offset" not in args:
-            return node
-        count, offset = args.get("limit"), args.get("offset")
-        at = self.span(next(clause for clause in (count, offset) if clause is not None))
-        return Limit(node, self._amount(count), self._amount(offset) or 0, at)
-
-    def _amount(self, node: exp.Expr | None) -> int | None:
-        if node is None:
-            return None
-        bound = self._binder((), "LIMIT").bind(checked(node, self.source, "expression")["expression"])
-        value = bound.value if isinstance(bound, Literal) else None
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            raise reject(
-                "DP115", "LIMIT and OFFSET take a whole number", span=self.span(node), help=["for example  LIMIT 10"]
-            )
-        return value
+def _as_it_is(expr: Expr) -> Expr:
+    """Where nothing is grouped, expressions read the rows of FROM."""
+    return expr
 
 
 def _in_star(entry: Entry, relation: str | None) -> bool:
