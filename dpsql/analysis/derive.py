@@ -108,7 +108,7 @@ def _window(node: Window, below: Facts) -> Facts:
     """A window function compares rows with each other: free over public rows, unbounded over private ones."""
     if not below.public:
         raise reject(
-            "DP112", "a window function over private rows", span=node.span,
+            "DP113", "a window function over private rows", span=node.span,
             label="one person's row changes what is computed for others",
             help=["aggregate first; windows over released numbers cost nothing"],
         )  # fmt: skip

@@ -13,11 +13,14 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.together import Together
 from dpsql.plan.stages import Bound
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bind_from import Cte, Ctes
 from dpsql.sql.bind_select import CLAUSES, SelectBinder
+from dpsql.sql.bind_sets import CLAUSES as SET_CLAUSES
+from dpsql.sql.bind_sets import combined, ordered
 from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
 from dpsql.sql.outer import Outer
@@ -59,37 +62,59 @@ class _Binder:
         return span_of(node, self.source.text)
 
     # --- queries ---------------------------------------------------------------------------------------------------
+
     def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
         self.read.add(id(tree))
-        if isinstance(tree, exp.Subquery):
-            return self.query(checked(tree, self.source, "this")["this"], ctes)
-        if isinstance(tree, exp.Values):
-            return bind_values(tree, ExprBinder(self.source, (), self.numbering, self.parameters, "VALUES"))
-        if isinstance(tree, exp.SetOperation):
-            raise reject(
-                "DP101", f"{type(tree).__name__.upper()} is not supported yet", span=self.span(tree),
-                help=["ask one question per query"],
-            )  # fmt: skip
-        if not isinstance(tree, exp.Select):
-            what = "a join in brackets" if isinstance(tree, exp.Table) else type(tree).__name__.upper()
-            raise reject(
-                "DP101", f"{what} is outside the accepted SQL", span=self.span(tree),
-                help=["write it as a subquery:  (SELECT … FROM …) AS t"],
-            )  # fmt: skip
-        return self.select(tree, ctes)
-
-    def select(self, tree: exp.Select, ctes: Ctes) -> Relation:
-        args = checked(tree, self.source, "with_", *CLAUSES)
-        if "with_" in args:
-            ctes = self._with(args["with_"], ctes)
-        outer = self.outer
-        below = self.query if outer is None else self._within(replace(outer, direct=False))
-        binder = SelectBinder(self.source, self.policy, self.parameters, self.numbering, below, self._within, outer)
-        found = binder.bind(tree, args, ctes)
-        for cte in [*ctes.values()][::-1] if "with_" in args else []:
+        given = tree.args.get("with_")
+        if given is None:
+            return self._body(tree, ctes)
+        visible = self._with(given, ctes)
+        found = self._body(tree, visible)
+        for cte in [*visible.values()][::-1]:
             if id(cte.tree) not in self.read:  # what nothing reads must be accepted SQL as well
-                below(cte.tree, cte.visible)
+                self._below()(cte.tree, cte.visible)
         return found
+
+    def _body(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+        """A query without its WITH."""
+        match tree:
+            case exp.Select():
+                args = checked(tree, self.source, "with_", *CLAUSES)
+                binder = SelectBinder(
+                    self.source, self.policy, self.parameters, self.numbering, self._below(), self._within, self.outer
+                )
+                return binder.bind(tree, args, ctes)
+            case exp.SetOperation():
+                return self._set_operation(tree, ctes)
+            case exp.Subquery():
+                args = checked(tree, self.source, "with_", "this", "order", "limit", "offset")
+                return ordered(self.query(args["this"], ctes), args, self._plain("ORDER BY"))
+            case exp.Values():
+                return bind_values(tree, self._plain("VALUES"))
+        what = "a join in brackets" if isinstance(tree, exp.Table) else type(tree).__name__.upper()
+        raise reject(
+            "DP101", f"{what} is outside the accepted SQL", span=self.span(tree),
+            help=["write it as a subquery:  (SELECT … FROM …) AS t"],
+        )  # fmt: skip
+
+    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes) -> Relation:
+        args = checked(tree, self.source, "with_", *SET_CLAUSES)
+        sides: list[Relation] = []
+        together = Together()
+        for side in ("this", "expression"):
+            with together.attempt():
+                sides.append(self._below()(args[side], ctes))
+        together.settle()
+        left, right = sides
+        relation = combined(tree, args, left, right, self._plain("a set operation"))
+        return ordered(relation, args, self._plain("ORDER BY"))
+
+    def _plain(self, clause: str) -> ExprBinder:
+        return ExprBinder(self.source, (), self.numbering, self.parameters, clause)
+
+    def _below(self) -> Callable[[exp.Expr, Ctes], Relation]:
+        """Binds a query in FROM, in WITH or beside UNION: no row of a query around this one can be seen from there."""
+        return self.query if self.outer is None else self._within(replace(self.outer, direct=False))
 
     def _within(self, outer: Outer) -> Callable[[exp.Expr, Ctes], Relation]:
         """Binds queries inside another one, which they may read where `outer` allows it."""

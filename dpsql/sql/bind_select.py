@@ -134,6 +134,8 @@ class SelectBinder:
         with together.attempt():
             binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
             orders = orders_of(args.get("order"), binder, named)
+        with together.attempt():
+            windows.require_all_valid(binder)
         grouped = "group" in args or "having" in args or bool(collector.calls)
         groups = Groups((), ())
         with together.attempt():

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr, Literal, walk
 from dpsql.plan.nodes import Frame, SortKey, WindowCall
@@ -51,6 +52,7 @@ class WindowCollector:
     numbering: Numbering
     named: Mapping[str, exp.Window]
     calls: list[WindowCall] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
 
     def reads(self, expr: Expr) -> bool:
         """True if an expression contains one of the collected calls."""
@@ -60,17 +62,11 @@ class WindowCollector:
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
         """The output column of the window function at `node`. Raises Rejected."""
         checked(node, binder.source, "this", "partition_by", "order", "spec", "alias", "over")
-        inner = replace(binder, window=None, clause="a window function")
-        call = self._called(node.this, inner)
         assert isinstance(node, exp.Window)
-        partition, order, spec = self._over(node, binder, ())
-        call = replace(
-            call,
-            partition=tuple(inner.bind(e) for e in partition),
-            order=tuple(sort_key(e, inner) for e in order),
-            span=binder.span(node),
-        )
-        call = replace(call, frame=None if spec is None else _frame(spec, call.order, inner))
+        inner = replace(binder, window=None, clause="a window function")
+        called = self._called(node.this, inner)
+        partition, order, frame = self._over(node, inner)
+        call = replace(called, partition=partition, order=order, frame=frame, span=binder.span(node))
         for e in (*call.args, *call.partition, *(k.expr for k in call.order)):
             if self.reads(e):
                 raise reject(
@@ -132,7 +128,18 @@ class WindowCollector:
 
     # --- the window ------------------------------------------------------------------------------------------------
 
-    def _over(
+    def require_all_valid(self, binder: ExprBinder) -> None:
+        """What no window function names must be accepted SQL as well. Raises Rejected."""
+        for name, node in self.named.items():
+            if name not in self.used:
+                self._over(node, replace(binder, window=None, clause="a window"))
+
+    def _over(self, node: exp.Window, binder: ExprBinder) -> tuple[tuple[Expr, ...], tuple[SortKey, ...], Frame | None]:
+        partition, terms, spec = self._written(node, binder, ())
+        order = tuple(sort_key(e, binder) for e in terms)
+        return tuple(binder.bind(e) for e in partition), order, None if spec is None else _frame(spec, order, binder)
+
+    def _written(
         self, node: exp.Window, binder: ExprBinder, seen: tuple[str, ...]
     ) -> tuple[list[exp.Expr], list[exp.Expr], exp.Expr | None]:
         """PARTITION BY, ORDER BY and frame of a window, with those of the named window that it builds on."""
@@ -149,7 +156,8 @@ class WindowCollector:
                 "DP103", f"no window is called {base.name} here", span=binder.span(base),
                 help=[f"declared windows: {', '.join(self.named) or 'none'}", "declare it:  WINDOW w AS (ORDER BY …)"],
             )  # fmt: skip
-        below = self._over(self.named[name], binder, (*seen, name))
+        self.used.add(name)
+        below = self._written(self.named[name], binder, (*seen, name))
         for ours, theirs, what in ((partition, below[0], "PARTITION BY"), (terms, below[1], "ORDER BY")):
             if ours and theirs:
                 raise reject(
@@ -192,9 +200,9 @@ def _whole(expr: Expr, binder: ExprBinder, name: str, least: int) -> None:
 def _frame(spec: exp.Expr, order: tuple[SortKey, ...], binder: ExprBinder) -> Frame:
     args = checked(spec, binder.source, "kind", "start", "start_side", "end", "end_side")
     unit = str(args["kind"]).upper()
-    start = _bound(args["start"], args.get("start_side"), binder, "PRECEDING")
-    end = _bound(args.get("end") or "CURRENT ROW", args.get("end_side"), binder, "FOLLOWING")
     at = binder.span(spec)
+    start = _bound(args["start"], args.get("start_side"), binder, "PRECEDING", at)
+    end = _bound(args.get("end") or "CURRENT ROW", args.get("end_side"), binder, "FOLLOWING", at)
     if unit not in _FRAME_UNITS:
         raise reject("DP101", f"{unit} is no frame", span=at, help=["use ROWS, RANGE or GROUPS"])
     moved = any(b not in (None, 0) for b in (start, end))
@@ -208,7 +216,7 @@ def _frame(spec: exp.Expr, order: tuple[SortKey, ...], binder: ExprBinder) -> Fr
     return Frame(unit, start, end)
 
 
-def _bound(given: Any, side: Any, binder: ExprBinder, unbounded: str) -> int | None:
+def _bound(given: Any, side: Any, binder: ExprBinder, unbounded: str, at: Span) -> int | None:
     """One end of a frame: None is UNBOUNDED on its own side, PRECEDING counts down."""
     side = str(side or "").upper()
     if isinstance(given, str):
@@ -217,7 +225,7 @@ def _bound(given: Any, side: Any, binder: ExprBinder, unbounded: str) -> int | N
         if side == unbounded:
             return None
         raise reject(
-            "DP101", f"this end of a frame cannot be UNBOUNDED {side}", span=None,
+            "DP101", f"this end of a frame cannot be UNBOUNDED {side}", span=at,
             help=["write  BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"],
         )  # fmt: skip
     bound = binder.bind(given)
