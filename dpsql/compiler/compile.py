@@ -80,6 +80,7 @@ def _compile(
     _rely_on_declared(tree, ctx)
     found = releases_of(tree)
     tagged = list(found.distinct)
+    _require_one_relation(tagged)
     if parsed.clause is not None:
         require_clause(parsed.clause, tagged)
     epsilon, delta = _privacy(settings, policy, tagged)
@@ -141,6 +142,21 @@ def _require_releases(tree: Tagged[Facts]) -> None:
                 raise reject(
                     "DP014", f"{what} for an aggregate that {why}", span=call.span, help=["leave it out here"]
                 )  # fmt: skip
+
+
+def _require_one_relation(releases: Sequence[Tagged[Facts]]) -> None:
+    """All units of one query have one neighbouring relation: the query makes one promise, not several."""
+    for tagged in releases:
+        if tagged.inputs[0].fact.replaced != releases[0].inputs[0].fact.replaced:
+            assert isinstance(tagged.node, Release)
+            raise reject(
+                "DP230", "the tables of this query change in different ways between neighbouring databases",
+                span=tagged.node.span, label="here rows are replaced, elsewhere added or removed, or the reverse",
+                help=[
+                    "ask for each of the two numbers in a query of its own",
+                    "custodian: give all units that are queried together the same `neighbours`",
+                ],
+            )  # fmt: skip
 
 
 def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:

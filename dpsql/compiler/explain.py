@@ -145,6 +145,10 @@ def _facts_text(facts: Facts) -> str:
     for unit, cap in facts.stability.items() if facts.ids or not facts.hops else ():
         what = "id" if facts.ids else "row"
         parts.append(f"stability {unit}={cap} {what}{'' if str(cap) == '1' else 's'}")
+        if facts.slots is not None and unit in facts.slots:
+            parts[-1] += f" ({facts.slots[unit]} replaced)"
+    if facts.size is not None and not facts.public:
+        parts.append(f"always {facts.size:,} rows")
     if facts.ids:
         names = sorted({c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint is not None})
         parts.append(f"id {'='.join(names)}")

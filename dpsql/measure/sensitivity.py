@@ -48,11 +48,11 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     groups = both * c.most_groups if grouped else 1
     match component.measure:
         case Measure.COUNT | Measure.SUM:
-            reach = component.weight * _reach(component, c, grouped)
-            linf = c.rows_in_one_group * reach
+            furthest = component.weight * _furthest(component, c, grouped)
+            linf = c.rows_in_one_group * furthest
             l1 = both * c.rows * factor
             # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
-            l2_squared = Fraction(max(both * factor**2, reach**2) * c.l2_squared)
+            l2_squared = Fraction(max(both * factor**2, furthest**2) * c.l2_squared)
         case Measure.DISTINCT:
             # D values may all be new in one group, or spread over D groups (semantics.md §4).
             l1, linf = both * c.rows, c.rows
@@ -67,7 +67,7 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     return Sensitivity(l1 if c.spread else min(groups, l1), l1, l2_squared, linf)
 
 
-def _reach(component: Component, c: Contribution, grouped: bool) -> int:
+def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
     """How far one row's worth of an id's part in one group can move.
 
     Of a replaced id from the lowest to the highest value, 0 among them. A SUM alone under a limit C over groups is
@@ -121,9 +121,7 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
 def known(component: Component, contribution: Contribution) -> int:
     """The integer of a component whose sensitivity is 0: everybody knows it, and no data is read for it.
 
-    Of a public number of rows, that number; a sum of one constant over them; else a sum of zeros.
+    Of a public number of rows, that number; a sum of one constant over them; else nothing but zeros.
     """
-    if component.measure is Measure.COUNT:
-        assert contribution.size is not None
-        return contribution.size
-    return component.lo * (contribution.size or 0)
+    size = contribution.size or 0
+    return size if component.measure is Measure.COUNT else component.lo * size
