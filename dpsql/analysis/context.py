@@ -13,11 +13,16 @@ from dpsql.policy.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Policy, public facts, and the cap on the number of public keys; `derived` remembers facts in one compilation."""
+    """Policy, public facts, and the cap on the number of public keys; `derived` remembers facts in one compilation.
+
+    drafting: the tree is being rewritten, and its aggregates over private rows will be releases. The finished tree is
+    derived without it, so that one that was forgotten is refused.
+    """
 
     policy: Policy
     public: PublicFacts
     max_keys: int = 100_000
+    drafting: bool = False
     derived: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
 
     def table(self, name: str) -> Table:

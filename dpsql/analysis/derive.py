@@ -97,9 +97,10 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
 def _aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
     """Over public rows an aggregate is plain SQL. Over private ones it stays private, or must become a release."""
     if not below.public:
-        if not node.inner:
+        if node.inner:
+            return aggregate(node, below, ctx)
+        if not ctx.drafting:
             raise combined(node)
-        return aggregate(node, below, ctx)
     columns = {c.uid: _released(c) for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))}
     return Facts(columns, keys=frozenset({frozenset(k.column.uid for k in node.keys)}), rule="aggregate")
 

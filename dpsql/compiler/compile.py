@@ -73,7 +73,7 @@ def _compile(
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
     bound = bind(parsed, policy, parameters)
-    rewritten = rewrite(bound.root, RewriteContext(ctx, limits))
+    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits))
     tree = derive(rewritten, ctx)
     _require_public(tree)
     _require_releases(tree)
