@@ -81,7 +81,7 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
         case BoundContributions():
             return bound_contributions(node, below[0])
         case Release():
-            return release(node, below[0])
+            return release(node, below[0], ctx)
         case Aggregate():
             return _aggregate(node, below[0], ctx)
         case Window():

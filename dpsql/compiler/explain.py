@@ -151,7 +151,7 @@ def _facts_text(facts: Facts) -> str:
         parts.append(f"always {facts.size:,} rows")
     if facts.ids:
         names = sorted({c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint is not None})
-        parts.append(f"id {'='.join(names)}")
+        parts.append(f"id {'='.join(names)}" if names else "id kept")
     if facts.rule and facts.rule not in ("table", "filter", "project", "values"):
         parts.append(f"rule {facts.rule}")
     if facts.note and facts.note != "public":

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.analysis.counted import counted
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
+from dpsql.analysis.limits import PolicyLimits, policy_limits
 from dpsql.analysis.rules.release import no_limit
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -184,18 +184,9 @@ def _proven(facts: Facts) -> int | None:
 
 def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:
     """(C, M, G): the smallest of each over the private tables whose rows are counted below, and the query."""
-    private = counted(node.input, ctx.analysis)
-    totals = [
-        t.max_rows_per_unit.rows for t in private if t.max_rows_per_unit is not None and not t.max_rows_per_unit.assumed
-    ]
-    per_group = [t.max_rows_per_group for t in private if t.max_rows_per_group is not None]
-    groups = [t.max_groups_per_unit for t in private if t.max_groups_per_unit is not None]
-    limits = ctx.limits
-    return (
-        min([*totals, *([limits.rows] if limits.rows is not None else [])], default=None),
-        min([*per_group, *([limits.per_group] if limits.per_group is not None else [])], default=None),
-        min([*groups, *([limits.groups] if limits.groups is not None else [])], default=None),
-    )
+    found, own = policy_limits(node.input, ctx.analysis), ctx.limits
+    found = found.smaller(PolicyLimits(own.rows, own.per_group, own.groups))
+    return found.rows, found.per_group, found.groups
 
 
 def _id_column(facts: Facts, keyed: GroupKeys) -> Column:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.analysis.context import Context
-from dpsql.analysis.counted import counted
 from dpsql.analysis.facts import ColumnFact, Facts, Hint
+from dpsql.analysis.limits import policy_limits
 from dpsql.analysis.rules.project import added
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
@@ -92,12 +92,10 @@ def _most_rows(node: Aggregate, below: Facts) -> Cap | None:
 
 def _enforced(node: Node, ctx: Context) -> int | None:
     """The smallest limit on rows of one unit that the policy enforces at releases: where a count may be clipped."""
-    found: list[int] = []
-    for table in counted(node, ctx):
-        if table.max_rows_per_unit is not None:
-            found.append(table.max_rows_per_unit.rows)
-        if table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
-            found.append(table.max_rows_per_group * table.max_groups_per_unit)
+    limits = policy_limits(node, ctx)
+    found = [limits.rows] if limits.rows is not None else []
+    if limits.per_group is not None and limits.groups is not None:
+        found.append(limits.per_group * limits.groups)
     return min(found, default=None)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Contribution, Facts
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
@@ -21,11 +22,12 @@ from dpsql.numbers.cap import Cap, Unbounded
 from dpsql.plan.nodes import Release
 
 
-def release(node: Release, below: Facts) -> Facts:
+def release(node: Release, below: Facts, ctx: Context) -> Facts:
     """Facts of the released (public) rows; refuses what has no finite contribution."""
     if below.public:
         raise reject("DP101", "a release of public rows", span=node.span)
-    contribution(node, below)
+    if not ctx.drafting:  # contributions are bounded last
+        contribution(node, below)
     columns = {
         c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True))
         for c in (*node.keys, *(o.column for o in node.outputs))
