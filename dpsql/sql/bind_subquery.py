@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.together import Together
 from dpsql.plan.expr import Column, Expr, Literal, columns_of
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
@@ -118,10 +119,17 @@ class Subqueries:
         terms = [(term, _match(term, binder)) for term in _terms(inner)]
         if all(match is None for _, match in terms):
             return self._without_outer(condition(binder, node))
-        predicate = conjunction(condition(binder, term) for term, match in terms if match is None)
+        together, plain = Together(), []
+        for term, match in terms:
+            if match is None:
+                with together.attempt():
+                    plain.append(condition(binder, term))
+        predicate = conjunction(plain)
         for _, match in terms:
             if match is not None:
-                self._matches.append(self._matched(match, binder, predicate))
+                with together.attempt():
+                    self._matches.append(self._matched(match, binder, predicate))
+        together.settle()
         return None if predicate is None else self._without_outer(predicate)
 
     def around(
