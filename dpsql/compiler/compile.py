@@ -24,7 +24,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, measure
 from dpsql.plan.expr import columns_of
-from dpsql.plan.nodes import Aggregate, Release, Scan, expressions
+from dpsql.plan.nodes import Aggregate, Join, Release, Scan, expressions
 from dpsql.plan.public import FrequencyOf, PublicFacts
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
@@ -77,6 +77,7 @@ def _compile(
     tree = derive(rewritten, ctx)
     _require_public(tree)
     _require_releases(tree)
+    _require_public_correlation(tree)
     _rely_on_declared(tree, ctx)
     found = releases_of(tree)
     tagged = list(found.distinct)
@@ -113,6 +114,22 @@ def _require_public(tree: Tagged[Facts]) -> None:
         "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
         help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
     )  # fmt: skip
+
+
+def _require_public_correlation(tree: Tagged[Facts]) -> None:
+    """A correlated subquery that is released needs public groups: rows of hidden ones would vanish in silence."""
+    for tagged in tree.walk():
+        join = tagged.node
+        if not isinstance(join, Join) or not join.scalar or not join.equalities:
+            continue
+        for release in (t.node for t in tagged.inputs[1].walk()):
+            if isinstance(release, Release) and release.threshold is not None:
+                names = ", ".join(k.name for k in release.keys)
+                raise reject(
+                    "DP111", f"the subquery is computed for each {names}, whose values are private", span=release.span,
+                    label="no public list of these values is known",
+                    help=[f"custodian: declare a  domain  for {names}", f"or correlate it with a public table's {names}"],
+                )  # fmt: skip
 
 
 def _rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:

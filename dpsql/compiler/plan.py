@@ -29,13 +29,14 @@ class PlannedRelease:
 class PostProcessing:
     """How the answer is made from the noisy tables `r0`, `r1`, …: public arithmetic.
 
-    renamed: the answer is release 0 with its columns chosen in this order (positions), no engine needed; else `sql`
-        runs in the scratch database, which needs these columns of the public tables listed.
+    renamed: the answer is the rows of one release (`shown`) with its columns chosen in this order (positions), no
+        engine needed; else `sql` runs in the scratch database, which needs these columns of the public tables listed.
     sources: for each output column the (release, output position) it shows unchanged, for intervals; else None.
     traced: whether rows can be followed back to the release's rows (column c0 of `sql`).
     """
 
     renamed: tuple[int, ...] | None
+    shown: int
     sql: str
     public_tables: tuple[tuple[str, tuple[Column, ...]], ...]
     sources: tuple[tuple[int, int] | None, ...]

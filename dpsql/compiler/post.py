@@ -36,8 +36,10 @@ def post_processing(
             sources.append(None)
         else:
             sources.append((index[id(node)], position))
+    renamed = _renamed(tree.node, columns)
     return PostProcessing(
-        _renamed(tree.node, columns),
+        None if renamed is None else renamed[1],
+        0 if renamed is None else index[id(renamed[0])],
         emitter.query(tree, columns),
         _public_columns(tree.node, columns),
         tuple(sources),
@@ -90,8 +92,8 @@ def origin_of(node: Node, uid: int) -> tuple[Release | None, int]:
             return None, uid
 
 
-def _renamed(node: Node, columns: Sequence[Column]) -> tuple[int, ...] | None:
-    """Positions among the release's columns (keys, then outputs) if the answer only chooses and renames them."""
+def _renamed(node: Node, columns: Sequence[Column]) -> tuple[Release, tuple[int, ...]] | None:
+    """The release whose columns the answer only chooses and renames, and their positions (keys, then outputs)."""
     at: Node = node
     while isinstance(at, Project) and all(isinstance(i.expr, Column) for i in at.items):
         at = at.input
@@ -99,4 +101,4 @@ def _renamed(node: Node, columns: Sequence[Column]) -> tuple[int, ...] | None:
         return None
     own = [*(k.uid for k in at.keys), *(o.column.uid for o in at.outputs)]
     found = [origin_of(node, c.uid) for c in columns]
-    return tuple(own.index(uid) for _, uid in found)
+    return at, tuple(own.index(uid) for _, uid in found)

@@ -27,9 +27,10 @@ class Rows:
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
     """The rows of the answer. Reads noisy numbers and public tables only. Raises EngineError."""
     if plan.post.renamed is not None:
-        columns = [*_key_columns(noisy[0]), *released_columns(noisy[0])]
+        shown = noisy[plan.post.shown]
+        columns = [*_key_columns(shown), *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
-        height = len(noisy[0].keys)
+        height = len(shown.keys)
         return Rows(tuple(zip(*chosen, strict=True)) if chosen else ((),) * height, tuple(range(height)))
     for release in noisy:
         node = release.planned.measured.node
