@@ -12,6 +12,7 @@ Tested by: tests/property/test_stability.py, tests/property/test_contributions.p
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Contribution, Facts
@@ -19,7 +20,8 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Unbounded
-from dpsql.plan.nodes import Release
+from dpsql.numbers.interval import everything, interval
+from dpsql.plan.nodes import Output, Ratio, Release
 
 
 def release(node: Release, below: Facts, ctx: Context) -> Facts:
@@ -28,12 +30,19 @@ def release(node: Release, below: Facts, ctx: Context) -> Facts:
         raise reject("DP101", "a release of public rows", span=node.span)
     if not ctx.drafting:  # contributions are bounded last
         contribution(node, below)
-    columns = {
-        c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True))
-        for c in (*node.keys, *(o.column for o in node.outputs))
-    }
+    columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True)) for c in node.keys}
+    columns |= {o.column.uid: ColumnFact(_released(o)) for o in node.outputs}
     keys = frozenset({frozenset(k.uid for k in node.keys)})
     return Facts(columns, keys=keys, rule="release", note="")
+
+
+def _released(output: Output) -> Value:
+    """A released number: of an average it is known where it was clamped to, so that later releases can bound it."""
+    column, recipe = output.column, output.recipe
+    span = everything()
+    if isinstance(recipe, Ratio):
+        span = interval(Fraction(float(recipe.lo)), Fraction(float(recipe.hi)))  # rounding keeps the order
+    return Value(column.type, span, type_range(column.type), nullable=False)
 
 
 def contribution(node: Release, below: Facts) -> Contribution:
