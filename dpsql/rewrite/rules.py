@@ -10,6 +10,7 @@ from dpsql.rewrite.bound_contributions import bound_contributions
 from dpsql.rewrite.choose_grids import choose_grids
 from dpsql.rewrite.clip_columns import clip_columns
 from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.correlate_publicly import correlate_publicly
 from dpsql.rewrite.expand_aggregates import expand_aggregates
 from dpsql.rewrite.follow_paths import follow_paths
 from dpsql.rewrite.inline_projections import inline_projections
@@ -26,6 +27,7 @@ RULES: tuple[Rewrite, ...] = (
     order_joins,
     place_conditions,
     narrow_joins,
+    correlate_publicly,
     follow_paths,
     limit_frequencies,
     keep_private,
