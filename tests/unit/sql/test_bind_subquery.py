@@ -440,7 +440,7 @@ def test_other_refusals() -> None:
     refused(
         "SELECT COUNT(*) FROM codes WHERE label = (SELECT MAX(n) FROM more)",
         "DP106",
-        "label = (SELECT MAX(n) FROM more)",
+        "label = (SELECT MAX(n) FROM more",
     )
     refused("SELECT COUNT(*) FROM codes WHERE n IN (SELECT nothing FROM more)", "DP103", "nothing")
     refused("SELECT COUNT(*) FROM codes WHERE n IN (SELECT x FROM nothing)", "DP102", "nothing")
