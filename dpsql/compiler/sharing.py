@@ -45,8 +45,9 @@ def releases_of(tree: Tagged[Facts]) -> Releases:
     distinct: list[Tagged[Facts]] = []
     index: dict[int, int] = {}
     places: dict[str, int] = {}
-    for tagged in _in_order(tree):
-        form = fingerprint(tagged.node, numbered=True)
+    ordered = list(_in_order(tree))
+    for tagged in ordered:
+        form = fingerprint(tagged.node, numbered=True) if len(ordered) > 1 else ""
         if form not in places:
             places[form] = len(distinct)
             distinct.append(tagged)
