@@ -16,8 +16,15 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     """Notes in plain words; they depend on the query and the policy alone, never on data."""
     found: list[str] = []
     for release in releases:
-        found += [*_limits(release), *_own(release), *_clips(release), *_keys(release)]
+        found += [*_public(release), *_limits(release), *_own(release), *_clips(release), *_keys(release)]
     return tuple(dict.fromkeys(found))
+
+
+def _public(release: MeasuredRelease) -> Iterator[str]:
+    """Numbers that follow from a public number of rows."""
+    size = release.contribution.size
+    if size is not None and any(m.known is not None for m in release.measurements):
+        yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
 
 
 def _clips(release: MeasuredRelease) -> Iterator[str]:

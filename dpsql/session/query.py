@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
-from dpsql.plan.nodes import Count, Sum
+from dpsql.plan.nodes import Count, Ratio, Sum
 from dpsql.release.result import Release
 from dpsql.session.settings import Amount
 
@@ -57,7 +57,7 @@ class Query:
     ) -> dict[str, float | None]:
         """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
 
-        An average's error depends on the size of its group, which is private, so it is None before the run.
+        An average's error depends on the size of its group. Unless that is public, it is None before the run.
         Raises Rejected.
         """
         try:
@@ -76,6 +76,8 @@ class Query:
             width = None
             if isinstance(recipe, Count | Sum):
                 width = explain.expected_error(measured.measurements[recipe.component], Fraction(level))
+            elif isinstance(recipe, Ratio) and (rows := measured.measurements[recipe.count].known) is not None:
+                width = explain.expected_error(measured.measurements[recipe.sum], Fraction(level)) / max(1, rows)
             found[column.name] = width
         return found
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from dpsql.analysis.facts import Contribution
-from dpsql.measure.sensitivity import sensitivity
+from dpsql.measure.sensitivity import known, sensitivity
 from dpsql.plan.nodes import Component, Measure
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
@@ -35,15 +35,41 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (UNITS, Contribution(7), True, 7, 7, 1),
         (DISTINCT, Contribution(None, 4, 5), True, 20, 400, 20),
         (DISTINCT, Contribution(7), False, 7, 49, 7),
-        (COUNT, Contribution(3, ids=2), False, 6, 36, 6),
-        (COUNT, Contribution(None, 4, 5, ids=2), True, 40, 320, 8),
+        # one id's rows replaced by another's
+        (COUNT, Contribution(3, ids=2), False, 3, 9, 3),
+        (COUNT, Contribution(None, 4, 5, ids=2), True, 40, 160, 4),
+        (total(2, 10), Contribution(3, ids=2), True, 60, 1800, 30),
+        (total(-4, 10), Contribution(3, ids=2), False, 42, 42**2, 42),
+        (total(-4, 10), Contribution(3, ids=2), True, 60, 1800, 42),
+        (total(-9, 10), Contribution(3, ids=2), True, 60, 9 * 19**2, 57),
+        (total(-9, 10), Contribution(3, scaled=True, ids=2), True, 60, 3600, 60),
+        (UNITS, Contribution(None, 4, 5, ids=2), True, 10, 10, 1),
+        (DISTINCT, Contribution(None, 4, 5, ids=2), True, 40, 800, 20),
+        # rows replaced one by one
+        (COUNT, Contribution(3, slots=True), False, 3, 9, 3),
+        (COUNT, Contribution(3, slots=True, size=9), False, 0, 0, 0),
+        (COUNT, Contribution(3, slots=True, size=9), True, 6, 18, 3),
+        (DISTINCT, Contribution(3, slots=True, size=9), False, 3, 9, 3),
+        (total(4, 10), Contribution(3, slots=True, size=9), False, 18, 324, 18),
+        (total(4, 10), Contribution(3, slots=True), False, 30, 900, 30),
+        (total(-4, 10), Contribution(3, slots=True), False, 42, 42**2, 42),
+        (total(-4, 10), Contribution(1, slots=True, size=9), True, 20, 200, 14),
+        (total(-9, 10), Contribution(1, slots=True, size=9), True, 20, 361, 19),
+        (total(-5, 5), Contribution(1, slots=True, size=9), True, 10, 100, 10),
     ],
 )
 def test_the_table(
     component: Component, limits: Contribution, grouped: bool, l1: int, l2_squared: int, linf: int
 ) -> None:
-    found = sensitivity(component, limits, grouped)
+    found = sensitivity(component, limits, grouped, total=True)
     assert (found.l1, found.l2_squared, found.linf) == (l1, l2_squared, linf)
+
+
+def test_a_public_size_helps_only_where_every_row_counts() -> None:
+    kept = Contribution(1, slots=True, size=9)
+    assert sensitivity(COUNT, kept, False).l1 == 1
+    assert sensitivity(total(4, 10), kept, False).l1 == 10
+    assert known(COUNT, kept) == 9 and known(total(4, 4), kept) == 36 and known(total(0, 0), Contribution(3)) == 0
 
 
 @pytest.mark.parametrize(
@@ -74,7 +100,14 @@ def test_no_vector_exceeds_the_norms(limits: Contribution, bounds: tuple[int, in
 def test_norms_are_consistent() -> None:
     for component, limits, grouped in product(
         (COUNT, UNITS, DISTINCT, total(-3, 8), total(-3, 8, 512)),
-        (Contribution(1), Contribution(9), Contribution(None, 4, 5), Contribution(2, ids=2), Contribution(6, groups=3)),
+        (
+            Contribution(1),
+            Contribution(9),
+            Contribution(None, 4, 5),
+            Contribution(2, ids=2),
+            Contribution(6, groups=3),
+            Contribution(2, slots=True),
+        ),
         (False, True),
     ):
         s = sensitivity(component, limits, grouped)
