@@ -1,8 +1,8 @@
 """Every code block of README and docs is executed, or says why it is not.
 
 All blocks of a document run in their order in one temporary folder that holds a copy of examples/. The word after the
-fence says what happens: `python` runs · `sh` runs line by line and exits 0 · `sql` is planned, or refused with the code
-named behind it (`sql DP201`) · `yaml` is a policy that loads, or with `fragment` is YAML · `json` parses · `text` is
+fence says what happens: `python` runs · `sh` runs line by line and exits 0 · `sql` is planned against the document's own
+policy or the example's, or refused with the code named behind it (`sql DP201`) · `yaml` is a policy that loads, or with `fragment` is YAML · `json` parses · `text` is
 shown as it is. `skip: reason` leaves a block out.
 """
 
@@ -94,7 +94,8 @@ def execute(block: Block, names: dict[str, Any]) -> None:
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], capture_output=True, timeout=300)
             assert done.returncode == 0, done.stderr.decode()
         case "sql":
-            found = [d.code for d in dpsql.check(block.text, POLICY) if d.severity == "error"]
+            policy = Path("policy.yaml") if Path("policy.yaml").exists() else POLICY
+            found = [d.code for d in dpsql.check(block.text, policy) if d.severity == "error"]
             assert found == ([block.remark] if block.remark else []), found
         case "yaml" if block.remark == "fragment":
             assert YAML(typ="safe").load(block.text)
