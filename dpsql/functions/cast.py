@@ -155,6 +155,11 @@ _TIMESTAMP_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[
 _DECIMAL_TEXT = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
+def converted(value: Scalar, target: SqlType) -> Scalar:
+    """A value other than NULL after the conversion, exactly as the engine gives it; None where that is not known."""
+    return _folded(value, target)
+
+
 def _folded(value: Scalar, target: SqlType) -> Scalar:
     """The converted value where Python gives it exactly as the engine does; None where that is not known."""
     if isinstance(value, str):
