@@ -11,7 +11,7 @@ from dataclasses import replace
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
-from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Column, Expr, walk
@@ -33,6 +33,8 @@ from dpsql.plan.nodes import (
 from dpsql.plan.walk import transform
 from dpsql.rewrite.clip_columns import bound
 from dpsql.rewrite.context import RewriteContext
+
+_CLIP = "bound it in the query:  CLIP(…, lower, upper)"
 
 
 def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
@@ -143,7 +145,7 @@ def _bounded(call: AggregateCall, facts: Facts) -> Value:
     if value.interval.bounded:
         return value
     label = _label(call)
-    reasons = value.interval.why
+    reasons = value.interval.why or (Reason("DP202", "nothing is known about it", None, "", (_CLIP,)),)
     found = []
     for reason in reasons[:3]:
         span = reason.span or _open_column(call.arg, facts, reason.code)

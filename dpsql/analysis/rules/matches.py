@@ -130,6 +130,7 @@ def repetition(
 ) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
     """Keys and frequencies of the joined rows (semantics.md §2).
 
+    A key of the input need not be one of the output, but its values repeat as often as a row of the other side matches.
     Padded rows: a left row without a partner stays once, so that its columns repeat max(1, m_right) times. A right
     column's NULLs repeat without bound, but agree with nothing under `=`; no key of the right side alone survives, and
     of a FULL join none at all (a left row and a right row of NULLs alone would be padded to the same row).
@@ -139,14 +140,13 @@ def repetition(
     pads_right, pads_left = node.kind in (JoinKind.LEFT, JoinKind.FULL), node.kind is JoinKind.FULL
     by_left = larger(ONE, m_right) if pads_right else m_right
     by_right = larger(ONE, m_left) if pads_left else m_left
-    frequency: dict[Columns, Cap] = {c: times(cap, by_left) for c, cap in left.frequency.items()}
-    for known, cap in right.frequency.items():
-        new = times(cap, by_right)
-        frequency[known] = smaller(frequency[known], new) if known in frequency else new
-    for known in left.keys:  # a key of the input need not be one of the output, but its values repeat as often
-        frequency[known] = smaller(frequency[known], by_left) if known in frequency else by_left
-    for known in right.keys:
-        frequency[known] = smaller(frequency[known], by_right) if known in frequency else by_right
+    frequency: dict[Columns, Cap] = {}
+    for side, most, padded in ((left, by_left, pads_left), (right, by_right, pads_right)):
+        for known, cap in [*side.frequency.items(), *((key, ONE) for key in side.keys)]:
+            if padded and not known:
+                continue  # padded rows agree on no column at all: how many there are is up to the other side
+            new = times(cap, most)
+            frequency[known] = smaller(frequency[known], new) if known in frequency else new
     if pads_left:
         return frozenset(), frequency
     keys: set[Columns] = {a | b for a in left.keys for b in right.keys}

@@ -1,10 +1,11 @@
 """Project.
 
 Claim: stability is that of the input; a column that is passed on bare keeps its id, key and frequency; any other
-    expression loses them.
+    expression loses them. Rows that lose their id are counted one by one from there on.
 Why: one output row per input row, each a total function of its own row. [tight]
-When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids.
-Tested by: tests/property/test_stability.py, tests/unit/analysis/test_project.py
+When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
+    an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
+Tested by: tests/property/test_operators.py, tests/property/test_stability.py, tests/unit/analysis/test_project.py
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from itertools import islice, product
 
 from dpsql.analysis.facts import ColumnFact, Columns, Facts
 from dpsql.analysis.values import evaluate
+from dpsql.diagnostics.diagnostic import Reason
+from dpsql.numbers.cap import Cap, Finite, Unbounded, smaller, times
 from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import Item, Project
 
@@ -23,7 +26,36 @@ MOST_NAMES = 64
 
 def project(node: Project, below: Facts) -> Facts:
     """Facts of the projected rows."""
-    return replace(added(node.items, below), rule="project", note="")
+    found = replace(added(node.items, below), rule="project", note="")
+    if not below.ids or found.ids:
+        return found
+    (unit,) = below.stability
+    rows = None if found.hops else _rows_of_an_id(below)
+    lost: Cap = Unbounded((_id_lost(node, below),))
+    return replace(
+        found, stability={unit: lost if rows is None else times(below.stability[unit], rows)}, by_id=frozenset()
+    )
+
+
+def _rows_of_an_id(facts: Facts) -> Cap | None:
+    """Most rows of one id, where every row has one; None if nothing is known."""
+    best: Cap | None = None
+    for uid in facts.ids:
+        cap = facts.most_rows(frozenset({uid}))
+        if isinstance(cap, Finite) and not facts.columns[uid].value.nullable:
+            best = cap if best is None else smaller(best, cap)
+    return best
+
+
+def _id_lost(node: Project, below: Facts) -> Reason:
+    names = sorted({h.column for uid in below.ids if (h := below.columns[uid].hint) is not None})
+    return Reason(
+        "DP220",
+        "the privacy unit's id is left out below, so it cannot be told whose the rows are",
+        node.span,
+        "rows of one person can no longer be counted",
+        (f"select {names[0] if names else 'the id'} as well, bare",),
+    )
 
 
 def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
