@@ -51,9 +51,11 @@ OWN = (
     "LENGTH(t.phone)", "t.open % 3", "t.open + 1", "year(t.day)", "month(t.day)", "month(t.free)", "year(t.free)",
     "date_trunc('month', t.day)", "date_trunc('month', t.free)", "date_trunc('day', t.at)", "hour(t.at)",
     "strftime(t.day, '%Y-%m')", "CAST(t.at AS DATE)", "CAST(t.age AS VARCHAR)", "t.flag AND t.sure", "t.city || '!'",
-    "t.city || CAST(t.age AS VARCHAR)", "t.age + month(t.day)", "CASE WHEN t.flag THEN t.city ELSE t.town END", "t.town IN ('a', 'e')",
-    "dayofweek(t.free)", "CLIP(t.open, 0, 3)", "t.big // 100000", "extract(quarter FROM t.at)", "t.free - DATE '2024-01-01'",
-    "GREATEST(t.age, 2)", "if(t.sure, t.age, NULL)", "CAST(strftime(t.day, '%m') AS INTEGER)", "t.day > DATE '2024-02-01'",
+    "t.city || CAST(t.age AS VARCHAR)", "t.age + month(t.day)", "CASE WHEN t.flag THEN t.city ELSE t.town END",
+    "t.town IN ('a', 'e')", "t.free - DATE '2024-01-01'",
+    "dayofweek(t.free)", "CLIP(t.open, 0, 3)", "t.big // 100000", "extract(quarter FROM t.at)",
+    "GREATEST(t.age, 2)", "if(t.sure, t.age, NULL)", "CAST(strftime(t.day, '%m') AS INTEGER)",
+    "t.day > DATE '2024-02-01'",
 )  # fmt: skip
 OWN_CONDITIONS = (
     "t.city IN ('a', 'b')", "t.town = 'a'", "t.town IN ('a', 'd', 'q')", "substring(t.phone, 1, 2) IN ('13', '31')",
@@ -65,8 +67,10 @@ OWN_CONDITIONS = (
     "(t.town = 'a' AND t.age = 1) OR (t.town = 'b' AND t.age = 2)", "t.town = 'a' OR t.town IS NULL",
     "t.city IS NOT NULL", "t.town IS NULL", "t.city <> 'a'", "t.fee IN (1.25, 3, 7.777)", "t.age = t.open",
     "t.city = t.town", "LENGTH(t.phone) < 4", "t.open % 3 = 1", "t.age > 1 OR t.city = 'c'", "t.open IN (3, 4, NULL)",
-    "t.city LIKE 'a%'", "COALESCE(t.town, 'e') = 'e'", "t.town IS NOT DISTINCT FROM 'a'", "t.city = 'a' AND t.city = 'b'",
-    "t.open = 3.0", "NOT (t.town = 'a')", "t.town IN ('a', 'b') AND t.town IN ('b', 'c', 'd')", "t.open = 4 OR t.open < 3",
+    "t.city LIKE 'a%'", "COALESCE(t.town, 'e') = 'e'", "t.town IS NOT DISTINCT FROM 'a'",
+    "t.city = 'a' AND t.city = 'b'",
+    "t.open = 3.0", "NOT (t.town = 'a')", "t.town IN ('a', 'b') AND t.town IN ('b', 'c', 'd')",
+    "t.open = 4 OR t.open < 3",
 )  # fmt: skip
 PUBLIC = {
     "p": ("p.town", "p.zone", "p.size", "UPPER(p.size)", "p.zone * 2", "COALESCE(p.size, 'none')", "p.town || p.size"),
@@ -79,7 +83,8 @@ PUBLIC = {
 }
 PUBLIC_CONDITIONS = {
     "p": ("p.size = 'big'", "p.zone < 3", "p.town IS NOT NULL", "p.size IS NULL", "p.size = 'big' OR t.age = 1"),
-    "q": ("q.size = 'small'", "q.zone = p.zone", "(p.size = 'big' AND q.size = 'small') OR (p.zone = 1 AND q.zone = 2)"),
+    "q": ("q.size = 'small'", "q.zone = p.zone",
+        "(p.size = 'big' AND q.size = 'small') OR (p.zone = 1 AND q.zone = 2)"),
     "z": ("z.land = 'x'", "z.land IS NULL"),
     "k": ("k.word = 'u'",),
     "s": ("s.n > 1",),
