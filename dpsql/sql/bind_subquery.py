@@ -14,7 +14,7 @@ from sqlglot import exp
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
-from dpsql.plan.expr import Column, Expr, Literal, columns_of
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import (
@@ -418,7 +418,13 @@ def _swapped(term: Expr, swap: dict[Expr, Expr]) -> Expr:
     """The term over the subquery's output: its largest parts that are exposed are replaced."""
     if term in swap:
         return replace(swap[term], span=term.span)
-    return transform_expr(term, lambda e: replace(swap[e], span=e.span) if e in swap else e)
+    match term:
+        case Call(args=args):
+            return replace(term, args=tuple(_swapped(a, swap) for a in args))
+        case Cast(arg=arg):
+            return replace(term, arg=_swapped(arg, swap))
+        case Column() | Literal():
+            return term
 
 
 def _expose(
