@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Followup, Together
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, walk
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of, walk
 from dpsql.plan.nodes import Item
 from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.checked import checked
@@ -80,7 +80,7 @@ def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callab
                     "DP108", "GROUP BY cannot contain an aggregate", span=e.span,
                     help=["group by columns of the tables; filter aggregates in HAVING"],
                 )  # fmt: skip
-            if several and isinstance(e, Literal):
+            if several and not columns_of(e):
                 raise reject(
                     "DP101", "a constant cannot be a key of ROLLUP, CUBE or GROUPING SETS", span=binder.span(node),
                     help=["leave it out, or tell the sets apart with GROUPING(x)"],
@@ -101,7 +101,7 @@ class _Found:
 
     def place(self, e: Expr) -> int | None:
         """The position of an expression among the keys."""
-        if isinstance(e, Literal):
+        if not columns_of(e):
             return None
         if e not in self.keys:
             name = next((n for n, x in self.named if x == e), e.name if isinstance(e, Column) else "key")

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
-from dpsql.plan.expr import Expr, Literal
+from dpsql.plan.expr import Expr, Literal, columns_of
 from dpsql.plan.nodes import Limit, Node, Sort, SortKey
 from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bind_groups import Named, ordinal
@@ -32,7 +32,12 @@ def orders(order: exp.Expr | None, binder: ExprBinder, named: Named) -> list[Sor
         with together.attempt():
             found.append(sort_key(node, binder, ordinal(inner, named, binder)))
     together.settle()
-    return [k for k in found if not isinstance(k.expr, Literal)]
+    return [k for k in found if orders_something(k)]
+
+
+def orders_something(key: SortKey) -> bool:
+    """False for a constant: in SQL it would be printed as a position."""
+    return bool(columns_of(key.expr))
 
 
 def sort_key(node: exp.Expr, binder: ExprBinder, expr: Expr | None = None) -> SortKey:

@@ -28,7 +28,7 @@ from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Ctes, FromBinder
 from dpsql.sql.bind_groups import Above, Named, groups_of, unless_column
 from dpsql.sql.bind_order import orders as orders_of
-from dpsql.sql.bind_order import sorted_rows
+from dpsql.sql.bind_order import orders_something, sorted_rows
 from dpsql.sql.bind_subquery import Subqueries
 from dpsql.sql.bind_windows import WindowCollector, windows_of
 from dpsql.sql.checked import checked
@@ -207,7 +207,7 @@ class SelectBinder:
                 order = tuple(replace(k, expr=place(k.expr)) for k in call.order)
                 args, partition = (tuple(place(e) for e in part) for part in (call.args, call.partition))
                 calls.append(replace(call, args=args, partition=partition, order=order))
-        return tuple(outputs), sorts, tuple(calls)
+        return tuple(outputs), [k for k in sorts if orders_something(k)], tuple(calls)
 
     def _items(
         self, items: list[tuple[str, exp.Expr | Expr]], binder: ExprBinder, source: Relation, together: Together

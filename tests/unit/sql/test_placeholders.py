@@ -50,7 +50,7 @@ def test_every_dialect_numbers_them(policies: Path, dialect: str) -> None:
     policy = policies / "flights.yaml"
     sql = "SELECT COUNT(*) AS n FROM flights WHERE month = ? AND origin = ?"
     assert dpsql.check(sql, policy, [7, "JFK"], dialect=dialect) == []
-    assert [d.code for d in dpsql.check(sql, policy, ["JFK", 7], dialect=dialect)] == ["DP106"]
+    assert {d.code for d in dpsql.check(sql, policy, ["JFK", 7], dialect=dialect)} == {"DP106"}
     assert [d.code for d in dpsql.check(sql, policy, [7], dialect=dialect)] == ["DP013"]
 
 
