@@ -20,6 +20,7 @@ import pytest
 import dpsql.analysis.derive as derive
 import dpsql.analysis.rules.bound_contributions as bounding_rule
 import dpsql.analysis.rules.join as join_rule
+import dpsql.analysis.rules.matches as matches
 import dpsql.analysis.rules.release as release_rule
 import dpsql.measure.allocate as allocate
 import dpsql.rewrite.bound_contributions as bound_contributions
@@ -63,8 +64,8 @@ class Mutant:
 def _claim(change: Callable[[Component, Contribution, Sensitivity], Sensitivity]) -> Patch:
     """Change what `measure` claims."""
 
-    def mutated(component: Component, contribution: Contribution, grouped: bool) -> Sensitivity:
-        return change(component, contribution, sensitivity(component, contribution, grouped))
+    def mutated(c: Component, limits: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
+        return change(c, limits, sensitivity(c, limits, grouped, total))
 
     return lambda m: m.setattr(allocate, "sensitivity", mutated)
 
@@ -90,12 +91,12 @@ def _upper_end_only(c: Component, limits: Contribution, found: Sensitivity) -> S
 
 
 def _one_row_at_a_time(m: pytest.MonkeyPatch) -> None:
-    original = release_rule.contribution
+    original = release_rule.contributions
 
-    def mutated(node: Any, below: Facts) -> Contribution:
-        return original(node, below) if below.ids else Contribution(1)
+    def mutated(node: Any, below: Facts) -> dict[str, Contribution]:
+        return original(node, below) if below.ids else {unit: Contribution(1) for unit in below.units}
 
-    m.setattr(allocate, "contribution", mutated)
+    m.setattr(allocate, "contributions", mutated)
 
 
 def _one_match_per_row(m: pytest.MonkeyPatch) -> None:
@@ -107,8 +108,8 @@ def _cross_join_of_one(m: pytest.MonkeyPatch) -> None:
 
 
 def _fan_out_ignored(m: pytest.MonkeyPatch) -> None:
-    original = join_rule.times
-    m.setattr(join_rule, "times", lambda a, b: a if isinstance(a, Finite) and a != ONE else original(a, b))
+    original = matches.times
+    m.setattr(matches, "times", lambda a, b: a if isinstance(a, Finite) and a != ONE else original(a, b))
 
 
 def _one_id_replaced(m: pytest.MonkeyPatch) -> None:
@@ -118,8 +119,8 @@ def _one_id_replaced(m: pytest.MonkeyPatch) -> None:
 def _few_groups_always(m: pytest.MonkeyPatch) -> None:
     original = bound_contributions._choose
 
-    def mutated(node: Any, keyed: GroupKeys, facts: Facts, ctx: Any) -> BoundContributions | None:
-        found = original(node, keyed, facts, ctx)
+    def mutated(node: Any, keyed: GroupKeys, *rest: Any) -> BoundContributions | None:
+        found = original(node, keyed, *rest)
         if found is None or found.per_group is None or keyed.sources is None or not found.keys:
             return found
         return replace(found, few_groups=True)
@@ -143,10 +144,10 @@ def _float_arithmetic(m: pytest.MonkeyPatch) -> None:
 def _infinite_keys(m: pytest.MonkeyPatch) -> None:
     """Infinity arrives as 9999-12-31, and the later of two equal keys replaces the earlier one."""
 
-    def fetched(planned: PlannedRelease, engine: Any, salt: int) -> Any:
+    def fetched(planned: PlannedRelease, engine: Any, salt: int, earlier: Any) -> Any:
         width = len(planned.measured.node.keys)
         (statement,) = planned.statements
-        return {tuple(row[:width]): list(row[width:]) for row in engine.fetch(statement.salted(salt)).rows()}
+        return {tuple(row[:width]): list(row[width:]) for row in engine.fetch(statement.salted(salt, earlier)).rows()}
 
     m.setattr(relations, "_REACH", {})
     m.setattr(noisy, "_fetch", fetched)
@@ -154,13 +155,7 @@ def _infinite_keys(m: pytest.MonkeyPatch) -> None:
 
 def _any_join(m: pytest.MonkeyPatch) -> None:
     """Two private tables may be joined on anything, and only one id's rows change."""
-
-    def mutated(node: Any, left: Facts, right: Facts, merged: Facts) -> Facts:
-        return replace(
-            merged, unit=left.unit, ids=left.ids, stability=left.stability, replaced=left.replaced, rule="mutant"
-        )
-
-    m.setattr(join_rule, "_both_private", mutated)
+    m.setattr(join_rule, "meets_owner", lambda node, left, right: True)
 
 
 def _promise_of_a_limit(m: pytest.MonkeyPatch) -> None:
