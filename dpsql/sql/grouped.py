@@ -20,11 +20,6 @@ from dpsql.types import DOUBLE, Kind, SqlType
 def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, private: bool) -> str:
     """A complete SELECT whose columns are named c<number>. Public groups come in the order of their keys."""
     keys = [(_key(k.expr, k.column, block.names, private), k.column) for k in node.keys]
-    # A bare number in GROUP BY and ORDER BY names a column of the list.
-    keyed = [
-        f"CAST({sql} AS {c.type})" if spell(k.expr, block.names)[1].is_constant else sql
-        for k, (sql, c) in zip(node.keys, keys, strict=True)
-    ]
     printed = {c.uid: sql for sql, c in keys}
     spelled = _exact_call if private else _plain_call
     printed.update({c.column.uid: spelled(c, block.names) for c in node.calls})
@@ -32,7 +27,7 @@ def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, pri
     listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
     if not keys:
         return f"SELECT {', '.join(listed) or 'COUNT(*) AS nothing'}\n{block.clause()}"
-    terms = ", ".join(keyed)
+    terms = ", ".join(sql for sql, _ in keys)
     order = "" if private else f"\nORDER BY {terms}"
     return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}\nGROUP BY {terms}{order}"
 
@@ -43,7 +38,9 @@ def positive_zero(sql: str, type_: SqlType) -> str:
 
 
 def _key(expr: object, column: Column, names: Names, private: bool) -> str:
-    sql = spell(expr, names)[0]  # type: ignore[arg-type]
+    sql, value = spell(expr, names)  # type: ignore[arg-type]
+    if value.is_constant:
+        sql = f"CAST({sql} AS {column.type})"  # a bare number in GROUP BY and ORDER BY names a column of the list
     return positive_zero(sql, column.type) if private and column.type.kind is Kind.DOUBLE else sql
 
 
