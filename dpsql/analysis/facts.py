@@ -90,9 +90,10 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class HopFact:
-    """A foreign key of a unit path: the row of `table` whose `references` equal `columns` has the same owner.
+    """A row's owner is that of the row of `table` whose `references` equal `columns`, bare, in the same order.
 
-    columns: numbers of bare columns, in the order of `references`, which the policy promises to be unique.
+    The policy promises that the references are unique. Either a foreign key of a unit path (`Facts.hops`), or the key
+    of a row of that table itself (`Facts.named`).
     """
 
     columns: tuple[int, ...]
@@ -114,7 +115,8 @@ class Facts:
         LEFT join, in all of the partners and the padded row that stands for none; where it is better than 2 for each
         row that differs.
     by_id: columns whose value is a function of the id.
-    hops: foreign keys of the unit path that still tell the row's owner.
+    hops: foreign keys of the unit path that still tell the row's owner. named: promised keys of the private tables
+        whose rows are part of the row, so that a foreign key can name them.
     contribution: what one unit can change in the release above; set by the bounding rules.
     replaced: neighbouring databases replace units instead of adding or removing them.
     slots: with `replaced`, for row units: unit → most rows that are replaced one by one (a row may also appear or
@@ -131,6 +133,7 @@ class Facts:
     padding: Mapping[Columns, Mapping[str, Cap]] = field(default_factory=dict)
     by_id: Columns = frozenset()
     hops: frozenset[HopFact] = frozenset()
+    named: frozenset[HopFact] = frozenset()
     contribution: Contribution | None = None
     replaced: bool = False
     slots: Mapping[str, Cap] | None = None

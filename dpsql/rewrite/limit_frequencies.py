@@ -39,9 +39,9 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
 
 def _limited(side: Node, facts: Facts, ends: list[Column], ctx: RewriteContext) -> Node:
     columns = {c.uid: c for c in output_columns(side)}
-    unowned = [uid for uid in sorted(facts.ids) if facts.columns[uid].value.nullable and uid in columns]
-    if unowned:
-        side = Filter(side, Call("is_not_null", (columns[unowned[0]],), BOOLEAN))
+    owners = sorted(facts.ids & columns.keys())
+    if owners:
+        side = Filter(side, Call("is_not_null", (columns[owners[0]],), BOOLEAN))
     scan = _one_scan(side)
     if scan is None or facts.most_rows(frozenset(e.uid for e in ends)) is not None:
         return side

@@ -58,7 +58,8 @@ def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
         by_id = frozenset(columns)
     found = Facts(
         columns, stability=below.stability, ids=grouped.ids, keys=frozenset(keys), frequency=frequency, by_id=by_id,
-        hops=grouped.hops, replaced=below.replaced, rule="distinct" if not node.calls else "groups that stay private",
+        hops=grouped.hops, named=grouped.named, replaced=below.replaced,
+        rule="distinct" if not node.calls else "groups that stay private",
     )  # fmt: skip
     if grouped.ids:
         return replace(found, rule="distinct" if not node.calls else "totals per unit")

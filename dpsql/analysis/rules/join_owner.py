@@ -43,17 +43,19 @@ def meets_owner(node: Join, left: Facts, right: Facts) -> bool:
 
 
 def _on_hop(many: Facts, one: Facts, pairs: list[tuple[int, int]]) -> bool:
-    """Whether a foreign key of `many` equals the key it references, as bare columns of one scan in `one`."""
+    """Whether a foreign key of `many` equals the promised key of a row in `one` that it references."""
     for hop in many.hops:
-        partners = [[b for a, b in pairs if a == column] for column in hop.columns]
-        if not all(partners):
-            continue
-        hints = [[h for b in found if (h := one.columns[b].hint) is not None] for found in partners]
-        for scan in {h.scan for found in hints for h in found if h.table == hop.table}:
-            columns = [{h.column.lower() for h in found if h.scan == scan} for found in hints]
-            if all(r.lower() in named for named, r in zip(columns, hop.references, strict=True)):
+        for key in one.named:
+            if key.table != hop.table or not _same(key.references, hop.references):
+                continue
+            own = dict(zip((r.lower() for r in key.references), key.columns, strict=True))
+            if all((a, own[r.lower()]) in pairs for a, r in zip(hop.columns, hop.references, strict=True)):
                 return True
     return False
+
+
+def _same(key: tuple[str, ...], references: tuple[str, ...]) -> bool:
+    return {c.lower() for c in key} == {c.lower() for c in references}
 
 
 def _on_same_hop(left: Facts, right: Facts, pairs: list[tuple[int, int]]) -> bool:
@@ -88,6 +90,7 @@ def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         by_id = left.by_id | right.by_id  # the rows of an id have a partner all or none
     return replace(
         left, columns=joined_columns(node, left, right), stability=stability, ids=ids, keys=keys, frequency=frequency,
-        padding={}, by_id=by_id, hops=left.hops | right.hops, slots=None, size=None, note="",
+        padding={}, by_id=by_id, hops=left.hops | right.hops, named=left.named | right.named,
+        slots=None, size=None, note="",
         rule=("" if node.kind is JoinKind.INNER else f"{node.kind.value} ") + "join on the privacy unit",
     )  # fmt: skip

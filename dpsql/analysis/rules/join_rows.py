@@ -37,7 +37,8 @@ def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) 
     return replace(
         left, columns=joined_columns(node, left, right), stability=_stability(node, *by_rows, m_left, m_right),
         ids=frozenset(), keys=keys, frequency=frequency, padding={}, by_id=frozenset(), hops=frozenset(),
-        slots=None, size=None, rule=f"{node.kind.value} join by frequency", note=f"≤ {m_right} and ≤ {m_left} matches",
+        named=frozenset(), slots=None, size=None, rule=f"{node.kind.value} join by frequency",
+        note=f"≤ {m_right} and ≤ {m_left} matches",
     )  # fmt: skip
 
 
@@ -70,7 +71,9 @@ def as_rows(side: Facts, node: Join | None = None) -> Facts:
             ]
         )
     rows = times(side.stability[unit], best)
-    return replace(side, stability={unit: rows}, ids=frozenset(), by_id=frozenset(), hops=frozenset())
+    return replace(
+        side, stability={unit: rows}, ids=frozenset(), by_id=frozenset(), hops=frozenset(), named=frozenset()
+    )
 
 
 def _stability(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> dict[str, Cap]:

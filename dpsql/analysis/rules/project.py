@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice, product
 
-from dpsql.analysis.facts import ColumnFact, Columns, Facts
+from dpsql.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.numbers.cap import Cap, Finite, Unbounded, smaller, times
@@ -84,11 +84,14 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
     frequency = {new: cap for known, cap in below.frequency.items() for new in carried(known)}
     padding = {new: caps for known, caps in below.padding.items() for new in carried(known)}
     ids = frozenset(new for uid in below.ids for new in renamed.get(uid, ()))
-    hops = frozenset(
-        replace(hop, columns=tuple(min(renamed[uid]) for uid in hop.columns))
-        for hop in below.hops
-        if all(uid in renamed for uid in hop.columns)
-    )
+
+    def owned(known: frozenset[HopFact]) -> frozenset[HopFact]:
+        return frozenset(
+            replace(hop, columns=tuple(min(renamed[uid]) for uid in hop.columns))
+            for hop in known
+            if all(uid in renamed for uid in hop.columns)
+        )
+
     return replace(
         below,
         columns=columns,
@@ -97,5 +100,6 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
         frequency=frequency,
         padding=padding,
         by_id=frozenset(by_id),
-        hops=hops,
+        hops=owned(below.hops),
+        named=owned(below.named),
     )

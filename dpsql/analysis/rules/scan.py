@@ -31,7 +31,8 @@ def scan(node: Scan, ctx: Context) -> Facts:
     numbers = {c.name.lower(): c.uid for c in node.columns}
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
     keys, frequency = _repetition(table, numbers)
-    plain = Facts(columns, keys=keys, frequency=frequency, rule="table", note="public" if table.public else "")
+    note = "public" if table.public else ""
+    plain = Facts(columns, keys=keys, frequency=frequency, named=_named(table, numbers), rule="table", note=note)
     match table.protection:
         case None:
             return plain
@@ -61,6 +62,14 @@ def scan(node: Scan, ctx: Context) -> Facts:
                 plain, stability={name: Unbounded((_ownerless(node, table),))}, hops=frozenset({hop}),
                 replaced=neighbours == "replace_one", note=f"unit: through {first.table}",
             )  # fmt: skip
+
+
+def _named(table: Table, numbers: dict[str, int]) -> frozenset[HopFact]:
+    """The keys by which a foreign key may name a row of a private table: promised ones only."""
+    if table.public:
+        return frozenset()
+    promised = [k.columns for k in table.keys if k.assumed and all(c.lower() in numbers for c in k.columns)]
+    return frozenset(HopFact(tuple(numbers[c.lower()] for c in key), table.name, key) for key in promised)
 
 
 def _ownerless(node: Scan, table: Table) -> Reason:

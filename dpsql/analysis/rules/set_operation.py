@@ -116,7 +116,7 @@ def _hint(c: SetColumn, left: Facts, right: Facts) -> Hint | None:
     a, b = left.columns[c.left.uid].hint, right.columns[c.right.uid].hint
     if a is None or b is None or a.bounds is None or b.bounds is None:
         return None
-    return Hint(a.table, a.column, False, c.column.uid, hull(a.bounds, b.bounds))
+    return Hint("", c.column.name, False, c.column.uid, hull(a.bounds, b.bounds))
 
 
 def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
