@@ -13,6 +13,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.together import Together
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Column, Expr, walk
 from dpsql.plan.nodes import (
@@ -56,13 +57,15 @@ def _release(node: Aggregate, facts: Facts) -> Release:
             components.append(component)
         return components.index(component)
 
-    outputs = []
+    outputs, together = [], Together()
     for call in node.calls:
-        recipe = _recipe(call, facts, shared)
-        if call.end:
-            assert not isinstance(recipe, End)
-            recipe = End(recipe, call.end == "high")
-        outputs.append(Output(call.column, recipe, _label(call), call.span))
+        with together.attempt():
+            recipe = _recipe(call, facts, shared)
+            if call.end:
+                assert not isinstance(recipe, End)
+                recipe = End(recipe, call.end == "high")
+            outputs.append(Output(call.column, recipe, _label(call), call.span))
+    together.settle()
     return Release(
         GroupKeys(node.input, node.keys, None),
         tuple(k.column for k in node.keys),
