@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -23,7 +23,7 @@ from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE
 from dpsql.sql.checked import checked
 from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
-from dpsql.sql.scope import Entry, find, has
+from dpsql.sql.scope import Entry, find, has, written_at
 from dpsql.sql.spans import query_span, span_of
 from dpsql.types import BOOLEAN, VARCHAR, Kind
 
@@ -81,6 +81,8 @@ class ExprBinder:
                 return self.grouping(node, self)
             case exp.Anonymous():
                 return self._named(node)
+            case exp.Explode():
+                return self._element(node)
             case exp.Subquery() if self.subquery is not None:
                 return self.subquery(node, self)
         if type(node) in CALLS:
@@ -111,6 +113,15 @@ class ExprBinder:
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             raise self._volatile(name, node)
         return find(self.entries, name, relation, self.span(node))
+
+    def _element(self, node: exp.Explode) -> Expr:
+        found = written_at(self.entries, self.span(node))
+        if found is None:
+            raise reject(
+                "DP101", f"UNNEST cannot stand at this place of {self.clause}", span=self.span(node),
+                help=["write it into FROM and use its column:  FROM t, UNNEST(t.tags) AS u(tag)"],
+            )  # fmt: skip
+        return replace(found, span=self.span(node))
 
     # --- calls -----------------------------------------------------------------------------------------------------
 

@@ -15,12 +15,12 @@ from dpsql.plan.nodes import Filter, Join, JoinKind, Node, Values, output_column
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_join import Written, bind_join, is_comma, written
-from dpsql.sql.bind_unnest import bind_unnest, listed
+from dpsql.sql.bind_unnest import bind_unnest, listed, selected
 from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
 from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
-from dpsql.sql.scope import Entry, Relation, has, relations
+from dpsql.sql.scope import Entry, Relation, has, place, relations
 from dpsql.sql.spans import span_of
 from dpsql.sql.tables import scan
 
@@ -72,7 +72,7 @@ class FromBinder:
         if "from_" not in args:
             return Relation(Values((), ((),)), ())
         first = checked(args["from_"], self.source, "this")["this"]
-        relation = self._items(first, args.get("joins", []), ctes)
+        relation = self._selected_list(args, self._items(first, args.get("joins", []), ctes))
         if len(output_columns(relation.node)) > MAX_COLUMNS:
             raise reject(
                 "DP101", "the query is too large", span=self.span(args["from_"]),
@@ -181,6 +181,15 @@ class FromBinder:
         node, entry = bind_unnest(unnest, state.node, self._binder(visible, "UNNEST"), self.policy, alias)
         self._require_new_names(state.before + state.entries, Relation(node, (entry,)), item)
         return _Joined(node, state.before, (*state.entries, entry))
+
+    def _selected_list(self, args: Mapping[str, Any], relation: Relation) -> Relation:
+        """`SELECT unnest(list)`: the element is a column that only this place of the text means."""
+        item = None if "qualify" in args else selected(args.get("expressions", []))
+        if item is None:
+            return relation
+        node, entry = bind_unnest(item, relation.node, self._binder(relation.entries, "UNNEST"), self.policy, None)
+        hidden = Entry("", place(self.span(item)), entry.column, merged=True)
+        return Relation(node, (*relation.entries, hidden))
 
     def _require_side_by_side(self, join: Written | None) -> None:
         if join is not None:

@@ -1,6 +1,11 @@
-"""UNNEST in FROM: one row per element of a list column, cut to the length that the policy declares."""
+"""UNNEST: one row per element of a list column, cut to the length that the policy declares.
+
+In a SELECT list it means what it means in FROM: the rows are multiplied before they are grouped.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -28,12 +33,22 @@ def listed(item: exp.Expr) -> exp.Unnest | None:
     return None
 
 
+def selected(items: Sequence[exp.Expr]) -> exp.Explode | None:
+    """The UNNEST of a SELECT list that may be moved into FROM: the only one, an item of its own, beside no window."""
+    plain = [item.this if isinstance(item, exp.Alias) else item for item in items]
+    found = [item for item in plain if isinstance(item, exp.Explode)]
+    if len(found) != 1 or found[0].expressions or any(item.find(exp.Window) for item in plain):
+        return None
+    return found[0]
+
+
 def bind_unnest(
     item: exp.Expr, node: Node, binder: ExprBinder, policy: Policy, alias: exp.Expr | None
 ) -> tuple[Unnest, Entry]:
     """The rows of `node`, one for each element of their list, and the element as a column.
 
-    item: an UNNEST as `listed` finds it. binder: sees the columns of `node`. alias: the FROM item's, if it has one.
+    item: an UNNEST as `listed` or `selected` finds it. binder: sees the columns of `node`. alias: the FROM item's, or
+        None.
     Raises Rejected: DP101, DP106, DP210 (no declared length), and those of names.
     """
     source = binder.source
@@ -42,13 +57,14 @@ def bind_unnest(
             "DP101", "WITH ORDINALITY is not supported", span=binder.span(item),
             help=["leave it out: elements are counted, not numbered"],
         )  # fmt: skip
-    args = checked(item, source, "expressions", "alias")
-    if len(args["expressions"]) != 1:
-        raise reject(
-            "DP101", "UNNEST of several lists at once", span=binder.span(item), help=["unnest one list column"]
-        )
     at = binder.span(item)
-    written = args["expressions"][0]
+    if isinstance(item, exp.Explode):
+        lists = [checked(item, source, "this")["this"]]
+    else:
+        lists = checked(item, source, "expressions", "alias")["expressions"]
+    if len(lists) != 1:
+        raise reject("DP101", "UNNEST of several lists at once", span=at, help=["unnest one list column"])
+    (written,) = lists
     if not isinstance(written, exp.Column):
         raise reject("DP101", "UNNEST of something that is no column", span=at, help=[_REPAIR])
     column = binder.bind(written)

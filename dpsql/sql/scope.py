@@ -38,7 +38,7 @@ class Relation:
         """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own."""
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
-        entries = (Entry(relation, n, e.column, also=e.also) for n, e in zip(names, kept, strict=True))
+        entries = (Entry(relation, n, e.column) for n, e in zip(names, kept, strict=True))
         return replace(self, entries=tuple(entries))
 
     def names(self) -> tuple[str, ...]:
@@ -78,6 +78,16 @@ def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span) 
 def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
     """True if at least one column answers to the name."""
     return bool(_matches(tuple(entries), name, relation))
+
+
+def written_at(entries: Iterable[Entry], span: Span) -> Column | None:
+    """The column that an UNNEST at this place of the SELECT list gives; None if it gives none."""
+    return next((e.column for e in entries if e.merged and e.name == place(span)), None)
+
+
+def place(span: Span) -> str:
+    """The name of a column that no name in a query can mean, only the text at this place."""
+    return f"@{span.start}"
 
 
 def relations(entries: Iterable[Entry]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
-"""Random FROM clauses over public tables: the answer is DuckDB's own, with its names and their order.
+"""FROM clauses mean what DuckDB says.
 
-Nothing private is read, so that no noise stands between the two. What DuckDB answers and we refuse is counted.
+Random ones over public tables: the answer is DuckDB's own, with its names and their order. Nothing private is read, so
+that no noise stands between the two; what DuckDB answers and we refuse is counted. UNNEST over private rows: without
+noise, the answer is DuckDB's to the same text over lists that are cut to the declared length.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from dpsql.release.post import post_process
 from dpsql.session.facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import plan_of
+from tests.property.test_meaning import _differences
+from tests.property.test_meaning import _ours as private_answer
 
 SMALL = ("1", "2", "3")
 
@@ -217,3 +221,80 @@ def test_from_means_what_duckdb_says(seed: int) -> None:
     assert answered > 60 and outcomes["rows"] > 25, outcomes
     assert outcomes["only we refuse"] < answered / 5, outcomes
     assert min(kinds[k] for k in ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "USING", "NATURAL", "VALUES")) > 2, kinds
+
+
+MOST = 3
+
+
+def _posts(rng: random.Random, unit: dict[str, Any]) -> World:
+    def listed(pool: Sequence[str]) -> str:
+        return rng.choice(("NULL", "[]", *(f"[{', '.join(rng.choices(pool, k=k))}]" for k in (1, 2, 3, 5, 6))))
+
+    tags, sizes = ("'a'", "'b'", "NULL", "'c'"), ("1", "2", "NULL", "9")
+    rows = tuple(
+        ((str(rng.randint(1, 4)), rng.choice(tags), listed(tags), listed(sizes)), -1) for _ in range(rng.randint(3, 9))
+    )
+    columns = (
+        Column("author", "BIGINT", (), {"nullable": False}),
+        Column("title", "VARCHAR", (), {"domain": {"values": ["a", "b", "c"], "null": True}}),
+        Column("tags", "VARCHAR[]", (), {"max_length": MOST}),
+        Column("sizes", "INTEGER[]", (), {"max_length": MOST}),
+    )
+    words = (Column("word", "VARCHAR", ()), Column("topic", "VARCHAR", ()))
+    known = tuple(((f"'{w}'", rng.choice(("'p'", "'q'", "NULL"))), -1) for w in "abx")
+    policy = {"public": True, "unique": [["word"]]}
+    return world_of([Table("posts", columns, {"unit": unit}, rows), Table("words", words, policy, known)], 0, "lists")
+
+
+LISTS = [
+    "SELECT COUNT(*), COUNT(tag), COUNT(*) FILTER (WHERE tag = 'a') FROM posts, UNNEST(tags) AS u(tag)",
+    "SELECT SUM(CLIP(size, 0, 5)), AVG(CLIP(size, -1, 9)) FROM posts CROSS JOIN UNNEST(sizes) AS u(size)",
+    "SELECT COUNT(*) FROM posts JOIN UNNEST(tags) AS u(tag) ON tag = title",
+    "SELECT title, COUNT(*) FROM posts JOIN UNNEST(sizes) ON TRUE GROUP BY title HAVING COUNT(*) > 0",
+    "SELECT word, COUNT(tag) FROM posts, UNNEST(tags) AS u(tag) JOIN words ON tag = word "
+    "GROUP BY 1 HAVING COUNT(*) > 0",
+    "SELECT topic, COUNT(*) FROM posts, UNNEST(tags) AS u(tag) LEFT JOIN words ON tag = word "
+    "GROUP BY 1 HAVING COUNT(*) > 0",
+    "SELECT COUNT(*) FROM (posts CROSS JOIN UNNEST(tags) AS u(tag)) AS q JOIN words ON q.tag = word AND q.author > 1",
+    "SELECT COUNT(*), COUNT(DISTINCT size) FROM posts, UNNEST(tags) AS u(tag), UNNEST(sizes) AS v(size)",
+    "SELECT COUNT(size) FROM (SELECT sizes AS s, title AS t FROM posts WHERE author < 4) AS q, UNNEST(s) AS v(size)",
+    "SELECT COUNT(tag) FROM (SELECT unnest(tags) AS tag, author FROM posts WHERE author < 4) AS q WHERE tag <> 'b'",
+    "SELECT COUNT(*) FROM (SELECT unnest(sizes) AS size, title FROM posts) AS q SEMI JOIN words ON title = word",
+    "SELECT unnest(tags) AS tag, COUNT(*) FROM posts GROUP BY tag HAVING COUNT(*) > 0",
+    "SELECT COUNT(*) FROM posts ANTI JOIN words ON title = word",
+    "SELECT COUNT(*), COUNT(topic) FROM posts LEFT JOIN words ON title = word AND author > 2",
+    "SELECT COUNT(*), COUNT(author) FROM words LEFT JOIN posts ON title = word AND author > 2",
+    "SELECT COUNT(*), COUNT(author), COUNT(word) FROM posts FULL JOIN words ON title = word AND author > 2",
+    "SELECT COUNT(*) FROM posts RIGHT JOIN (VALUES ('a', 1), ('z', 2)) AS v(title, n) USING (title)",
+]
+
+
+@pytest.mark.parametrize("unit", [{"rows": 2}, {"of": "person", "column": "author"}], ids=["rows", "ids"])
+def test_private_joins_and_lists_mean_what_duckdb_says(unit: dict[str, Any]) -> None:
+    rng, compared, refused = random.Random(11), 0, set()
+    limits = {} if "rows" in unit else {"max_rows_per_unit": {"rows": 1_000, "enforce": "assume"}}
+    store = Store()
+    store.connection.execute("CREATE MACRO clip(x, lo, hi) AS CASE WHEN x < lo THEN lo WHEN x > hi THEN hi ELSE x END")
+    for _ in range(5):
+        world = _posts(rng, unit)
+        if limits:
+            posts, words = world.tables
+            posts = Table("posts", posts.columns, {**posts.policy, **limits}, posts.rows)
+            world = world_of([posts, words], 0, "lists")
+        store.load(world)
+        store.connection.execute(
+            "CREATE OR REPLACE VIEW cut AS "
+            f"SELECT author, title, tags[1:{MOST}] AS tags, sizes[1:{MOST}] AS sizes FROM posts"
+        )
+        for sql in LISTS:
+            try:
+                ours = private_answer(store, world, sql)
+            except Rejected as refusal:
+                refused.add((sql, *(d.code for d in refusal.diagnostics)))
+                continue
+            theirs = store.connection.execute(sql.replace("posts", "cut")).fetchall()
+            assert not list(_differences(ours, theirs, False)), f"{sql}\nours:   {ours}\ntheirs: {theirs}"
+            compared += 1
+    store.connection.close()
+    assert {code for _, *codes in refused for code in codes} <= ({"DP220"} if limits else set()), refused
+    assert compared >= 5 * (len(LISTS) - (3 if limits else 0))

@@ -142,6 +142,45 @@ def test_unnest_is_cut_to_the_declared_length(source: str, selected: str, most: 
     assert node.most == most and node.column.type == node.list.type.item
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT unnest(tags) AS tag, author FROM posts",
+        "SELECT author, unnest(p.tags) FROM posts AS p WHERE title = 'x' ORDER BY 2",
+        "SELECT unnest(tags) AS tag, COUNT(*) AS n FROM posts GROUP BY tag HAVING COUNT(*) > 1",
+        "SELECT DISTINCT unnest(tags) AS tag, upper(tag) FROM posts JOIN words ON title = word",
+        "SELECT tag FROM (SELECT unnest(tags) AS tag FROM posts) AS u WHERE tag = 'a'",
+    ],
+)
+def test_unnest_in_a_select_list_is_one_in_from(sql: str) -> None:
+    root = bind(parse(Source(sql)), lists()).root
+    (node,) = [n for n in walk(root) if isinstance(n, Unnest)]
+    assert node.most == 3
+    assert [c.name for c in bind(parse(Source(f"SELECT * FROM ({sql}) AS q")), lists()).columns] == [
+        c.name for c in bind(parse(Source(sql)), lists()).columns
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT unnest(tags), unnest(tags) FROM posts",
+        "SELECT unnest(sizes) + 1 FROM log",
+        "SELECT SUM(unnest(sizes)) FROM log",
+        "SELECT unnest(tags), COUNT(*) OVER () FROM posts",
+        "SELECT unnest(tags) FROM posts GROUP BY unnest(tags)",
+        "SELECT unnest(tags) FROM posts ORDER BY unnest(tags)",
+        "SELECT author FROM posts WHERE unnest(tags) = 'a'",
+        "SELECT unnest(tags, recursive := true) FROM posts",
+        "SELECT unnest([1, 2])",
+        "SELECT unnest([1, 2]) FROM posts",
+    ],
+)
+def test_unnest_elsewhere_in_a_select_is_refused_by_name(sql: str) -> None:
+    text = refused(sql, lists())
+    assert text.startswith("DP101") and "FROM t, UNNEST(t.tags)" in text, text
+
+
 def test_a_condition_of_unnest_is_a_filter() -> None:
     root = bind(parse(Source("SELECT tag FROM posts JOIN UNNEST(tags) AS u(tag) ON tag = title")), lists()).root
     assert [type(n) for n in walk(root)][1:3] == [Filter, Unnest]
