@@ -30,6 +30,7 @@ from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.rules import rewrite
+from dpsql.sql import dialects
 from dpsql.sql.bind import bind
 from dpsql.sql.emit import TableNames, identifier
 from dpsql.sql.parse import parse
@@ -73,6 +74,7 @@ def _compile(
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
     bound = bind(parsed, policy, parameters)
+    dialects.check_types(bound.root, parsed.dialect)
     rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits))
     tree = derive(rewritten, ctx)
     _require_public(tree)
@@ -98,9 +100,10 @@ def _compile(
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     names = [c.name for c in bound.columns]
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, epsilon, delta, policy.hash)
+    notes = (*notes_of(measured), *dialects.notes(parsed.dialect))
     return Plan(
         source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
-        identity, dict(public.used), not public.missing, notes_of(measured), warnings,
+        identity, dict(public.used), not public.missing, notes, warnings,
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP116", "join-condition", "this join condition is not supported"),
     Code("DP117", "join-key-types", "join keys of different types"),
     Code("DP118", "join-kind", "this kind of join is not supported"),
+    Code("DP119", "dialect-meaning", "a construct that may mean something else in this dialect"),
     Code("DP201", "no-bounds", "an aggregated value has no bounds"),
     Code("DP202", "bounds-lost", "an expression loses the bounds of its columns"),
     Code("DP203", "not-numeric", "the aggregate needs a numeric argument"),

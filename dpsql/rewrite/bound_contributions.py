@@ -26,7 +26,7 @@ from dpsql.numbers.cap import Finite
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import BoundContributions, Component, GroupKeys, Measure, Node, Release, output_columns
 from dpsql.plan.walk import transform
-from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.context import Limits, RewriteContext
 
 
 def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
@@ -92,6 +92,13 @@ def _choose(
             if asked > min(per_group, groups):
                 raise _unreachable(node, asked, per_group, groups)
             per_group = groups = None
+    # A limit C of the query alone takes nothing away from the policy's M and G.
+    alone = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
+    if alone and total is not None and per_group is not None:
+        if one_group:
+            total = min(total, per_group)
+        elif groups is None and total > per_group:
+            raise _unreachable(node, total, per_group, None)
     if private_keys and not one_group:
         # An id must not decide how many keys it touches: keep G groups, or as many as it may have rows.
         if proven is not None and (groups is None or proven <= groups) and (total is None or proven <= total):
@@ -111,7 +118,7 @@ def _choose(
         if rows is None:
             raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
-    asked = ctx.limits.groups
+    asked = groups if alone else ctx.limits.groups
     few_enough = asked is None or (proven is not None and proven <= asked)
     if per_group is not None and groups is not None:
         if proven is not None and proven <= per_group * groups and few_enough:
@@ -133,10 +140,11 @@ def _choose(
     return BoundContributions(keyed, id_column, keys, total)
 
 
-def _unreachable(node: Release, asked: int, per_group: int, groups: int) -> Rejected:
+def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) -> Rejected:
+    beside = f"{per_group} rows in each {'group' if groups is None else f'of {groups} groups'}"
     return reject(
-        "DP014", f"at most {asked} rows in all cannot be enforced beside {per_group} rows in each of {groups} groups",
-        span=node.span, help=[f"use at most {min(per_group, groups)}, or max_groups_contributed"],
+        "DP014", f"at most {asked} rows in all cannot be enforced beside {beside}",
+        span=node.span, help=[f"use at most {min(per_group, groups or per_group)}, or max_groups_contributed"],
     )  # fmt: skip
 
 

@@ -158,6 +158,14 @@ def escape(binder: ExprBinder, node: exp.Escape) -> Expr:
     return binder.call("not", (found,), binder.span(node)) if parts.get("negate") else found
 
 
+def divide(binder: ExprBinder, node: exp.Div) -> Expr:
+    """x / y: a fraction in DuckDB; of two integers their whole quotient in dialects that say so (`typed`)."""
+    args = checked(node, binder.source, "this", "expression", "typed", "safe")
+    both = binder.bind(args["this"]), binder.bind(args["expression"])
+    whole = args.get("typed") and all(x.type.kind is Kind.INTEGER for x in both)
+    return binder.call("intdiv" if whole else "div", both, binder.span(node))
+
+
 def log(binder: ExprBinder, node: exp.Log) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     if "expression" not in args:  # log(x) is the decimal logarithm in DuckDB
@@ -213,6 +221,7 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.Like: like,
     exp.ILike: like,
     exp.Escape: escape,
+    exp.Div: divide,
     exp.Log: log,
     exp.SHA2: sha2,
     exp.Trim: trim,

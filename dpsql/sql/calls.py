@@ -30,7 +30,6 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.Add: _shape("add", *_BINARY),
     exp.Sub: _shape("sub", *_BINARY),
     exp.Mul: _shape("mul", *_BINARY),
-    exp.Div: _shape("div", *_BINARY, harmless=("typed", "safe")),
     exp.IntDiv: _shape("intdiv", *_BINARY),
     exp.Mod: _shape("mod", *_BINARY),
     exp.Neg: _shape("neg"),

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.sql.dialects import DIALECTS, adapt
 from dpsql.sql.google import Clause, attach, lift
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
@@ -38,17 +39,18 @@ class Parsed:
 
 def require_dialect(dialect: str) -> None:
     """Raise Rejected DP903 unless this is a dialect that can be read."""
-    if dialect.lower() not in {d.value for d in sqlglot.Dialects if d.value}:
-        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=["use duckdb, postgres, bigquery, snowflake, …"])
+    if dialect.lower() not in DIALECTS:
+        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=[f"use {', '.join(DIALECTS)}"])
 
 
 def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     """Parse exactly one SELECT (or WITH … SELECT).
 
     Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query; DP014, DP115 and DP406 for
-    a privacy clause that cannot be accepted.
+    a privacy clause that cannot be accepted; DP119 for what another dialect may mean otherwise than DuckDB.
     """
     require_dialect(dialect)
+    dialect = dialect.lower()
     if len(source.text) > MAX_LENGTH:
         raise reject(
             "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=_whole(source), source=source,
@@ -90,7 +92,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     if _depth(tree) > MAX_DEPTH:
         raise _too_deep(source)
     attach(tree, lifted.calls)
-    return Parsed(tree, source, dialect, lifted.clause)
+    return Parsed(adapt(tree, dialect, source), source, dialect, lifted.clause)
 
 
 def _too_deep(source: Source) -> Rejected:

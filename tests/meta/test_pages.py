@@ -48,7 +48,8 @@ class Example:
             policy.write_text(own_policy, encoding="utf-8")
         sql = self.blocks.get(("sql", role), self.blocks.get(("sql", "query"), PLAIN_QUERY))
         try:
-            return list(dpsql.check(sql, policy))
+            dialect = re.match(r"-- dialect: (\w+)\n", sql)
+            return list(dpsql.check(sql, policy, dialect=dialect[1] if dialect else "duckdb"))
         except Error as error:
             return list(error.diagnostics)
 

@@ -45,7 +45,7 @@ def explained(plan: object) -> list[str]:
     return [*nodes, *filters, *(component_name(c, plan.releases[0].measured, 0) for c in parts)]
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake", "mysql", "sqlite", "spark"])
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake", "mysql", "tsql", "spark"])
 def test_every_dialect_numbers_them(policies: Path, dialect: str) -> None:
     policy = policies / "flights.yaml"
     sql = "SELECT COUNT(*) AS n FROM flights WHERE month = ? AND origin = ?"
