@@ -7,6 +7,7 @@ rule is tight some pair reaches it. Numbers that are called public are compared 
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,9 @@ from dpsql.plan.nodes import Release
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore
 from dpsql.sql.shapes.choose import statements
-from tests.property.databases import Column, Row, Store, Table, World, world_of
+from tests.property.databases import Column, Row, Store, Table, World, id_world, row_world, world_of
 from tests.property.neighbours import Change, Vector, change, exact, plan_of, violations
+from tests.property.test_stability import assert_worthwhile, attack_worlds
 
 TWO_SIGNS, POSITIVE = (-2, 3), (3, 5)
 
@@ -449,3 +451,33 @@ def test_replaced_ids(name: str, bounds: tuple[int, int]) -> None:
         s = m.sensitivity
         assert m.component.per_group is not None or seen.linf == s.linf, (m.component, seen, s)
         assert not form.reached or (seen.l1, seen.l2_squared) == (s.l1, s.l2_squared), (m.component, seen, s)
+
+
+# --- at random -------------------------------------------------------------------------------------------------------
+
+
+def sized_world(rng: random.Random) -> World:
+    """A random world of replaced rows whose size is public."""
+    world = row_world(rng, replace_one=True)
+    log = world.table("log")
+    height = sum(mask & 1 for _, mask in log.rows)
+    tables = [t if t is not log else replace(t, policy={**t.policy, "size": {"exact": height}}) for t in world.tables]
+    return world_of(tables, world.neighbours, f"{world.description}, size={height}")
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_queries_over_replaced_rows(part: int) -> None:
+    assert_worthwhile(attack_worlds(sized_world, range(20_000 + part * 10, 20_010 + part * 10)))
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_queries_over_replaced_ids(part: int) -> None:
+    tally = attack_worlds(lambda rng: id_world(rng, replace_one=True), range(30_000 + part * 8, 30_008 + part * 8))
+    assert tally.planned > 0.8 * tally.queries and tally.changed > 0.15 * tally.pairs, tally
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(6))
+def test_random_queries_over_replaced_units_thoroughly(part: int) -> None:
+    attack_worlds(sized_world, range(40_000 + part * 40, 40_040 + part * 40))
+    attack_worlds(lambda rng: id_world(rng, replace_one=True), range(50_000 + part * 40, 50_040 + part * 40))
