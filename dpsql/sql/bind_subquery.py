@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of
+from dpsql.plan.expr import Column, Expr, Literal, columns_of
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import (
@@ -24,12 +24,9 @@ from dpsql.plan.nodes import (
     Item,
     Join,
     JoinKind,
-    Limit,
     Node,
     Project,
-    SetOperation,
     Sort,
-    Window,
     expressions,
     output_columns,
 )
@@ -38,6 +35,7 @@ from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Ctes
 from dpsql.sql.checked import checked
+from dpsql.sql.correlated import existence, exposed, refused, rows_of
 from dpsql.sql.outer import Outer
 from dpsql.sql.rows import never_null, one_row
 from dpsql.sql.scope import Relation
@@ -158,7 +156,7 @@ class Subqueries:
         """Refuse group keys that read a subquery: its value joins the groups, not the rows. Raises Rejected DP111."""
         for key in keys:
             if columns_of(key.expr) & self.columns:
-                raise _refused(
+                raise refused(
                     "GROUP BY cannot contain a subquery", key.expr.span or key.column.span or Span(0, 1),
                     help="name the columns to group by; compute the value in a derived table to group by it",
                 )  # fmt: skip
@@ -170,7 +168,7 @@ class Subqueries:
         relation, outer = self._bound(match.query, exists=not match.subjects)
         node = relation.node
         if not match.subjects:
-            node = _existence(node, outer)
+            node = existence(node, outer)
         if match.subjects and len(relation.entries) != len(match.subjects):
             raise reject(
                 "DP106", f"the subquery has {_counted(len(relation.entries), 'column')} where "
@@ -186,7 +184,7 @@ class Subqueries:
             if match.negated and not sure:
                 compared = binder.call("coalesce", (compared, Literal(True, BOOLEAN, at)), at)
             terms.append(compared)
-        lifted, correlated = self._exposed(node, outer, at, binder)
+        lifted, correlated = exposed(node, outer, at, binder)
         pairs, rest = self._paired([*correlated, *terms], lifted)
         own = frozenset(c.uid for c in output_columns(lifted))
         only = conjunction(t for t in rest if columns_of(t) and columns_of(t) <= own)
@@ -202,48 +200,21 @@ class Subqueries:
         pairs = tuple(Equality(*pair) for _, pair in found if pair is not None)
         return pairs, [t for t, pair in found if pair is None]
 
-    def _exposed(self, node: Node, outer: Outer, at: Span, binder: ExprBinder) -> tuple[Node, list[Expr]]:
-        """The correlated terms over the subquery's output, which gets the columns that they read."""
-        if not outer.terms:
-            return node, []
-        if _sees_all_rows(node):
-            raise _refused(
-                "this subquery reads the outer query in a way that cannot be written as a join", at,
-                "LIMIT or a window would look at other rows for each outer row", "leave it out, or join the tables",
-            )  # fmt: skip
-        visible = outer.columns
-        alone = next((t for t in outer.terms if columns_of(t) <= visible), None)
-        if alone is not None and outer.grouped:
-            raise _refused(
-                "a condition on the outer query alone stands in the WHERE of a grouped subquery", alone.span or at,
-                "groups and aggregates would be computed for each outer row", "write it into the outer query",
-            )  # fmt: skip
-        wanted: dict[Expr, Expr] = {}
-        only_equalities = True
-        for term in outer.terms:
-            pair = equality_between(term, visible, columns_of(term) - visible)
-            only_equalities &= pair is not None
-            for e in _inner(term, visible) if pair is None else [pair[1]]:
-                wanted[e] = e
-        exposed, columns = _expose(node, tuple(wanted), binder, at, only_equalities)
-        swap = dict(zip(wanted, columns, strict=True))
-        return exposed, [_swapped(t, swap) for t in outer.terms]
-
     # --- scalars ---------------------------------------------------------------------------------------------------
 
     def _scalar(self, node: exp.Subquery, binder: ExprBinder) -> Expr:
         at = query_span(node, binder.source.text)
         relation, outer = self._bound(node)
         if len(relation.entries) != 1:
-            raise _refused(
+            raise refused(
                 f"a subquery in an expression has one column, not {len(relation.entries)}", at,
                 help="select one value:  (SELECT MAX(x) FROM …)",
             )  # fmt: skip
         if outer.terms:
             return self._decorrelated(relation, outer, at, binder)
         if not one_row(relation.node):
-            raise _refused(
-                "a subquery in an expression must have exactly one row", at, _rows_of(relation.node),
+            raise refused(
+                "a subquery in an expression must have exactly one row", at, rows_of(relation.node),
                 "compute one value from all rows:  (SELECT MAX(x) FROM …),  without GROUP BY, HAVING and LIMIT",
             )  # fmt: skip
         self._scalars.append(self._closed(_Attached(JoinKind.CROSS, relation.node, (), None, at, True), outer))
@@ -263,8 +234,8 @@ class Subqueries:
                 beside.append(_Attached(below.kind, below.right, (), None, below.span or at, True))
             below = below.input if isinstance(below, Sort) else below.left
         if item is None or not isinstance(below, Aggregate) or below.keys:
-            raise _refused(
-                "a subquery that reads the outer query must compute one aggregate", at, _rows_of(node),
+            raise refused(
+                "a subquery that reads the outer query must compute one aggregate", at, rows_of(node),
                 "for example  (SELECT MAX(x) FROM … WHERE inner.a = outer.a),  without GROUP BY, HAVING and LIMIT",
             )  # fmt: skip
         keys: dict[Expr, Item] = {}
@@ -272,7 +243,7 @@ class Subqueries:
         for term in outer.terms:
             pair = equality_between(term, outer.columns, columns_of(term) - outer.columns)
             if pair is None:
-                raise _refused(
+                raise refused(
                     "this condition ties an aggregate to the outer query by more than an equality", term.span or at,
                     "the aggregate would have to be computed for each outer row",
                     "write it as  inner expression = outer expression,  or join the table and group",
@@ -314,14 +285,14 @@ class Subqueries:
         for node in walk(attached.right):
             for e in expressions(node):
                 if columns_of(e) & outer.columns:
-                    raise _refused(
+                    raise refused(
                         "a column of the outer query is used inside the subquery", e.span or attached.span,
                         "it can stand in a comparison of the subquery's WHERE only",
                         "write the condition as a term of that WHERE, joined by AND, or join the tables",
                     )  # fmt: skip
         for e in (*(p.left for p in attached.equalities), *([attached.residual] if attached.residual else [])):
             if self.outer is not None and columns_of(e) & self.outer.columns:
-                raise _refused(
+                raise refused(
                     "a value of the outer query cannot be looked up in a subquery of a subquery",
                     e.span or attached.span, help="write this condition into the outer query",
                 )  # fmt: skip
@@ -360,7 +331,7 @@ def _match(node: exp.Expr, binder: ExprBinder) -> _Match | None:
         args = checked(node, binder.source, "this", "expression")
         subjects, op = _row(args["this"]), _ANY[type(node)]
         if len(subjects) > 1 and op != "eq":
-            raise _refused(
+            raise refused(
                 "rows can be compared with = ANY only", query_span(other.this, binder.source.text),
                 help="compare one value, or use  (a, b) IN (SELECT …)",
             )  # fmt: skip
@@ -370,126 +341,6 @@ def _match(node: exp.Expr, binder: ExprBinder) -> _Match | None:
 
 def _row(node: exp.Expr) -> tuple[exp.Expr, ...]:
     return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
-
-
-# --- plans ---------------------------------------------------------------------------------------------------------
-
-
-def _existence(node: Node, outer: Outer) -> Node:
-    """The rows of EXISTS: it looks at no column, and a LIMIT that leaves a row changes nothing."""
-    if isinstance(node, Project):
-        node = node.input
-    if outer.limited and isinstance(node, Limit) and node.count != 0 and node.offset == 0:
-        node = node.input
-    return node
-
-
-def _sees_all_rows(node: Node) -> bool:
-    """True if the query counts or compares its rows after WHERE. Its tables are below a second projection, or none."""
-    projected = False
-    while True:
-        match node:
-            case Limit() | Window():
-                return True
-            case Project(input=child) if not projected:
-                node, projected = child, True
-            case Sort(input=child) | Filter(input=child) | Aggregate(input=child, calls=()):
-                node = child
-            case Join(left=child, scalar=True):
-                node = child
-            case _:
-                return False
-
-
-def _inner(term: Expr, outer: frozenset[int]) -> list[Expr]:
-    """The columns of the subquery that a term reads."""
-    found: dict[Expr, None] = {}
-
-    def note(e: Expr) -> Expr:
-        if isinstance(e, Column) and e.uid not in outer:
-            found[e] = None
-        return e
-
-    transform_expr(term, note)
-    return list(found)
-
-
-def _swapped(term: Expr, swap: dict[Expr, Expr]) -> Expr:
-    """The term over the subquery's output: its largest parts that are exposed are replaced."""
-    if term in swap:
-        return replace(swap[term], span=term.span)
-    match term:
-        case Call(args=args):
-            return replace(term, args=tuple(_swapped(a, swap) for a in args))
-        case Cast(arg=arg):
-            return replace(term, arg=_swapped(arg, swap))
-        case Column() | Literal():
-            return term
-
-
-def _expose(
-    node: Node, exprs: tuple[Expr, ...], binder: ExprBinder, at: Span, only_equalities: bool
-) -> tuple[Node, tuple[Expr, ...]]:
-    """A query's plan with these values of the rows that its WHERE saw among its output columns."""
-    visible = {c.uid for c in output_columns(node)}
-    if all(columns_of(e) <= visible for e in exprs):
-        return node, exprs
-    why = ""
-    match node:
-        case Sort(input=child):
-            return _expose(child, exprs, binder, at, only_equalities)
-        case Filter(input=child):
-            child, exprs = _expose(child, exprs, binder, at, only_equalities)
-            return replace(node, input=child), exprs
-        case Join(left=child, scalar=True):
-            child, exprs = _expose(child, exprs, binder, at, only_equalities)
-            return replace(node, left=child), exprs
-        case Project(input=child, items=items):
-            child, exprs = _expose(child, exprs, binder, at, only_equalities)
-            new = _items(exprs, binder)
-            return replace(node, input=child, items=(*items, *new)), tuple(i.column for i in new)
-        case Aggregate(input=child, keys=keys, calls=calls) if keys and (only_equalities or not calls):
-            child, exprs = _expose(child, exprs, binder, at, only_equalities)
-            new = _items(exprs, binder)
-            return replace(node, input=child, keys=(*keys, *new)), tuple(i.column for i in new)
-        case Aggregate(keys=keys):
-            why = "its groups depend on the outer row by more than equalities" if keys else "it always has one row"
-        case SetOperation():
-            why = "a set operation would be computed for each outer row"
-        case _:
-            why = "it would be computed for each outer row"
-    raise _refused(
-        "this subquery reads the outer query in a way that cannot be written as a join", at, why,
-        "compare with the outer query in the WHERE of a plain SELECT … FROM … WHERE",
-    )  # fmt: skip
-
-
-def _items(exprs: tuple[Expr, ...], binder: ExprBinder) -> tuple[Item, ...]:
-    return tuple(
-        Item(binder.numbering.column(e.name if isinstance(e, Column) else "key", e.type, e.span), e) for e in exprs
-    )
-
-
-# --- refusals ------------------------------------------------------------------------------------------------------
-
-
-def _rows_of(node: Node) -> str:
-    """Why a query may have another number of rows than one."""
-    while isinstance(node, Project | Sort):
-        node = node.input
-    match node:
-        case Limit():
-            return "LIMIT does not say which row, nor that there is one"
-        case Filter(input=Aggregate()):
-            return "HAVING may drop its row"
-        case Aggregate(calls=calls):
-            return "one row for each group" if calls else "one row for each distinct value"
-        case _:
-            return "it may have no row, or several"
-
-
-def _refused(message: str, span: Span, label: str = "", help: str = "") -> Rejected:
-    return reject("DP111", message, span=span, label=label, help=[help])
 
 
 def _counted(number: int, what: str) -> str:
