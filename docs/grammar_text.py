@@ -28,7 +28,8 @@ def sql_page() -> str:
     lines = [
         "# SQL",
         "",
-        "One SELECT (or WITH … SELECT) in DuckDB's dialect; other dialects are read through `dialect=` or `--dialect`.",
+        "One SELECT (or WITH … SELECT) in DuckDB's dialect. GoogleSQL's privacy clause, Snowflake's interval functions and",
+        "[other dialects](dialects.md) are read as well (`dialect=`, `--dialect`).",
         "A construct that is not on this page is refused by name, with a DP1xx code. What is on this page is *read*;",
         "whether it is *answered* is decided by the [privacy analysis](../explanation/guarantee.md).",
         "",

@@ -6,7 +6,7 @@ where the forms that the design calls tight must reach their claims.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 import pytest
@@ -166,7 +166,7 @@ OTHERS = (("'a'", "1"), ("'a'", "1"), ("'b'", "1"))
 CHUNK = 50
 
 
-def _worlds(limits: dict[str, Any], most: int) -> list[tuple[World, int]]:
+def _worlds(limits: dict[str, Any], most: int, **unit: str) -> list[tuple[World, int]]:
     """Every multiset of at most `most` rows for one id, beside another id's rows; many per world, as databases."""
     sets = [s for n in range(1, most + 1) for s in combinations_with_replacement(DISTINCT_ROWS, n)]
     columns = (
@@ -180,7 +180,7 @@ def _worlds(limits: dict[str, Any], most: int) -> list[tuple[World, int]]:
         chunk = sets[start : start + CHUNK]
         rows = [(("2", g, g, x), (1 << (len(chunk) + 1)) - 1) for g, x in OTHERS]
         rows += [(("1", g, g, x), 1 << (i + 1)) for i, one in enumerate(chunk) for g, x in one]
-        table = Table("t", columns, {"unit": {"column": "pid"}, **limits}, tuple(rows))
+        table = Table("t", columns, {"unit": {"column": "pid", **unit}, **limits}, tuple(rows))
         policy = Policy.model_validate(
             {
                 "version": 1,
@@ -236,3 +236,52 @@ def test_forms_are_the_ones_meant() -> None:
         "direct", ("C", False, False), ("C", True, False), ("M, G", False, False), ("M, G", True, False),
         ("M, G", False, True),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["own bounds, no groups", "own bounds, M and G", "own bounds, C"])
+def test_a_forgotten_clip_of_totals_is_noticed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the totals per id and group not clipped as claimed, the enumeration above would fail."""
+    from dpsql.sql.shapes import weighted
+
+    monkeypatch.setattr(weighted, "_clipped_sum", lambda c, i, rows: f"CAST(m{i} AS BIGINT)")
+    limits, sql, own, most = FORMS[form]
+    store, seen = Store(), []
+    for world, count in _worlds(limits, most)[-4:]:
+        store.load(world)
+        (planned,) = plan_of(store, FactStore(store), world, sql, own).releases
+        vectors = []
+        for db in range(count + 1):
+            store.show(db)
+            vectors.append(exact(planned, store))
+        seen += [v for vector in vectors[1:] for v in violations(planned, vectors[0], vector)]
+    store.close()
+    assert seen
+
+
+REPLACED = (
+    "own bounds, no groups",
+    "own bounds and G",
+    "own bounds, M and G",
+    "own bounds, C",
+    "own bounds, few groups",
+)
+
+
+@pytest.mark.parametrize("form", REPLACED)
+def test_totals_of_a_replaced_id_stay_within_the_claims(form: str) -> None:
+    """Where one id's rows are replaced by another's, any two row sets of the enumeration are neighbours."""
+    limits, sql, own, _ = FORMS[form]
+    store, moved = Store(), 0
+    for world, count in _worlds(limits, 2, neighbours="replace_one"):
+        store.load(world)
+        (planned,) = plan_of(store, FactStore(store), world, sql, own).releases
+        assert planned.measured.contribution.ids == 2
+        vectors = []
+        for db in range(1, count + 1):
+            store.show(db)
+            vectors.append(exact(planned, store))
+        for one, other in combinations(vectors, 2):
+            assert not list(violations(planned, one, other)), (form, one, other)
+            moved += one != other
+    store.close()
+    assert moved
