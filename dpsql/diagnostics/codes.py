@@ -48,7 +48,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP108", "aggregate-not-allowed-here", "an aggregate is not allowed here"),
     Code("DP109", "neither-grouped-nor-aggregated", "a column is neither grouped nor aggregated"),
     Code("DP110", "private-rows", "the query would return private rows"),
-    Code("DP111", "private-subquery", "a private subquery inside an expression"),
+    Code("DP111", "subquery", "a subquery in a place or of a form that no join can stand for"),
     Code("DP112", "order-or-limit-below-release", "ORDER BY or LIMIT over private rows"),
     Code("DP113", "window-over-private-rows", "a window function over private rows"),
     Code("DP114", "volatile-function", "a volatile function"),
