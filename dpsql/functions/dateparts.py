@@ -125,10 +125,13 @@ def part_interval(a: Value, part: Part) -> Interval:
 
 
 def part_domain(a: Value, part: Part) -> Domain | None:
-    """Parts with a small fixed range list all of it; years list those of the argument's days."""
+    """Parts with a small fixed range list all of it, or what occurs in a year or less; years those of the days."""
     if part.lo is not None and part.hi is not None:
         if part.hi > 366 or (part.timed and a.type.kind is Kind.DATE):
             return None
+        span = None if part.timed or a.domain is None else span_of(a.domain.values)
+        if span is not None and len(span) <= 366:
+            return Domain(tuple(sorted({part_of(part, day) for day in span})), null=if_null(a))
         return Domain(range(part.lo, part.hi + 1), null=if_null(a))
     span = span_of(a.domain.values) if a.domain is not None else None
     if span is None:

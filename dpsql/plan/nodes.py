@@ -90,7 +90,8 @@ class Join:
 
     LEFT and FULL also give the rows without a partner, padded with NULL; SEMI and ANTI give the left rows with or
     without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates over
-    private rows is released even below another aggregate.
+    private rows is released even below another aggregate. `narrowed`: it was an outer join whose padded rows count
+    nothing, so that all groups of its left side are still to be shown.
     """
 
     kind: JoinKind
@@ -100,6 +101,7 @@ class Join:
     residual: Expr | None = None
     span: Span | None = field(default=None, compare=False)
     scalar: bool = False
+    narrowed: bool = False
 
 
 class SetKind(Enum):

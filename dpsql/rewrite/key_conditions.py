@@ -20,6 +20,7 @@ from dpsql.types import Kind, SqlType
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_DAY = 86_400_000_000
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "is_not_distinct_from": "is_not_distinct_from"}
 _RANGES = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
 _EXACT = 2**53
@@ -141,7 +142,7 @@ def _declared(domain: Domain | None, bounds: Interval | None) -> tuple[int | Non
 
 def _place(at: dt.date, kind: Kind) -> int:
     if kind is Kind.DATE:
-        return at.toordinal() - _EPOCH.toordinal()
+        return _day(at)
     assert isinstance(at, dt.datetime)
     return (at - _EPOCH) // _MICROSECOND
 
@@ -164,21 +165,59 @@ def _ends(term: Expr, subject: Column) -> tuple[int | None, int | None]:
     match term:
         case Call(function="and" | "or" as name, args=args):
             found = [_ends(a, subject) for a in args]
-            lows, highs = [lo for lo, _ in found], [hi for _, hi in found]
-            if name == "and":
-                return (
-                    max((lo for lo in lows if lo is not None), default=None),
-                    min((hi for hi in highs if hi is not None), default=None),
-                )
+            if name == "or":
+                return _ends_of_any(found)
             return (
-                None if None in lows else min(lo for lo in lows if lo is not None),
-                None if None in highs else max(hi for hi in highs if hi is not None),
+                max((lo for lo, _ in found if lo is not None), default=None),
+                min((hi for _, hi in found if hi is not None), default=None),
             )
         case Call(function=name, args=(Column(uid=uid), Literal(value=end))) if uid == subject.uid:
             return _end(name, end, subject.type.kind)
         case Call(function=name, args=(Literal(value=end), Column(uid=uid))) if uid == subject.uid:
             return _end(_FLIPPED.get(name, ""), end, subject.type.kind)
+        case Call(function=name, args=(Call() | Cast() as image, Literal(value=end))):
+            return _behind(image, name, end, subject)
+        case Call(function=name, args=(Literal(value=end), Call() | Cast() as image)):
+            return _behind(image, _FLIPPED.get(name, ""), end, subject)
+        case Call(function="in", args=(image, *rest)) if all(isinstance(r, Literal) for r in rest):
+            one = [_ends(Call("eq", (image, r), term.type), subject) for r in rest]
+            return _ends_of_any(one)
     return None, None
+
+
+def _ends_of_any(found: Sequence[tuple[int | None, int | None]]) -> tuple[int | None, int | None]:
+    lows, highs = [lo for lo, _ in found], [hi for _, hi in found]
+    return (
+        None if None in lows else min((lo for lo in lows if lo is not None), default=None),
+        None if None in highs else max((hi for hi in highs if hi is not None), default=None),
+    )
+
+
+def _behind(image: Expr, name: str, end: LiteralValue, subject: Column) -> tuple[int | None, int | None]:
+    """What a limit on the year or the day of a time says about the time itself."""
+    kind = subject.type.kind
+    match image:
+        case Call(function="year", args=(Column(uid=uid),)) if uid == subject.uid:
+            pass
+        case Call(function="date_part", args=(Literal(value="year"), Column(uid=uid))) if uid == subject.uid:
+            pass
+        case Cast(arg=Column(uid=uid)) if uid == subject.uid and (kind, image.type.kind) == (Kind.TIMESTAMP, Kind.DATE):
+            return _instants(*_end(name, end, Kind.DATE))
+        case _:
+            return None, None
+    first, last = _end(name, end, Kind.INTEGER)
+    low = None if first is None or not 1 <= first <= 9999 else _day(dt.date(first, 1, 1))
+    high = None if last is None or not 1 <= last <= 9999 else _day(dt.date(last, 12, 31))
+    return (low, high) if kind is Kind.DATE else _instants(low, high)
+
+
+def _day(at: dt.date) -> int:
+    return at.toordinal() - _EPOCH.toordinal()
+
+
+def _instants(first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """The first and the last microsecond of a range of days."""
+    return None if first is None else first * _DAY, None if last is None else (last + 1) * _DAY - 1
 
 
 def _end(name: str, end: LiteralValue, kind: Kind) -> tuple[int | None, int | None]:
@@ -213,7 +252,7 @@ def _position(end: LiteralValue, kind: Kind) -> Fraction | None:
     if at.tzinfo is not None:
         return None
     micros = Fraction((at - _EPOCH) // _MICROSECOND)
-    return micros / 86_400_000_000 if kind is Kind.DATE else micros
+    return micros / _DAY if kind is Kind.DATE else micros
 
 
 # --- conditions on expressions -------------------------------------------------------------------------------------

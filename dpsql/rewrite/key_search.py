@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from dpsql.functions.domains import ENUMERABLE
 from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.numbers.interval import Interval
-from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of, walk
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue, columns_of, walk
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Scan, Values
@@ -352,8 +351,8 @@ class _Case:
         own = [self._narrowed(uid) for uid in read]
         if domain.size > self._most() and own and not all(n.declared for n in own):
             return None  # the policy has no list of these, and one that nobody asked for is no reason to refuse
-        covers = bool(own) and all(n.covers for n in own) and (domain.null or isinstance(item, Column))
-        return Part((at,), (), domain, covers, (), listed=covers)
+        covers = all(n.covers for n in own) and (domain.null or not isinstance(item, Call | Cast))
+        return Part((at,), (), domain, covers, (), listed=covers and bool(own))
 
 
 def _variables(terms: Iterable[Expr]) -> dict[int, int]:
@@ -425,6 +424,8 @@ def whole(value: Value, most: int) -> Domain | None:
     span = value.interval
     if value.is_constant:
         return literal(value.constant, value.type).domain  # type: ignore[arg-type]
-    if value.type.kind is not Kind.INTEGER or span.lo is None or span.hi is None or span.hi - span.lo >= Fraction(most):
+    if value.type.kind is not Kind.INTEGER or span.lo is None or span.hi is None:
+        return None
+    if span.hi - span.lo >= min(most, ENUMERABLE):
         return None
     return Domain(range(-(-span.lo // 1), span.hi // 1 + 1), value.nullable)

@@ -38,7 +38,7 @@ def _narrowed(node: Node, required: list[Expr], counted: Sequence[Expr] | None, 
             return node if below is child else replace(node, input=below)
         case Join(kind=kind, left=left, right=right):
             if kind is JoinKind.LEFT and not node.scalar and _left_out(right, left, required, counted, ctx):
-                return _narrowed(replace(node, kind=JoinKind.INNER), required, counted, ctx)
+                return _narrowed(replace(node, kind=JoinKind.INNER, narrowed=True), required, counted, ctx)
             inner = kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
             terms = (
                 [*required, *(e for pair in node.equalities for e in (pair.left, pair.right))] if inner else required

@@ -165,7 +165,7 @@ def _join(node: Join, ctx: Context) -> Rows:
         return left
     right = rows_of(node.right, ctx)
     unless = NEVER
-    if node.kind in (JoinKind.LEFT, JoinKind.FULL):
+    if node.narrowed or node.kind in (JoinKind.LEFT, JoinKind.FULL):
         right, pad = _padded(right)
         unless |= pad
     if node.kind is JoinKind.FULL:
