@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -20,7 +21,7 @@ class Followup(Rejected):
 
 @dataclass(slots=True)
 class Together:
-    """Collects the refusals of independent parts. `found` holds each message once."""
+    """Collects the refusals of independent parts. `found` holds each message and each place once."""
 
     found: list[Diagnostic] = field(default_factory=list)
     followed: bool = False
@@ -34,10 +35,16 @@ class Together:
         """`with together.attempt():` runs one part; if it is refused, that is kept, and what follows runs."""
         return _Attempt(self)
 
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keep what is new: another message, about another place."""
+        messages = {(d.code, d.message) for d in self.found}
+        places = {d.span for d in self.found if d.span is not None}
+        self.found += [d for d in diagnostics if (d.code, d.message) not in messages and d.span not in places]
+
     def settle(self) -> None:
-        """Raise Rejected with everything collected so far, if there is anything."""
+        """Raise Rejected with everything collected so far, in the order of the text, if there is anything."""
         if self.found:
-            raise Rejected(self.found[:MOST])
+            raise Rejected(sorted(self.found, key=lambda d: -1 if d.span is None else d.span.start)[:MOST])
         if self.followed:
             raise Followup
 
@@ -53,8 +60,7 @@ class _Attempt:
         if isinstance(refusal, Followup):
             self.together.followed = True
         elif isinstance(refusal, Rejected) and not isinstance(refusal, BudgetExceeded):
-            known = {(d.code, d.message) for d in self.together.found}
-            self.together.found += [d for d in refusal.diagnostics if (d.code, d.message) not in known]
+            self.together.add(refusal.diagnostics)
         else:
             return False
         return True

@@ -19,7 +19,7 @@ from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
-from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE
+from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
 from dpsql.sql.checked import checked
 from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
@@ -254,6 +254,12 @@ class ExprBinder:
             return reject(
                 "DP101", f"GROUPING cannot stand in {self.clause}", span=self.span(node),
                 help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
+            )  # fmt: skip
+        if isinstance(node, exp.Func) and type(node) in WINDOWED:
+            name = self._written(node)
+            return reject(
+                "DP105", f"{name.upper()} needs a window", span=self.span(node),
+                help=[f"write  {name.upper()}(…) OVER (ORDER BY …)"],
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
             return reject(

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.together import Together
 from dpsql.plan.expr import Column, Expr, Literal
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
 from dpsql.plan.nodes import Equality, Item, Join, JoinKind, Node, Project, output_columns
@@ -127,22 +128,27 @@ def bind_join(join: Written, left: Node, entries: Entries, right: Relation, bind
     visible = entries if join.kind.filters else entries + right.entries
     if join.on is None:
         return Relation(Join(JoinKind.CROSS, left, right.node, span=join.span), visible)
-    _require_one_type(join.on, binder)
-    terms = conjuncts(condition(binder, join.on))
+    together = Together()
+    _require_one_type(join.on, binder, together)
+    terms: list[Expr] = []
+    with together.attempt():
+        terms = conjuncts(condition(binder, join.on))
+    together.settle()
     a, b = (right.node, left) if join.mirrored else (left, right.node)
     return Relation(join_on(join.kind, a, b, terms, join.span), visible)
 
 
-def _require_one_type(node: exp.Expr, binder: ExprBinder) -> None:
+def _require_one_type(node: exp.Expr, binder: ExprBinder, together: Together) -> None:
     """Refuse `a.id = b.name` as join keys of different types (DP117), not as a comparison that fails."""
     if isinstance(node, exp.And | exp.Paren):
         for part in (node.this, node.args.get("expression")):
             if isinstance(part, exp.Expr):
-                _require_one_type(part, binder)
+                _require_one_type(part, binder, together)
     elif isinstance(node, exp.EQ) and all(isinstance(e, exp.Column) for e in (node.this, node.expression)):
-        a, b = binder.bind(node.this), binder.bind(node.expression)
-        if isinstance(a, Column) and isinstance(b, Column):
-            _compared(a, b, binder.span(node), binder)
+        with together.attempt():
+            a, b = binder.bind(node.this), binder.bind(node.expression)
+            if isinstance(a, Column) and isinstance(b, Column):
+                _compared(a, b, binder.span(node), binder)
 
 
 def _compared(a: Column, b: Column, at: Span, binder: ExprBinder) -> None:

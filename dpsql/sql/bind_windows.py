@@ -15,29 +15,12 @@ from dpsql.plan.nodes import Frame, SortKey, WindowCall
 from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.bind_order import sort_key
-from dpsql.sql.calls import AGGREGATES
+from dpsql.sql.calls import AGGREGATES, WINDOWED
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
 from dpsql.sql.unified import unified
 from dpsql.sql.windows import WINDOW_FUNCTIONS
 from dpsql.types import INTEGER, NULL
-
-_NAMES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    exp.RowNumber: ("row_number", ()),
-    exp.Rank: ("rank", ()),
-    exp.DenseRank: ("dense_rank", ()),
-    exp.PercentRank: ("percent_rank", ()),
-    exp.CumeDist: ("cume_dist", ()),
-    exp.Ntile: ("ntile", ("this",)),
-    exp.Lag: ("lag", ("this", "offset", "default")),
-    exp.Lead: ("lead", ("this", "offset", "default")),
-    exp.FirstValue: ("first_value", ("this",)),
-    exp.First: ("first_value", ("this",)),
-    exp.LastValue: ("last_value", ("this",)),
-    exp.Last: ("last_value", ("this",)),
-    exp.NthValue: ("nth_value", ("this", "offset")),
-}
-"""sqlglot's classes → our names, and their arguments in order."""
 
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
 
@@ -89,13 +72,13 @@ class WindowCollector:
         called = node.this if isinstance(node, exp.Filter) else node
         if type(called) in AGGREGATES or isinstance(called, exp.CountIf):
             return self._aggregated(node, binder)
-        if type(node) not in _NAMES:
+        if type(node) not in WINDOWED:
             raise reject(
                 "DP105", "this is not supported as a window function", span=binder.span(node),
                 help=[f"supported: {', '.join(n for n in WINDOW_FUNCTIONS if ' ' not in n)}, and COUNT, SUM, AVG, "
                       "MIN, MAX over a window"],
             )  # fmt: skip
-        name, slots = _NAMES[type(node)]
+        name, slots = WINDOWED[type(node)]
         args = checked(node, binder.source, *slots)
         given = [binder.bind(args[slot]) for slot in slots if slot in args]
         function = WINDOW_FUNCTIONS.get(name + nulls)
@@ -161,7 +144,7 @@ class WindowCollector:
         for ours, theirs, what in ((partition, below[0], "PARTITION BY"), (terms, below[1], "ORDER BY")):
             if ours and theirs:
                 raise reject(
-                    "DP101", f"the window {base.name} has a {what} already", span=binder.span(base),
+                    "DP101", f"the window {base.name} has its own {what}", span=binder.span(base),
                     help=["write the whole window in OVER (…)"],
                 )  # fmt: skip
         if below[2] is not None and (partition or terms or spec is not None):

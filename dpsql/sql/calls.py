@@ -132,6 +132,23 @@ AGGREGATES: dict[type[exp.Expr], str] = {
 INTERVAL_ENDS = {"dp_interval_low": "low", "dp_interval_high": "high"}
 """Snowflake's functions for the ends of an aggregate's confidence interval."""
 
+WINDOWED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.RowNumber: ("row_number", ()),
+    exp.Rank: ("rank", ()),
+    exp.DenseRank: ("dense_rank", ()),
+    exp.PercentRank: ("percent_rank", ()),
+    exp.CumeDist: ("cume_dist", ()),
+    exp.Ntile: ("ntile", ("this",)),
+    exp.Lag: ("lag", ("this", "offset", "default")),
+    exp.Lead: ("lead", ("this", "offset", "default")),
+    exp.FirstValue: ("first_value", ("this",)),
+    exp.First: ("first_value", ("this",)),
+    exp.LastValue: ("last_value", ("this",)),
+    exp.Last: ("last_value", ("this",)),
+    exp.NthValue: ("nth_value", ("this", "offset")),
+}
+"""Functions that need a window: names, and arguments in our order."""
+
 VOLATILE = frozenset(
     {
         "random",
