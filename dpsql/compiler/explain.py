@@ -271,7 +271,8 @@ def _key_source(node: Release) -> str:
 
 
 def _cost(plan: Plan) -> str:
-    return ", ".join(f"{loss} of each {unit}" for unit, loss in plan.cost.items()) or "nothing: only public data"
+    paid = [f"{loss} of each {unit}" for unit, loss in plan.cost.items() if loss != PrivacyLoss()]
+    return ", ".join(paid) or "nothing: only public data"
 
 
 def _loss_json(loss: PrivacyLoss) -> dict[str, float]:
