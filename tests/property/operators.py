@@ -314,9 +314,9 @@ def pair(
         yield f"{moved} rows differ, claimed {claim}"
     if seen is not None:
         seen.reached += moved == claim.value
-    if facts.slots is not None and isinstance(cap := facts.slots.get(unit), Finite):
-        if max(gone.total(), come.total()) > cap.value:
-            yield f"{gone.total()} rows go and {come.total()} come, claimed {cap} replaced ones"
+    cap = None if facts.slots is None else facts.slots.get(unit)
+    if isinstance(cap, Finite) and max(gone.total(), come.total()) > cap.value:
+        yield f"{gone.total()} rows go and {come.total()} come, claimed {cap} replaced ones"
 
 
 def shown(tagged: Tagged[Facts], depth: int = 0) -> str:
