@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -18,8 +18,11 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engine.scratch import Scratch
+from dpsql.plan.expr import Expr
+from dpsql.plan.nodes import Filter, JoinKind, Node
 from dpsql.release.post import post_process
 from dpsql.session.facts import FactStore
+from dpsql.sql import bind_join
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import plan_of
 from tests.property.test_meaning import _differences
@@ -221,6 +224,46 @@ def test_from_means_what_duckdb_says(seed: int) -> None:
     assert answered > 60 and outcomes["rows"] > 25, outcomes
     assert outcomes["only we refuse"] < answered / 5, outcomes
     assert min(kinds[k] for k in ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "USING", "NATURAL", "VALUES")) > 2, kinds
+
+
+def _as_filter(kind: JoinKind, left: Node, right: Node, terms: Sequence[Expr], span: Any) -> Node:
+    joined = JOIN_ON(kind, left, right, terms, span)
+    return joined if joined.residual is None else Filter(replace(joined, residual=None), joined.residual)
+
+
+JOIN_ON = bind_join.join_on
+MUTANTS: dict[str, tuple[str, Any, Any, str]] = {
+    "a comma binds as tight as a RIGHT JOIN": (
+        "keeps_right", bind_join.Written, property(lambda written: False),
+        "SELECT * FROM c AS p, a AS q RIGHT JOIN b AS r ON q.x = r.x",
+    ),
+    "USING means the left column under RIGHT JOIN": (
+        "_merged", bind_join, lambda entries, meant: entries, "SELECT x FROM a AS q RIGHT JOIN b AS r USING (x)",
+    ),
+    "a condition of one side is a filter": (
+        "join_on", bind_join, _as_filter, "SELECT * FROM a AS q LEFT JOIN b AS r ON q.x = r.x AND q.y > 1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_binder_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute, owner, wrong, sql = MUTANTS[name]
+    data = {
+        "a": [("1", "1", "1"), ("2", "2", "2")],
+        "b": [("1", "5", "5"), ("3", "6", "6")],
+        "c": [("7", "7", "'p'"), ("8", "8", "'q'")],
+    }
+    tables = [Table(n, SCHEMA[n], {"public": True}, tuple((row, -1) for row in rows)) for n, rows in data.items()]
+    store, world = Store(), world_of(tables, 0, "from")
+    store.load(world)
+    for table in data:
+        store.connection.execute(f"ALTER TABLE {table} DROP COLUMN dbs")
+    theirs = _sorted(store.connection.execute(sql).fetchall())
+    assert _sorted(_ours(store, FactStore(store), world, sql)[1]) == theirs
+    monkeypatch.setattr(owner, attribute, wrong)
+    assert _sorted(_ours(store, FactStore(store), world, sql)[1]) != theirs
+    store.connection.close()
 
 
 MOST = 3
