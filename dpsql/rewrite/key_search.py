@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-from uuid import UUID
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected
 from dpsql.functions.domains import ENUMERABLE
-from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.numbers.interval import Interval
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue, columns_of, walk
@@ -24,10 +21,9 @@ from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.key_conditions import Narrowed, narrowed, subjects
 from dpsql.rewrite.key_tables import KeyTable, combined, without_null
 from dpsql.rewrite.key_values import Computation, Condition, Unknown, computation, decided_by
+from dpsql.rewrite.key_variables import by_variable, is_trivial, replaced, variables, whole
 from dpsql.rewrite.row_conditions import Origin, Pad, Rows
-from dpsql.types import Kind
 
-_JOINED = frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DECIMAL, Kind.UUID})
 Keys = Callable[[Rows, Origin], tuple[Domain | None, bool]]
 
 
@@ -90,9 +86,9 @@ class _Case:
         sure = apart - active
         hidden = frozenset(uid for pad in rows.pads - sure for uid in pad)
         terms = [t for term in rows.terms if term.unless <= sure for t in conjuncts(self._with_nulls(term.condition))]
-        self.variable = _variables(terms)
+        self.variable = variables(terms)
         self.present = frozenset(v for uid, v in self.variable.items())
-        self.terms = [t for t in (self._renamed(t) for t in terms) if not _trivial(t)]
+        self.terms = [t for t in (self._renamed(t) for t in terms) if not is_trivial(t)]
         self.scans = {
             o.source.columns[0].uid: o.source
             for uid, o in rows.origins.items()
@@ -207,7 +203,7 @@ class _Case:
             return uid in held or (domain is not None and domain.size <= ENUMERABLE)
 
         for subject in subjects(self.terms, items):
-            if not any(subject in _parts(i) for i in items) or all(enumerable(uid) for uid in columns_of(subject)):
+            if not any(subject in walk(i) for i in items) or all(enumerable(uid) for uid in columns_of(subject)):
                 continue
             env = {uid: self._value(uid) for uid in columns_of(subject)}
             try:
@@ -216,8 +212,8 @@ class _Case:
                 continue
             uid = min([0, *self.env]) - 1
             column = Column(uid, "expression", value.type)
-            items = [_replaced(i, subject, column) for i in items]
-            self.terms = [_replaced(t, subject, column) for t in self.terms]
+            items = [replaced(i, subject, column) for i in items]
+            self.terms = [replaced(t, subject, column) for t in self.terms]
             self.env[uid] = replace(value, domain=None)
             natural = value if value.domain is not None else replace(value, domain=whole(value, self._most()))
             self.narrow = {}
@@ -253,6 +249,8 @@ class _Case:
         for first in sorted(chosen):
             scan, held = self.scans[first], columns[first]
             wanted = [held & (read | met | tested), held & (read | tested), held & read]
+            if isinstance(scan, Values):
+                wanted = [held]
             attempts = [w for i, w in enumerate(wanted) if w and w not in wanted[:i]]
             if first not in needed:
                 attempts = attempts[:1]
@@ -271,11 +269,11 @@ class _Case:
     def _read(self, scan: Scan | Values, attempts: Sequence[set[int]]) -> tuple[KeyTable | None, bool]:
         """The first of the column sets of which there are not too many keys; whether they have yet to be read."""
         for wanted in attempts:
-            by_variable: dict[int, list[Column]] = {}
+            grouped: dict[int, list[Column]] = {}
             for c in scan.columns:
                 if self._variable(c.uid) in wanted:
-                    by_variable.setdefault(self._variable(c.uid), []).append(c)
-            held = [c for same in by_variable.values() for c in same]
+                    grouped.setdefault(self._variable(c.uid), []).append(c)
+            held = [c for same in grouped.values() for c in same]
             found: Sequence[tuple[LiteralValue, ...]] | None
             if isinstance(scan, Values):
                 at = [scan.columns.index(c) for c in held]
@@ -286,7 +284,7 @@ class _Case:
                 if found is None and not self.ctx.analysis.public.knows(request):
                     return None, True
             if found is not None:
-                return _by_variable(by_variable, held, found, isinstance(scan, Scan)), False
+                return by_variable(grouped, held, found, isinstance(scan, Scan)), False
         return None, False
 
     # --- items -----------------------------------------------------------------------------------------------------
@@ -332,7 +330,9 @@ class _Case:
             )
         except Unknown:
             return None
-        ordered = sorted(keys, key=_order) if table.sort else list(keys)
+        ordered = (
+            sorted(keys, key=_order) if table.sort else sorted(keys, key=_nulls) if len(items) == 1 else list(keys)
+        )
         return Part(tuple(items), tuple(ordered), None, table.covers, tables, listed=listed)
 
     def _single(self, at: int, item: Expr) -> Part | None:
@@ -355,56 +355,6 @@ class _Case:
         return Part((at,), (), domain, covers, (), listed=covers and bool(own))
 
 
-def _variables(terms: Iterable[Expr]) -> dict[int, int]:
-    """Column → the variable it shares with the columns that a condition equates it with; only of such columns."""
-    root: dict[int, int] = {}
-
-    def find(uid: int) -> int:
-        while root.setdefault(uid, uid) != uid:
-            uid = root[uid]
-        return uid
-
-    for term in terms:
-        match term:
-            case Call(function="eq", args=(Column(type=s) as a, Column(type=t) as b)) if s.kind in _JOINED and (
-                s == t or s.kind is t.kind is Kind.INTEGER
-            ):
-                one, other = sorted((find(a.uid), find(b.uid)))
-                root[other] = one
-    return {uid: find(uid) for uid in root}
-
-
-def _trivial(term: Expr) -> bool:
-    return (
-        isinstance(term, Call)
-        and term.function == "eq"
-        and isinstance(term.args[0], Column)
-        and (term.args[0] == term.args[1])
-    )
-
-
-def _parts(expr: Expr) -> list[Expr]:
-    return list(walk(expr))
-
-
-def _replaced(expr: Expr, old: Expr, new: Column) -> Expr:
-    """The expression with every occurrence of a part replaced, outermost first."""
-    return transform_expr(expr, lambda e: new if e == old else e)
-
-
-def _by_variable(
-    by_variable: dict[int, list[Column]], held: Sequence[Column], found: Iterable[Sequence[Any]], sort: bool
-) -> KeyTable:
-    """Rows of a table by variable; those in which columns that must be equal differ are left out."""
-    places = [[held.index(c) for c in same] for same in by_variable.values()]
-    rows: dict[tuple[LiteralValue, ...], None] = {}
-    for row in found:
-        if all(row[i] == row[same[0]] for same in places for i in same[1:]):
-            values = (row[same[0]] for same in places)
-            rows[tuple(str(v) if isinstance(v, UUID) else v for v in values)] = None
-    return KeyTable(tuple(by_variable), tuple(rows), True, sort)
-
-
 def _named(names: dict[int, str], items: Iterable[Expr]) -> tuple[str, ...]:
     read = {uid for i in items for uid in columns_of(i)}
     return tuple(dict.fromkeys(name for uid, name in names.items() if uid in read))
@@ -415,17 +365,9 @@ def _domain(table: KeyTable) -> Domain:
     return Domain(tuple(v for v in held if v is not None), None in held)
 
 
+def _nulls(key: tuple[LiteralValue, ...]) -> bool:
+    return key[0] is None
+
+
 def _order(key: tuple[LiteralValue, ...]) -> tuple[tuple[bool, object], ...]:
     return tuple((v is None, "" if v is None else v) for v in key)
-
-
-def whole(value: Value, most: int) -> Domain | None:
-    """All whole numbers that a bounded integer expression can be, if they are not too many to be keys."""
-    span = value.interval
-    if value.is_constant:
-        return literal(value.constant, value.type).domain  # type: ignore[arg-type]
-    if value.type.kind is not Kind.INTEGER or span.lo is None or span.hi is None:
-        return None
-    if span.hi - span.lo >= min(most, ENUMERABLE):
-        return None
-    return Domain(range(-(-span.lo // 1), span.hi // 1 + 1), value.nullable)
