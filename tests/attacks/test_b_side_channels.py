@@ -200,12 +200,16 @@ def test_item_20_no_indexing(attack: Attack, call: str) -> None:
 
 
 def test_item_21_no_private_scalar_subqueries(attack: Attack) -> None:
-    for inner in ("SELECT age FROM patients", "SELECT MAX(age) FROM patients", "SELECT COUNT(*) FROM patients"):
-        attack.refused(f"SELECT COUNT(*) FROM patients WHERE age = ({inner})", "DP111")
-        attack.refused(f"SELECT SUM(({inner})) FROM patients", "DP111")
-        attack.refused(f"SELECT COUNT(*), ({inner}) FROM patients", "DP111")
+    """Without noise, that is: a COUNT in an expression is released like any other (items 41 and 42)."""
+    for inner in ("SELECT age FROM patients", "SELECT MAX(age) FROM patients", "SELECT age FROM patients LIMIT 1"):
+        attack.refused(f"SELECT COUNT(*) FROM patients WHERE age = ({inner})", "DP111", "DP101")
+        attack.refused(f"SELECT SUM(({inner})) FROM patients", "DP111", "DP101")
+        attack.refused(f"SELECT COUNT(*), ({inner}) FROM patients", "DP111", "DP101")
+        attack.refused(f"SELECT diag FROM pub WHERE cost > ({inner})", "DP111", "DP101")
+    for inner in ("SELECT age FROM patients", "SELECT COUNT(*) FROM patients"):
         attack.refused(f"SELECT COUNT(*) FROM patients GROUP BY ({inner})", "DP111")
         attack.refused(f"SELECT COUNT(*) FROM patients LIMIT ({inner})", "DP111", "DP115")
+        attack.refused(f"SELECT name, ({inner}) FROM patients", "DP110", "DP111")
 
 
 def test_item_22_no_guard_is_relied_on(attack: Attack) -> None:

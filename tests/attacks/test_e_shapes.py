@@ -11,10 +11,9 @@ import dpsql
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.plan.nodes import key_sources
 from dpsql.release.noisy import _fetch, public_keys
-from tests.attacks.conftest import POLICY, Attack, Clinic
+from tests.attacks.conftest import DELTA, POLICY, Attack, Clinic
 
 SUBQUERIES = (
-    "(SELECT COUNT(*) FROM patients WHERE name = 'bob' AND diag = 'HIV') = 1",
     "EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
     "NOT EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
     "pid IN (SELECT pid FROM patients WHERE diag = 'HIV')",
@@ -25,19 +24,77 @@ SUBQUERIES = (
 
 
 @pytest.mark.parametrize("predicate", SUBQUERIES)
-def test_item_41_and_42_no_private_subquery_in_any_expression(attack: Attack, predicate: str) -> None:
+def test_item_41_and_42_no_private_condition_in_any_expression(attack: Attack, predicate: str) -> None:
     for sql in (
-        f"SELECT COUNT(*) FROM patients WHERE {predicate}",
         f"SELECT COUNT(*) FROM patients HAVING {predicate}",
         f"SELECT COUNT(*) FILTER (WHERE {predicate}) FROM patients",
         f"SELECT SUM(CASE WHEN {predicate} THEN 1 ELSE 0 END) FROM patients",
         f"SELECT COUNT(*) FROM patients JOIN pub ON {predicate.replace('pid', 'patients.pid', 1)}",
         f"SELECT COUNT(*) FROM patients GROUP BY {predicate}",
         f"SELECT COUNT(*) FROM patients ORDER BY {predicate}",
+        f"SELECT COUNT(*) FROM patients WHERE age > 3 OR {predicate}",
     ):
-        attack.refused(sql, "DP111", "DP101")
-    public = predicate.replace("pid", "diag")
-    attack.refused(f"SELECT COUNT(*) FROM pub WHERE {public}", "DP111", "DP101")
+        attack.refused(sql, "DP111", "DP109", "DP220")
+    public = predicate.replace("pid FROM", "CAST(pid AS VARCHAR) FROM").replace("pid", "diag", 1)
+    attack.refused(f"SELECT COUNT(*) FROM pub WHERE {public}", "DP111", "DP220")
+    attack.refused(f"SELECT diag FROM pub WHERE {public}", "DP111", "DP110", "DP220")
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
+        "NOT EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
+        "age IN (SELECT age FROM patients WHERE name = 'bob')",
+        "diag NOT IN (SELECT diag FROM patients WHERE name = 'bob')",
+        "pid < ANY (SELECT pid FROM visits)",
+        "EXISTS (SELECT 1 FROM visits v WHERE v.pid = patients.pid + 1)",
+        "EXISTS (SELECT 1 FROM visits v WHERE v.pid <> patients.pid)",
+        "NOT EXISTS (SELECT 1 FROM patients p WHERE p.diag = patients.diag AND p.pid <> patients.pid)",
+        "(pid, age) NOT IN (SELECT pid + 1, age FROM patients)",
+    ],
+)
+def test_item_41_nobody_decides_which_rows_of_others_count(attack: Attack, predicate: str) -> None:
+    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {predicate}", "DP230")
+    attack.refused(
+        f"SELECT COUNT(*) FROM patients, pub WHERE {predicate.replace('diag NOT', 'patients.diag NOT')}", "DP230"
+    )
+
+
+def test_item_42_conditions_on_the_own_id_are_answered(attack: Attack) -> None:
+    """Rows without an id are nobody's, so that NOT IN does not see them."""
+    for predicate, n in (
+        ("pid IN (SELECT pid FROM visits)", 3),
+        ("pid = ANY (SELECT pid FROM visits WHERE amt > 6)", 2),
+        ("pid NOT IN (SELECT pid FROM visits)", 1),
+        ("NOT EXISTS (SELECT 1 FROM visits v WHERE v.pid = patients.pid AND v.amt < patients.age)", 2),
+        ("3 < (SELECT SUM(amt) FROM visits v WHERE v.pid = patients.pid AND v.amt < 50)", 2),
+        ("0 = (SELECT COUNT(*) FROM visits v WHERE v.pid = patients.pid)", 1),
+    ):
+        assert attack.answer(f"SELECT COUNT(*) FROM patients WHERE {predicate}") == [(n,)], predicate
+        ((l1, linf),) = attack.sensitivities(f"SELECT COUNT(*) FROM patients WHERE {predicate}")
+        assert (l1, linf) == (1, 1)
+
+
+def test_item_42_a_scalar_subquery_is_a_release(attack: Attack) -> None:
+    """It has noise of its own and a share of ε, wherever it stands; nothing reads the exact number."""
+    scalar = "(SELECT COUNT(*) FROM patients WHERE name = 'bob' AND diag = 'HIV')"
+    for sql in (
+        f"SELECT COUNT(*) FROM patients WHERE {scalar} = 1",
+        f"SELECT COUNT(*) FROM patients HAVING {scalar} = 1",
+        f"SELECT COUNT(*) FILTER (WHERE {scalar} = 1) FROM patients",
+        f"SELECT SUM(CASE WHEN {scalar} = 1 THEN 1 ELSE 0 END) FROM patients",
+        f"SELECT COUNT(*) FROM patients ORDER BY {scalar}",
+    ):
+        plan = attack.con.sql(sql).plan(epsilon=1, delta=DELTA)
+        assert sorted(m.sensitivity.l1 for r in plan.releases for m in r.measured.measurements) == [1, 1], sql
+        assert plan.loss.epsilon == 1
+    assert len(attack.con.sql(f"SELECT diag FROM pub WHERE {scalar} = 1").plan(epsilon=1, delta=DELTA).releases) == 1
+    seen = {
+        attack.con.sql(f"SELECT CASE WHEN {scalar} > 0 THEN 1 ELSE 0 END FROM pub").run(epsilon="0.2").rows[0][0]
+        for _ in range(40)
+    }
+    assert seen == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -426,7 +483,9 @@ def test_item_58_other_aggregates_are_refused_by_name(attack: Attack, call: str)
 def test_item_59_bounds_never_come_from_data(attack: Attack) -> None:
     attack.refused("SELECT SUM(CLIP(big, age, 10)) FROM patients", "DP115", "DP106", "DP201", "DP202")
     attack.refused("SELECT SUM(CLIP(big, 0, MAX(big))) FROM patients", "DP108", "DP115", "DP101")
-    attack.refused("SELECT SUM(CLIP(big, (SELECT MIN(big) FROM patients), 1)) FROM patients", "DP111")
+    attack.refused("SELECT SUM(CLIP(big, (SELECT MIN(big) FROM patients), 1)) FROM patients", "DP115")
+    attack.refused("SELECT SUM(LEAST(big, (SELECT COUNT(*) FROM patients))) FROM patients", "DP201", "DP202")
+    attack.refused("SELECT SUM((SELECT COUNT(*) FROM patients)) FROM patients", "DP201", "DP202")
     attack.refused("SELECT SUM(LEAST(big, age)) FROM patients", "DP201", "DP202")
     (l1, _), *_ = attack.sensitivities("SELECT SUM(CLIP(big, -3, 7)) FROM patients")
     assert l1 == 7
