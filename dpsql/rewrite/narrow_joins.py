@@ -2,13 +2,14 @@
 
 A LEFT join is an inner one if a condition above it cannot hold for padded rows, or if the aggregate above it leaves
 them out: every argument is NULL for them (`public LEFT JOIN t … COUNT(t.id)`). Where the public side lists the group
-keys, groups without rows are released all the same.
+keys, groups without rows are released all the same. A grouped aggregate that another one reads keeps them: its groups
+of padded rows alone (customers without orders) are rows of the other, unless the public side lists them here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected
@@ -16,52 +17,75 @@ from dpsql.functions.registry import literal
 from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import Column, Expr, walk
 from dpsql.plan.logic import conjuncts
-from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, inputs, output_columns
+from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Scan, inputs, output_columns
+from dpsql.plan.walk import walk as every
 from dpsql.plan.walk import with_inputs
 from dpsql.rewrite.context import RewriteContext
 
 
 def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
     """Make inner joins of the outer joins whose padded rows are left out above them."""
-    return _narrowed(root, [], None, ctx)
+    return _narrowed(root, [], _Use(), ctx)
 
 
-def _narrowed(node: Node, required: list[Expr], counted: Sequence[Expr] | None, ctx: RewriteContext) -> Node:
-    """required: conditions that rows must meet to be of use. counted: what alone is made of the rows, if known."""
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What the rows are for. counted: what alone is made of them, if known. grouped: by keys, each group a row of
+    another aggregate. below: some aggregate is above on this branch."""
+
+    counted: Sequence[Expr] | None = None
+    grouped: bool = False
+    below: bool = False
+
+    @property
+    def rows(self) -> _Use:
+        """For rows that are used otherwise before they are counted."""
+        return _Use(below=self.below)
+
+
+def _narrowed(node: Node, required: list[Expr], use: _Use, ctx: RewriteContext) -> Node:
+    """required: conditions that rows must meet to be of use."""
     match node:
-        case Aggregate(input=child, calls=calls):
-            arguments = None if not calls or any(c.arg is None for c in calls) else [c.arg for c in calls]
-            below = _narrowed(child, [], arguments, ctx)  # type: ignore[arg-type]
+        case Aggregate(input=child, keys=keys, calls=calls):
+            arguments = [c.arg for c in calls if c.arg is not None]
+            known = bool(calls) and len(arguments) == len(calls)
+            below = _narrowed(child, [], _Use(arguments if known else None, use.below and bool(keys), True), ctx)
             return node if below is child else replace(node, input=below)
         case Filter(input=child, predicate=predicate):
-            below = _narrowed(child, [*required, *conjuncts(predicate)], counted, ctx)
+            below = _narrowed(child, [*required, *conjuncts(predicate)], use, ctx)
             return node if below is child else replace(node, input=below)
         case Join(kind=kind, left=left, right=right):
-            if kind is JoinKind.LEFT and not node.scalar and _left_out(right, left, required, counted, ctx):
-                return _narrowed(replace(node, kind=JoinKind.INNER, narrowed=True), required, counted, ctx)
+            if kind is JoinKind.LEFT and not node.scalar and _left_out(right, left, required, use, ctx):
+                return _narrowed(replace(node, kind=JoinKind.INNER, narrowed=True), required, use, ctx)
             inner = kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
             terms = (
                 [*required, *(e for pair in node.equalities for e in (pair.left, pair.right))] if inner else required
             )
+            other = _Use() if node.scalar else use.rows
             new_left = (
-                _narrowed(left, terms, counted, ctx) if kind is not JoinKind.FULL else _narrowed(left, [], None, ctx)
+                _narrowed(left, terms, use, ctx) if kind is not JoinKind.FULL else _narrowed(left, [], use.rows, ctx)
             )
-            new_right = _narrowed(right, terms, counted, ctx) if inner else _narrowed(right, [], None, ctx)
+            new_right = _narrowed(right, terms, use, ctx) if inner else _narrowed(right, [], other, ctx)
             return with_inputs(node, (new_left, new_right))
         case _:
-            return with_inputs(node, tuple(_narrowed(child, [], None, ctx) for child in inputs(node)))
+            return with_inputs(node, tuple(_narrowed(child, [], use.rows, ctx) for child in inputs(node)))
 
 
-def _left_out(
-    padded: Node, kept: Node, required: list[Expr], counted: Sequence[Expr] | None, ctx: RewriteContext
-) -> bool:
+def _left_out(padded: Node, kept: Node, required: list[Expr], use: _Use, ctx: RewriteContext) -> bool:
     """Whether rows of `kept` without a partner in `padded` are of no use."""
     missing = {c.uid for c in output_columns(padded)}
     if any(_reads(term, missing) and not _may_hold(term, missing) for term in required):
         return True
-    if counted is None or not ctx.private(padded):
+    if use.counted is None or not ctx.private(padded):
         return False
-    return all(_reads(e, missing) and _is_null(e, missing) for e in counted)
+    if use.grouped and (ctx.private(kept) or _by_rows(padded, ctx)):
+        return False
+    return all(_reads(e, missing) and _is_null(e, missing) for e in use.counted)
+
+
+def _by_rows(node: Node, ctx: RewriteContext) -> bool:
+    """Whether rows are the unit: then groups below another aggregate stay private, and nothing lists them."""
+    return any(isinstance(n, Scan) and ctx.analysis.table(n.table).by_rows for n in every(node))
 
 
 def _reads(expr: Expr, columns: set[int]) -> bool:
