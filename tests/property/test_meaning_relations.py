@@ -18,6 +18,7 @@ from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.test_meaning import _ours
 
 BOUNDS = {"bounds": [-10, 50]}
+SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 6))])
 
 
 def _tables(rng: random.Random) -> list[Table]:
@@ -246,21 +247,21 @@ def _compare(seed: int, queries: Any, worlds: int, each: int, refusals: frozense
     return compared
 
 
-@pytest.mark.parametrize("seed", range(4))
+@SEEDS
 def test_set_operations(seed: int) -> None:
     assert _compare(seed, _set_query, 3, 25, frozenset({"DP117"})) > 60
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_set_operations_below_an_aggregate(seed: int) -> None:
     assert _compare(seed, _below, 3, 12, frozenset({"DP220"})) > 20
 
 
-@pytest.mark.parametrize("seed", range(4))
+@SEEDS
 def test_grouping_sets(seed: int) -> None:
     assert _compare(seed, _sets_query, 3, 15, frozenset({"DP202"})) > 25
 
 
-@pytest.mark.parametrize("seed", range(4))
+@SEEDS
 def test_windows(seed: int) -> None:
     assert _compare(seed, _window_query, 3, 25) > 60
