@@ -112,6 +112,7 @@ class FromBinder:
             found = self._table(item, ctes)
             self._require_new_names(before.entries, found, item)
             if apart is not None:
+                self._require_own_names(before.entries, joins, apart)
                 group = self._joined(_Joined(found.node, (), found.entries), joins, ctes)
                 self._require_new_names(before.entries, Relation(group.node, group.entries), item)
                 crossed = Join(JoinKind.CROSS, before.node, group.node, span=self.span(item))
@@ -152,6 +153,16 @@ class FromBinder:
                 "DP104", f"two tables are called {clash}", span=self.span(item),
                 help=[f"give one of them an alias:  … AS {clash}2"],
             )  # fmt: skip
+
+    def _require_own_names(self, before: tuple[Entry, ...], joins: list[Written], apart: Written) -> None:
+        """Rows that appear without a partner cannot depend on a row before the comma."""
+        known = {r.lower() for r in relations(before)}
+        for column in (c for j in joins if j.on is not None for c in j.on.find_all(exp.Column)):
+            if column.table.lower() in known:
+                raise reject(
+                    "DP102", f"{column.table} stands before a comma, where this {apart.name} does not reach",
+                    span=self.span(column), help=["write CROSS JOIN for the comma, or put the condition into WHERE"],
+                )  # fmt: skip
 
     # --- UNNEST ----------------------------------------------------------------------------------------------------
 

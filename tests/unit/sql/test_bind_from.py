@@ -232,7 +232,9 @@ def test_conditions_see_tables_before_the_comma(engine: duckdb.DuckDBPyConnectio
         assert inner.kind is JoinKind.INNER and cross.kind is JoinKind.CROSS
     (inner, cross) = joins("SELECT COUNT(*) FROM a, b JOIN c ON y = c.x")
     assert inner.equalities[0].left == cross.right.columns[2]  # type: ignore[union-attr]
-    assert refused("SELECT COUNT(*) FROM a, b RIGHT JOIN c ON a.x = c.x").startswith("DP102")
+    for kind in ("RIGHT", "FULL"):
+        text = refused(f"SELECT COUNT(*) FROM a, b {kind} JOIN c ON a.x = c.x")
+        assert text.startswith("DP102") and kind in text and "CROSS JOIN for the comma" in text
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
