@@ -57,7 +57,7 @@ def _checked(items: Sequence[Item], sources: Sequence[KeySource], others: int, c
     factors = " × ".join(f"{', '.join(items[at].column.name for at in s.positions)} {len(s.keys):,}" for s in sources)
     raise reject(
         "DP302",
-        f"{size + others:,} groups are possible{' in all group columns of the query' if others else ''}; "
+        f"{size + others:,} groups are possible{' over all sets of groups of the query' if others else ''}; "
         f"at most {ctx.analysis.max_keys:,} are released",
         span=_place(items), label=factors if several else "",
         help=["group by fewer or coarser columns, or restrict them in WHERE", "custodian: defaults.max_keys"],
