@@ -8,7 +8,7 @@ from dpsql.plan.nodes import Join, JoinKind
 from dpsql.plan.walk import walk
 from tests.unit.rewrite.key_plans import plan
 
-PER_PERSON = "SELECT people.pid, COUNT(trips.age) AS n FROM people LEFT JOIN people AS trips ON people.pid = trips.pid GROUP BY 1"
+PER_PERSON = "SELECT people.pid, COUNT(trips.age) AS n FROM people LEFT JOIN people AS trips USING (pid) GROUP BY 1"
 PER_CODE = (
     "SELECT codes.code, COUNT(visits.age) AS n FROM codes LEFT JOIN visits ON visits.code = codes.code GROUP BY 1"
 )
