@@ -197,7 +197,7 @@ def test_nullable(name: str, args: tuple[Value, ...], nullable: bool) -> None:
         ("eq", (AGE, const(3)), [False, True]),
         ("eq", (raw(INTEGER, nullable=True), const(3)), [False, True, None]),
         ("month", (raw(DATE, nullable=True),), [*range(1, 13), None]),
-        ("month", (DAY,), list(range(1, 13))),
+        ("month", (DAY,), [1, 2, 11, 12]),
         ("year", (DAY,), [2023, 2024]),
         ("date_trunc", (const("month"), DAY), MONTHS),
         ("strftime", (DAY, const("%Y-%m")), ["2023-11", "2023-12", "2024-01", "2024-02"]),
