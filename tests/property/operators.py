@@ -26,7 +26,7 @@ from dpsql.plan.public import PublicFacts
 from dpsql.plan.walk import Tagged, transform
 from dpsql.rewrite.choose_grids import choose_grids
 from dpsql.rewrite.clip_columns import clip_columns
-from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.context import Limits, RewriteContext
 from dpsql.rewrite.follow_paths import follow_paths
 from dpsql.rewrite.limit_frequencies import limit_frequencies
 from dpsql.rewrite.rules import rewrite
@@ -39,6 +39,7 @@ from tests.property.databases import Store
 from tests.property.neighbours import SALT, Tally, Vector, Violation, exact, violations
 from tests.property.operator_databases import Databases
 
+NONE = Limits()
 PREPARE = (follow_paths, limit_frequencies, clip_columns, choose_grids)
 Rows = Counter[tuple[Any, ...]]
 
@@ -111,11 +112,11 @@ class Bench:
             return False
         return True
 
-    def release(self, node: Node) -> tuple[PlannedRelease, Tagged[Facts]] | None:
+    def release(self, node: Node, limits: Limits = NONE) -> tuple[PlannedRelease, Tagged[Facts]] | None:
         """The plan whose root aggregate is released; None if another release is below. Raises Rejected."""
 
         def make(ctx: Context) -> tuple[PlannedRelease, Tagged[Facts]] | None:
-            tree = derive(rewrite(node, RewriteContext(ctx)), ctx)
+            tree = derive(rewrite(node, RewriteContext(ctx, limits)), ctx)
             found = [t for t in tree.walk() if isinstance(t.node, Release)]
             if len(found) != 1:
                 return None
@@ -173,11 +174,11 @@ class Bench:
                 self.store.show(0)
         return found
 
-    def check_release(self, node: Node, tally: Tally) -> bool:
+    def check_release(self, node: Node, tally: Tally, limits: Limits = NONE) -> bool:
         """Compare a release's integers with its claims; False if it is refused. Raises Broken."""
         tally.queries += 1
         try:
-            made = self.release(node)
+            made = self.release(node, limits)
         except Rejected as refusal:
             code = refusal.diagnostics[0].code
             tally.refused[code] = tally.refused.get(code, 0) + 1

@@ -15,7 +15,9 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.plan.nodes import Aggregate, Node
+from dpsql.rewrite.context import Limits
 from tests.property.databases import Store
+from tests.property.neighbours import random_limits
 from tests.property.operator_databases import Databases, operator_world
 from tests.property.operators import Bench, Broken, Seen, described, random_root, shown
 from tests.property.plans import Plans
@@ -35,23 +37,23 @@ def attack(seeds: Iterable[int], replaced: bool | None = None) -> Seen:
         plans = Plans(rng, databases)
         for _ in range(PLANS_PER_WORLD):
             node = plans.tree(rng.randint(1, 4), lambda n: bench.accepts(n, seen))  # noqa: B023
-            root = random_root(rng, plans, node)
+            root, limits = random_root(rng, plans, node), random_limits(rng)
             seen.plans += 1
             try:
                 tagged = bench.relation(node)
                 seen.operators.update(t.fact.rule.split(" ×")[0] for t in tagged.walk())
                 bench.check_relation(tagged, seen)
-                bench.check_release(root, seen.releases)
+                bench.check_release(root, seen.releases, limits)
             except Broken as error:
                 store.close()
-                raise AssertionError(f"seed {seed}: {explained(databases, root, error)}") from None
+                raise AssertionError(f"seed {seed}: {explained(databases, root, limits, error)}") from None
             except Rejected:  # a leaf that no operator makes better: rows without an owner
                 seen.refused += 1
     store.close()
     return seen
 
 
-def explained(databases: Databases, root: Aggregate, error: Broken) -> str:
+def explained(databases: Databases, root: Aggregate, limits: Limits, error: Broken) -> str:
     """The counter-example, made smaller: plan, claims, policy and rows."""
     store = Store()
 
@@ -59,7 +61,7 @@ def explained(databases: Databases, root: Aggregate, error: Broken) -> str:
         bench = Bench(store, d)
         try:
             if node is root or isinstance(node, Aggregate):
-                bench.check_release(node, Seen().releases)
+                bench.check_release(node, Seen().releases, limits)
             bench.check_relation(bench.relation(node.input if node is root else node))  # type: ignore[union-attr]
         except Broken as found:
             return found
