@@ -23,8 +23,8 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import MISSING, Domain, Value
 from dpsql.numbers.cap import Cap, add, smaller
-from dpsql.numbers.interval import hull
-from dpsql.plan.expr import Column
+from dpsql.numbers.interval import Interval, hull
+from dpsql.plan.expr import Cast, Column, Expr
 from dpsql.plan.nodes import SetColumn, SetKind, SetOperation
 
 
@@ -110,13 +110,20 @@ def _domain(a: Domain | None, b: Domain | None) -> Domain | None:
 
 
 def _hint(c: SetColumn, left: Facts, right: Facts) -> Hint | None:
-    """Where to clip: within the bounds of both columns."""
-    if not isinstance(c.left, Column) or not isinstance(c.right, Column):
-        return None
-    a, b = left.columns[c.left.uid].hint, right.columns[c.right.uid].hint
-    if a is None or b is None or a.bounds is None or b.bounds is None:
-        return None
-    return Hint("", c.column.name, False, c.column.uid, hull(a.bounds, b.bounds))
+    """Where to clip: within the bounds of both sides."""
+    a, b = _bounds(c.left, left), _bounds(c.right, right)
+    return None if a is None or b is None else Hint("", c.column.name, False, c.column.uid, hull(a, b))
+
+
+def _bounds(expr: Expr, side: Facts) -> Interval | None:
+    """What the values of a side are known to lie in, or may be clipped to: another numeric type changes no bounds."""
+    known = evaluate(expr, side.env).interval
+    if known.bounded:
+        return known
+    if isinstance(expr, Cast) and expr.type.numeric and expr.arg.type.numeric:
+        expr = expr.arg
+    hint = side.columns[expr.uid].hint if isinstance(expr, Column) else None
+    return None if hint is None else hint.bounds
 
 
 def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
