@@ -148,8 +148,9 @@ class Emitter:
         if node.drop:
             kept = f"COUNT(*) OVER (PARTITION BY {keys}) <= {node.rows}"
         else:
-            # Zeros of either sign compare equal: only their text tells them apart.
-            zeros = [f"CAST({below.names.sql[c.uid]} AS VARCHAR)" for c in columns if c.type.kind is Kind.DOUBLE]
+            # Zeros of either sign compare equal, in lists as well: only their text tells them apart.
+            signed = (Kind.DOUBLE, Kind.LIST)
+            zeros = [f"CAST({below.names.sql[c.uid]} AS VARCHAR)" for c in columns if c.type.kind in signed]
             order = ", ".join([f"hash({', '.join(whole)}, {SALT})", *whole, *zeros])
             kept = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) <= {node.rows}"
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)

@@ -114,6 +114,11 @@ def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | No
     assert call.arg is not None
     arg = evaluate(call.arg, below.env)
     match call.function, call.distinct:
+        case (("min" | "max"), _) if arg.type.kind is Kind.LIST:
+            raise reject(
+                "DP106", f"{call.function.upper()} of a {arg.type} is not supported", span=call.span,
+                help=["unnest the list first"],
+            )  # fmt: skip
         case (("min" | "max"), _):
             return ColumnFact(Value(arg.type, arg.interval, arg.range, True, arg.finite))
         case "avg", False:

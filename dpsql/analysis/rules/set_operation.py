@@ -26,10 +26,18 @@ from dpsql.numbers.cap import Cap, add, smaller
 from dpsql.numbers.interval import Interval, hull
 from dpsql.plan.expr import Cast, Column, Expr
 from dpsql.plan.nodes import SetColumn, SetKind, SetOperation
+from dpsql.types import Kind
 
 
 def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
-    """Facts of the combined rows. Raises Rejected DP220, DP230."""
+    """Facts of the combined rows. Raises Rejected DP220, DP230, DP301."""
+    lists = [c.column for c in node.columns if c.column.type.kind is Kind.LIST]
+    if lists and not (node.all and node.kind is SetKind.UNION):
+        raise reject(
+            "DP301", f"{lists[0].name} is a {lists[0].type}, which cannot be compared", span=lists[0].span or node.span,
+            label="of equal lists, which one stays could depend on the order of rows",
+            help=["use UNION ALL, or leave the list out"],
+        )  # fmt: skip
     columns = {c.column.uid: _column(c, left, right) for c in node.columns}
     rule = f"{node.kind.value}{' all' if node.all else ''}"
     keys = frozenset() if node.all else frozenset({frozenset(columns)})
