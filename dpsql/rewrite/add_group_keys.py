@@ -18,6 +18,7 @@ from dpsql.plan.nodes import Component, GroupKeys, Item, KeySource, Measure, Nod
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.key_search import Part, TooLong
+from dpsql.rewrite.lone_groups import lone_unit
 from dpsql.rewrite.public_keys import public_keys, source_of
 from dpsql.types import Kind
 
@@ -29,7 +30,8 @@ _KEY_KINDS = frozenset(
 def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
     """Give every release its public key lists, or the component that decides which private keys are shown.
 
-    Raises Rejected DP301 for a column that cannot be a key, DP302 for more public keys than may be released.
+    Raises Rejected DP301 for columns that cannot be a key, or whose groups are one unit's each, DP302 for more public
+    keys than may be released.
     """
     total = 0
 
@@ -86,6 +88,14 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
     if parts is not None:
         sources = tuple(source_of(p, _origin([items[at] for at in p.positions], p, facts)) for p in parts)
         return replace(node, input=replace(node.input, sources=sources))
+    lone = lone_unit(items, facts, ctx.analysis)
+    if lone:
+        whom = facts.units[0] if facts.ids else "row"
+        names = ", ".join(i.column.name for i in lone)
+        raise reject(
+            "DP301", f"each group of {names} belongs to one {whom}: none could be shown",
+            span=lone[0].expr.span or lone[0].column.span, help=["group by something that many share"],
+        )  # fmt: skip
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)
     components = node.components if deciding in node.components else (*node.components, deciding)
