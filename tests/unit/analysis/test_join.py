@@ -134,13 +134,13 @@ def test_keys() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rows AS a JOIN rows AS b ON a.r = b.r",
+        "rows AS a JOIN rows AS b ON a.k = b.k",
         "visits AS a JOIN visits AS b ON a.k = b.k",
         "visits AS a JOIN visits AS b ON a.id = b.id + 0",
         "visits AS a JOIN visits AS b ON a.id < b.id",
         "visits AS a JOIN visits AS b ON a.id = b.id OR a.k = b.k",
         "visits CROSS JOIN people",
-        "visits JOIN rows ON visits.id = rows.r",
+        "visits JOIN rows ON visits.k = rows.r",
         "(SELECT id + 1 AS id FROM visits) AS a JOIN people ON a.id = people.id",
     ],
 )
@@ -156,7 +156,7 @@ def test_private_joins_without_a_rule(text: str) -> None:
         ("rows JOIN many ON rows.w = many.w", "DP117"),
         ("rows JOIN one ON CAST(rows.k AS DOUBLE) = one.k", "DP117"),
         ("rows JOIN many ON CAST(rows.k AS DECIMAL(9,2)) = many.b", "DP117"),
-        ("visits JOIN many ON visits.day = many.name", "DP106"),
+        ("visits JOIN many ON visits.day = many.name", "DP117"),
     ],
 )
 def test_types_of_keys(text: str, code: str) -> None:

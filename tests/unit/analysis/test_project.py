@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.numbers.cap import Unbounded
 from tests.unit.planning import derived, named, policy, sets
 
 TABLES = """
@@ -25,9 +26,10 @@ t:
         ("id AS who, g", {"who"}, {frozenset({"who", "g"})}, {"who"}),
         ("id", {"id"}, set(), {"id"}),
         ("g, x", set(), set(), set()),
-        ("id + 0 AS id, g", set(), set(), {"id"}),
-        ("-id AS a, id % 10 AS b, g", set(), set(), {"a", "b"}),
-        ("CAST(id AS VARCHAR) AS id, g", set(), set(), {"id"}),
+        ("id + 0 AS id, g", set(), set(), set()),
+        ("-id AS a, id % 10 AS b, id, g", {"id"}, {frozenset({"id", "g"})}, {"a", "b", "id"}),
+        ("-id AS a, id % 10 AS b, g", set(), set(), set()),
+        ("CAST(id AS VARCHAR) AS id, g", set(), set(), set()),
         ("CASE WHEN x > 0 THEN id END AS id, g", set(), set(), set()),
         ("COALESCE(id, x) AS id, g", set(), set(), set()),
         ("id, g + 1 AS g", {"id"}, set(), {"id"}),
@@ -42,7 +44,8 @@ def test_what_is_carried(items: str, ids: set[str], keys: set[frozenset[str]], b
     assert named(facts.ids, node) == ids
     assert sets(facts.keys, node) == keys
     assert named(facts.by_id, node) == by_id
-    assert {u: str(c) for u, c in facts.stability.items()} == {"person": "1"} and facts.unit == "person"
+    # Rows without an id are counted one by one: seven of a person, who is one id.
+    assert {u: str(c) for u, c in facts.stability.items()} == {"person": "1" if ids else "7"}
     for uid in facts.ids:
         assert str(facts.most_rows(frozenset({uid}))) == "7"
     assert ids or facts.most_rows(frozenset(facts.columns)) is None or keys
@@ -54,3 +57,28 @@ def test_filters_keep_everything() -> None:
     assert (filtered.ids, filtered.keys, filtered.frequency, filtered.by_id, filtered.stability) == (
         plain.ids, plain.keys, plain.frequency, plain.by_id, plain.stability,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", ["", "max_rows_per_unit: 7"])
+def test_rows_that_lose_their_id_cannot_be_counted_without_a_promise(limit: str) -> None:
+    tables = f"""
+t:
+  unit: {{column: id}}
+  {limit}
+  columns: {{id: {{type: bigint, nullable: false}}, g: {{type: integer}}}}
+"""
+    (cap,) = derived("SELECT g FROM t", policy(tables)).fact.stability.values()
+    assert isinstance(cap, Unbounded) and cap.reasons[0].code == "DP220" and cap.reasons[0].help
+
+
+def test_rows_that_are_nobodys_cannot_be_counted() -> None:
+    tables = """
+t:
+  unit: {column: id}
+  max_rows_per_unit: {rows: 7, enforce: assume}
+  columns: {id: {type: bigint}, g: {type: integer}}
+"""
+    (cap,) = derived("SELECT g FROM t", policy(tables)).fact.stability.values()
+    assert isinstance(cap, Unbounded)
+    (cap,) = derived("SELECT g FROM t WHERE id IS NOT NULL", policy(tables)).fact.stability.values()
+    assert str(cap) == "7"

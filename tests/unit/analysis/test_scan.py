@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.diagnostics.errors import Rejected
+from dpsql.numbers.cap import Unbounded
 from tests.unit.planning import derived, named, policy, sets
 
 COLUMNS = """
@@ -83,16 +83,26 @@ def test_declared_bounds_are_no_facts() -> None:
     assert column.value.interval.why[0].code == "DP201"
 
 
-def test_paths_are_refused_by_name() -> None:
-    tables = """
+TABLES_OF_A_PATH = """
 a:
   unit: {column: id}
-  unique: [[k]]
-  columns: {id: {type: bigint}, k: {type: bigint}}
+  unique: [[k], {columns: [id, g], enforce: truncate}]
+  columns: {id: {type: bigint}, k: {type: bigint}, g: {type: bigint}}
 t:
   unit: {path: [{column: k, references: a(k)}]}
   columns: {k: {type: bigint}}
 """
-    with pytest.raises(Rejected) as refusal:
-        derived("SELECT * FROM t", policy(tables, "units: {person: {table: a, key: id}}\n"))
-    assert refusal.value.diagnostics[0].code == "DP220"
+
+
+def test_rows_of_a_path_have_no_owner_until_they_are_joined() -> None:
+    tagged = derived("SELECT k FROM t", policy(TABLES_OF_A_PATH, "units: {person: {table: a, key: id}}\n"))
+    facts = tagged.inputs[0].fact
+    (cap,) = facts.stability.values()
+    assert isinstance(cap, Unbounded) and cap.reasons[0].code == "DP220"
+    assert not facts.ids and [(h.table, h.references) for h in facts.hops] == [("a", ("k",))]
+
+
+def test_only_promised_keys_name_a_row() -> None:
+    """Dropping the duplicates of an enforced key moves other ids' rows: a foreign key must not rely on it."""
+    tagged = derived("SELECT k FROM a", policy(TABLES_OF_A_PATH, "units: {person: {table: a, key: id}}\n"))
+    assert [h.references for h in tagged.inputs[0].fact.named] == [("k",)]
