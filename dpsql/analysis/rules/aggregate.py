@@ -68,7 +68,8 @@ def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
     two = finite(2)
     stability = {unit: times(two, cap) for unit, cap in below.stability.items()}
     if not node.keys:
-        stability = {unit: smaller(two, cap) for unit, cap in stability.items()}
+        # One row; but of rows that may be nobody's nothing is claimed.
+        stability = {u: smaller(two, cap) if isinstance(cap, Finite) else cap for u, cap in stability.items()}
     return replace(found, stability=stability)
 
 

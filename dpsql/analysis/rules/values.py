@@ -21,10 +21,16 @@ from dpsql.plan.nodes import Values
 def values(node: Values) -> Facts:
     """Facts of the written rows."""
     columns = {c.uid: ColumnFact(_value(c, [row[i] for row in node.rows])) for i, c in enumerate(node.columns)}
-    keys = frozenset({frozenset(columns)} if len(set(node.rows)) == len(node.rows) else ())
+    different = len({tuple(map(_compared, row)) for row in node.rows}) == len(node.rows)
+    keys = frozenset({frozenset(columns)} if different else ())
     if len(node.rows) == 1:
         keys = frozenset({frozenset()})
     return Facts(columns, keys=keys, size=len(node.rows), rule="values")
+
+
+def _compared(value: LiteralValue) -> LiteralValue:
+    """Equal exactly where SQL takes two values for the same: NaN is not the same as itself in Python."""
+    return "nan" if isinstance(value, float) and value != value else value
 
 
 def _value(column: Column, held: list[LiteralValue]) -> Value:
