@@ -6,10 +6,11 @@ yet and another order would not: `FROM lineitem, customer, orders` joins orders 
 
 from __future__ import annotations
 
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.plan.expr import Call, Expr
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
-from dpsql.plan.nodes import Filter, Join, JoinKind, Node, inputs, output_columns
-from dpsql.plan.walk import with_inputs
+from dpsql.plan.nodes import Filter, Join, JoinKind, Node, Scan, Values, inputs, output_columns
+from dpsql.plan.walk import walk, with_inputs
 from dpsql.rewrite.context import RewriteContext
 from dpsql.types import BOOLEAN
 
@@ -23,7 +24,7 @@ def order_joins(root: Node, ctx: RewriteContext) -> Node:
         if len(relations) > 2 and _crosses(best, terms) < _crosses(relations, terms):
             joined = best[0]
             for relation in best[1:]:
-                joined = Join(JoinKind.CROSS, joined, relation)
+                joined = Join(JoinKind.CROSS, joined, relation, span=_written(relation))
             predicate = conjunction(terms)
             assert isinstance(root, Filter | Join)
             return joined if predicate is None else Filter(joined, predicate, root.span)
@@ -49,6 +50,11 @@ def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
     own = [Call("eq", (e.left, e.right), BOOLEAN, e.left.span) for e in node.equalities]
     rest = [] if node.residual is None else conjuncts(node.residual)
     return left + right, [*left_terms, *right_terms, *own, *rest]
+
+
+def _written(relation: Node) -> Span | None:
+    """Where the query names a table of the relation."""
+    return next((n.span for n in walk(relation) if isinstance(n, Scan | Values) and n.span is not None), None)
 
 
 def _columns(relation: Node) -> frozenset[int]:

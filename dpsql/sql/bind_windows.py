@@ -86,6 +86,8 @@ class WindowCollector:
             raise reject(
                 "DP101", f"IGNORE NULLS cannot stand in {name}", span=binder.span(node), help=["leave it out"]
             )  # fmt: skip
+        if len(given) < function.least:
+            raise reject("DP106", f"{name} needs an argument", span=binder.span(node), help=[function.signature])
         if "offset" in slots and len(given) > 1:
             _whole(given[1], binder, name, least=1 if name == "nth_value" else -(2**31))
         if name == "ntile":

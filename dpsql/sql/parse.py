@@ -171,7 +171,8 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     lines = source.text.split("\n")
     offset = sum(len(text) + 1 for text in lines[: line - 1]) + column
     begin = max(0, offset - len(highlight)) if highlight else start
-    span = Span(begin, begin + max(1, len(highlight))) if highlight else _whole(source)
+    end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
+    span = Span(min(begin, end - 1), end) if highlight else _whole(source)
     return reject(
         "DP010", f"syntax error: {description[:1].lower()}{description[1:]}", span=span, source=source,
         help=["look for a missing comma, bracket or keyword before this place"],
