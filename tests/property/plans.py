@@ -66,6 +66,13 @@ class Plans:
     rng: random.Random
     databases: Databases
     numbers: count[int] = field(default_factory=lambda: count(1))
+    focus: tuple[str, ...] = ("people", "orders", "items", "parts", "log", "notes")
+
+    def look_at(self) -> None:
+        """Read a few of the private tables only, so that they meet."""
+        tables = ("people", "orders"), ("orders", "items"), ("items", "parts", "people"), ("log",), ("log", "notes")
+        more = ("orders", "log"), ("people", "orders", "items", "parts", "log", "notes")
+        self.focus = self.rng.choice((*tables, *more))
 
     # --- leaves ------------------------------------------------------------------------------------------------------
 
@@ -90,8 +97,10 @@ class Plans:
         return Values(columns, rows)
 
     def leaf(self) -> Node:
-        names = ["people", "orders", "items", "parts", "log", "log", "notes", "notes", "codes", "kinds"]
-        return self.values() if self.rng.random() < 0.06 else self.scan(self.rng.choice(names))
+        if self.rng.random() < 0.06:
+            return self.values()
+        public = self.rng.random() < 0.2
+        return self.scan(self.rng.choice(("codes", "kinds") if public else self.focus))
 
     # --- expressions -------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ def attack(seeds: Iterable[int], replaced: bool | None = None) -> Seen:
         bench = Bench(store, databases)
         plans = Plans(rng, databases)
         for _ in range(PLANS_PER_WORLD):
+            plans.look_at()
             node = plans.tree(rng.randint(1, 4), lambda n: bench.accepts(n, seen))  # noqa: B023
             root, limits = random_root(rng, plans, node), random_limits(rng)
             seen.plans += 1
