@@ -2,8 +2,9 @@
 
 An aggregate whose groups contain the unit's id makes totals per unit; under a row unit, groups that another aggregate
 adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,
-what a scalar subquery computes, what nothing above aggregates, and what is aggregated by something that could not be
-released itself (MIN, MAX, DISTINCT), because public numbers can be.
+what a scalar subquery computes, what nothing above aggregates, what other private rows are joined with (a public
+number for each key joins them at no cost, a private one needs their keys to repeat seldom), and what is aggregated by
+something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
         case Join(scalar=True, left=left, right=right):
             inner = _kept(right, True, False, ctx) if _correlated(node) else _kept(right, False, False, ctx)
             return with_inputs(node, (_kept(left, below_any, below_release, ctx), inner))
+        case Join(left=left, right=right):
+            beside_left, beside_right = ctx.private(right), ctx.private(left)
+            return with_inputs(
+                node,
+                (
+                    _kept(left, below_any, below_release and not beside_left, ctx),
+                    _kept(right, below_any, below_release and not beside_right, ctx),
+                ),
+            )
         case _:
             return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
 
