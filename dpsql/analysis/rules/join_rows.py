@@ -116,14 +116,15 @@ def sums(a: Vector, b: Vector) -> dict[str, Cap]:
 def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Rejected:
     """Names the keys that may repeat without limit, and how to limit them."""
     help_ = []
-    if left.ids and right.ids and left.units == right.units:
+    if (left.ids or left.hops) and left.units == right.units:
         help_.append("join on the privacy unit's id")
     for side, m, ends in (
         (left, m_left, [e.left for e in node.equalities]),
         (right, m_right, [e.right for e in node.equalities]),
     ):
         hints = [side.columns[e.uid].hint for e in ends if isinstance(e, Column)]
-        if isinstance(m, Unbounded) and hints and all(h is not None for h in hints):
+        by_rows = not side.ids and not side.hops  # an id has to be promised few rows as well: better join on it
+        if by_rows and isinstance(m, Unbounded) and hints and all(h is not None for h in hints):
             columns = ", ".join(h.column for h in hints if h is not None)
             help_.append(
                 f"custodian: cap how often a key repeats, in tables.{hints[0].table}:  "  # type: ignore[union-attr]
