@@ -198,7 +198,17 @@ def _frame(spec: exp.Expr, order: tuple[SortKey, ...], binder: ExprBinder) -> Fr
         )  # fmt: skip
     if unit == "GROUPS" and not order:
         raise reject("DP101", "GROUPS needs an ORDER BY", span=at, help=["add ORDER BY to the window"])
+    if _side(start or 0) > _side(end or 0) and None not in (start, end):
+        raise reject(
+            "DP101", "this frame ends before it starts", span=at,
+            help=["order the ends: PRECEDING, CURRENT ROW, FOLLOWING; ROWS 1 FOLLOWING alone ends at the current row"],
+        )  # fmt: skip
     return Frame(unit, start, end)
+
+
+def _side(end: int) -> int:
+    """-1 before the current row, 1 behind it."""
+    return (end > 0) - (end < 0)
 
 
 def _bound(given: Any, side: Any, binder: ExprBinder, unbounded: str, at: Span) -> int | None:

@@ -41,6 +41,11 @@ _NOT_AFTER = frozenset({
     "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "THEN", "ELSE", "WHEN", "CASE", "DISTINCT", "DIV", "MOD"
 })  # fmt: skip
 """Words after which CLAMPED can only be the name of a column."""
+_ENDS = frozenset({
+    TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER,
+    TokenType.PLACEHOLDER,
+})  # fmt: skip
+"""Signs that an expression may end with, besides words."""
 BOUNDS_KEY = "contribution_bounds"
 """Where an aggregate's syntax node carries its CallBounds."""
 
@@ -364,8 +369,7 @@ class _Lifter:
             return False
         if before.token_type is TokenType.STAR:
             return self.is_(TokenType.L_PAREN, -2)  # COUNT(* …), and not a product
-        ends = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER)
-        return bool(self.word(-1)) or before.token_type in ends
+        return bool(self.word(-1)) or before.token_type in _ENDS
 
     def _clamped(self) -> None:
         """`CLAMPED BETWEEN a AND b` at the end of an ANON function."""

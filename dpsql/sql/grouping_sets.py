@@ -83,7 +83,7 @@ def _sets(node: exp.Expr, binder: ExprBinder) -> list[Keys]:
 def _parts(node: exp.Rollup | exp.Cube, binder: ExprBinder) -> list[Keys]:
     """The members of a ROLLUP or CUBE; several expressions in brackets are one."""
     found = []
-    for part in checked(node, binder.source, "expressions").get("expressions", []):
+    for part in checked(node, binder.source, "expressions")["expressions"]:
         if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets):
             raise reject(
                 "DP101", "ROLLUP, CUBE and GROUPING SETS cannot stand inside ROLLUP or CUBE", span=binder.span(part),

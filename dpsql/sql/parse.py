@@ -63,7 +63,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )
     try:
         reader = sqlglot.Dialect.get_or_raise(dialect)
-        lifted = lift(reader.tokenize(source.text), source)
+        # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
+        lifted = lift(reader.tokenize(source.text + "\n"), source)
         parsed = reader.parser().parse(_inner_joins(_numbered(lifted.tokens)), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]

@@ -26,7 +26,7 @@ def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...
     """
     require_dialect(dialect)
     try:
-        tokens = sqlglot.tokenize(text, read=dialect)
+        tokens = sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
         return (Statement(text, 0),)
     found: list[Statement] = []

@@ -94,6 +94,12 @@ def test_a_column_called_clamped() -> None:
     assert found is not None and found.clamped == (0, 1) and total.this.sql() == "x * clamped"
 
 
+@pytest.mark.parametrize("argument", ["x", "?", "$1", "$low", "(x)", "'a'", '"x y"', "1", "t.x", "CAST(x AS DOUBLE)"])
+def test_clamped_may_follow_any_expression(argument: str) -> None:
+    (total,) = read(f"SELECT ANON_SUM({argument} CLAMPED BETWEEN 0 AND 1) FROM t").tree.find_all(exp.Sum)
+    assert bounds_of(total) is not None
+
+
 def test_bounds_know_their_aggregate_and_place() -> None:
     sql = (
         "SELECT SUM(a), SUM(ABS(b) + 1, contribution_bounds_per_group => (-1, 2.5)), COUNT(*), "

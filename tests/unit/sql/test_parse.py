@@ -71,6 +71,11 @@ def test_dialects() -> None:
     assert refused("SELECT 1", "klingon") == refused("SELECT 1", "") == "DP903"
 
 
+@pytest.mark.parametrize("text", ["SELECT $1, ''", "SELECT $name || ''", "SELECT 1 WHERE $1 LIKE $2 ESCAPE ''"])
+def test_an_empty_text_at_the_end_after_a_parameter(text: str) -> None:
+    assert parse(Source(text)).tree is not None
+
+
 def test_what_the_first_word_is() -> None:
     with pytest.raises(Rejected) as refusal:
         parse(Source("/* select */ -- please\n  drop table t"))

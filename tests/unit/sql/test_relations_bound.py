@@ -214,6 +214,8 @@ def test_the_set_of_all_rows_without_calls_is_one_row() -> None:
         ("ROLLUP (a, COUNT(*))", "DP108"),
         ("ROLLUP (a, RANK() OVER ())", "DP101"),
         ("ROLLUP ('x')", "DP101"),
+        ("ROLLUP ()", "DP010"),
+        ("a, CUBE ()", "DP010"),
         ("ROLLUP (7)", "DP101"),
         ("ROLLUP (e)", "DP103"),
         ("ALL, a", "DP101"),
@@ -267,6 +269,7 @@ def window(call: str) -> Window:
         ("GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", Frame("GROUPS", 0, None)),
         ("ROWS BETWEEN 2 FOLLOWING AND 1 FOLLOWING", Frame("ROWS", 2, 1)),
         ("ROWS UNBOUNDED PRECEDING", Frame("ROWS", None, 0)),
+        ("ROWS BETWEEN UNBOUNDED PRECEDING AND 3 PRECEDING", Frame("ROWS", None, -3)),
     ],
 )
 def test_frames(frame: str, expected: Frame) -> None:
@@ -311,6 +314,9 @@ def test_aggregates_stand_below_windows_and_qualify_above() -> None:
         ("SELECT SUM(a) OVER (ORDER BY b RANGE 1 PRECEDING) FROM t", ["DP101"]),
         ("SELECT SUM(a) OVER (PARTITION BY b GROUPS 1 PRECEDING) FROM t", ["DP101"]),
         ("SELECT SUM(a) OVER (ROWS BETWEEN CURRENT ROW AND UNBOUNDED PRECEDING) FROM t", ["DP101"]),
+        ("SELECT SUM(a) OVER (ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) FROM t", ["DP101"]),
+        ("SELECT SUM(a) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM t", ["DP101"]),
+        ("SELECT SUM(a) OVER (ROWS 1 FOLLOWING) FROM t", ["DP101"]),
         ("SELECT SUM(a) OVER (ROWS -1 PRECEDING) FROM t", ["DP115"]),
         ("SELECT a, RANK() OVER (ORDER BY c) FROM t GROUP BY a", ["DP109"]),
         ("SELECT e, RANK() OVER (ORDER BY f) FROM t QUALIFY g = 1", ["DP103", "DP103", "DP103"]),

@@ -24,6 +24,7 @@ from dpsql.sql.split import Statement, split_statements
         ("SELECT $$a;b$$; SELECT 'it''s;'", ["SELECT $$a;b$$", "SELECT 'it''s;'"]),
         ("SELECT '日本;🙂'; SELECT 'é'", ["SELECT '日本;🙂'", "SELECT 'é'"]),
         ("COPY t TO 'x;y'; SET a = 'b;c'; SELECT 3", ["COPY t TO 'x;y'", "SET a = 'b;c'", "SELECT 3"]),
+        ("SELECT $1; SELECT $1, ''", ["SELECT $1", "SELECT $1, ''"]),
         ("SELECT 1; SELECT 'open; SELECT 2", ["SELECT 1; SELECT 'open; SELECT 2"]),
     ],
 )
