@@ -82,12 +82,13 @@ def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
 
 
 def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
-    """A COUNT or SUM whose total per id and group is clipped to [low, high], 0 among them.
+    """A COUNT or SUM whose total per id and group is clipped to [low, high], or is the 0 of no row.
 
     Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
     all have one sign, |v - w|² ≤ |v|² + |w|².
     """
-    one, (low, high), weight = reach(component, c), component.ends_per_group, component.weight
+    one, ends, weight = reach(component, c), component.ends_per_group, component.weight
+    low, high = min(0, ends[0]), max(0, ends[1])  # an id without rows contributes 0
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
     if not grouped:

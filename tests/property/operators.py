@@ -21,7 +21,7 @@ from dpsql.compiler.plan import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.measure.allocate import measure
 from dpsql.numbers.cap import Finite
-from dpsql.plan.nodes import Aggregate, Node, Release, output_columns
+from dpsql.plan.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
 from dpsql.plan.public import PublicFacts
 from dpsql.plan.walk import Tagged, transform
 from dpsql.rewrite.choose_grids import choose_grids
@@ -35,9 +35,11 @@ from dpsql.sql.emit import SALT as SALTED
 from dpsql.sql.emit import Aliases
 from dpsql.sql.relations import Emitter
 from dpsql.sql.shapes.choose import statements
+from dpsql.types import BIGINT
 from tests.property.databases import Store
 from tests.property.neighbours import SALT, Tally, Vector, Violation, exact, violations
 from tests.property.operator_databases import Databases
+from tests.property.plans import Plans
 
 NONE = Limits()
 PREPARE = (follow_paths, limit_frequencies, clip_columns, choose_grids)
@@ -340,15 +342,26 @@ def described(databases: Databases) -> str:
     return "\n".join(lines)
 
 
-def random_root(rng: random.Random, plans: Any, node: Node) -> Aggregate:
+def random_root(rng: random.Random, plans: Plans, node: Node) -> Aggregate:
     """An aggregate to be released above a plan."""
     columns = output_columns(node)
     groups = [c for c in plans.plain(columns) if c.name != "pid" and c.type.name not in ("DOUBLE", "HUGEINT")]
     keys = rng.sample(groups, min(len(groups), rng.choice((0, 0, 0, 1, 1, 2))))
     calls = [c for c in (plans.aggregate_call(columns) for _ in range(4)) if c.function in ("count", "sum", "avg")]
-    from dpsql.plan.nodes import AggregateCall, Item
-    from dpsql.types import BIGINT
-
     if not calls or rng.random() < 0.5:
         calls.insert(0, AggregateCall("count", None, plans.new("n", BIGINT)))
+    if any(c.name == "pid" for c in columns) and rng.random() < 0.2:  # each number with bounds of its own
+        calls = [replace(c, per_group=_per_group(rng, c)) if not c.distinct else c for c in calls]
     return Aggregate(node, tuple(Item(plans.new(c.name, c.type), c) for c in keys), tuple(calls[:3]))
+
+
+def _per_group(rng: random.Random, call: AggregateCall) -> tuple[Fraction, Fraction] | None:
+    match call.function:
+        case "count":
+            return Fraction(0), Fraction(rng.randint(1, 3))
+        case "sum":
+            return rng.choice(
+                ((Fraction(-2), Fraction(3)), (Fraction(0), Fraction(5, 2)), (Fraction(-1), Fraction(-1)))
+            )
+        case _:
+            return None

@@ -30,9 +30,11 @@ def smaller(node: Node) -> Iterator[Node]:
                 yield replace(node, items=items[:i] + items[i + 1 :])
         case Aggregate(keys=keys, calls=calls):
             for i in range(len(keys)):
-                yield replace(node, keys=keys[:i] + keys[i + 1 :])
+                if calls or len(keys) > 1:
+                    yield replace(node, keys=keys[:i] + keys[i + 1 :])
             for i, call in enumerate(calls):
-                yield replace(node, calls=calls[:i] + calls[i + 1 :])
+                if keys or len(calls) > 1:
+                    yield replace(node, calls=calls[:i] + calls[i + 1 :])
                 if call.filter is not None:
                     yield replace(node, calls=(*calls[:i], replace(call, filter=None), *calls[i + 1 :]))
     below = inputs(node)

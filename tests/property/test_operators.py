@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -68,7 +69,11 @@ def explained(databases: Databases, root: Aggregate, limits: Limits, error: Brok
             return found
         return None
 
-    small, node = shrunk(databases, root, lambda d, n: broken(d, n) is not None)
+    def same(d: Databases, node: Node) -> bool:
+        found = broken(d, node)
+        return found is not None and _kind(found) == _kind(error)
+
+    small, node = shrunk(databases, root, same)
     last = broken(small, node) or error
     try:
         plan = shown(Bench(store, small).relation(node))
@@ -76,6 +81,11 @@ def explained(databases: Databases, root: Aggregate, limits: Limits, error: Brok
         plan = repr(node)
     store.close()
     return f"{last}\n{plan}\n{described(small)}"
+
+
+def _kind(error: Broken) -> str:
+    """What is wrong, without the numbers."""
+    return re.sub(r"\W*\d+.*", "", str(error).splitlines()[0])[:30]
 
 
 def assert_worthwhile(seen: Seen) -> None:
