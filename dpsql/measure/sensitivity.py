@@ -88,7 +88,7 @@ def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sen
     all have one sign, |v - w|² ≤ |v|² + |w|².
     """
     one, ends, weight = reach(component, c), component.ends_per_group, component.weight
-    low, high = min(0, ends[0]), max(0, ends[1])  # an id without rows contributes 0
+    low, high = min(0, *ends), max(0, *ends)  # an id without rows contributes 0
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
     if not grouped:

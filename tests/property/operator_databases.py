@@ -1,4 +1,4 @@
-"""Tiny databases for plans of all operators: ids, unit paths of one and two hops, two row units, public tables.
+"""Tiny databases for plans of all operators: two id units, paths of one and two hops, two row units, public tables.
 
 One policy holds them all, and a neighbour differs in one unit only: all rows of one id (found through the paths, too),
 or k rows of one table. Rows that are nobody's differ in every neighbour as they like. What the policy promises holds
@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.property.databases import Column, Row, Table, World, world_of
 
-PERSON = "person"
+PERSON, FIRM = "person", "firm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,15 @@ class _Maker:
         self.extra = [77] if replaced else []
         self.k = {"log": rng.randint(1, 2), "notes": rng.randint(1, 2)}
         self.changes: list[Changed] = []
-        self.mask: dict[Any, int] = dict.fromkeys(self.ids, 1) | dict.fromkeys(self.extra, 0)
+        self.firms = [11, 12]
+        self.mask: dict[Any, int] = dict.fromkeys([*self.ids, *self.firms], 1) | dict.fromkeys([77, 88], 0)
         self.removed: dict[str, list[int]] = {"log": [], "notes": []}
         for gone in self.ids:
             for come in self.extra or [None]:
                 self._add(Changed(PERSON, frozenset({gone} | ({come} if come else set()))), gone, come)
+        for gone in self.firms:
+            come = 88 if replaced else None
+            self._add(Changed(FIRM, frozenset({gone} | ({come} if come else set()))), gone, come)
         for name in ("log", "notes"):
             for _ in range(3):
                 self.removed[name].append(len(self.changes) + 1)
@@ -74,10 +78,32 @@ class _Maker:
         self.composite = rng.random() < 0.3
         self.codes = CODES[: rng.randint(1, 3)]
 
+    def _jobs(self) -> Table:
+        """Another unit: rows of firms, which name a person as well."""
+        fid = Column("fid", "INTEGER", (), {"nullable": False} if self.sure_id else {})
+        pid = Column("pid", "INTEGER", tuple(map(str, self.ids)), {})
+        columns = (fid, pid, *map(self._column, ("code", "x")))
+        unit: dict[str, Any] = {"of": FIRM, "column": "fid"}
+        if self.replaced:
+            unit["neighbours"] = "replace_one"
+        policy: dict[str, Any] = {"unit": unit, **self._limits()}
+        rows = [
+            ((f"CAST({one} AS INTEGER)", *self._values(columns[1:])), self.mask[one])
+            for one in (*self.firms, 88)
+            for _ in range(self.rng.randint(0, 2))
+        ]
+        limit = policy.get("max_rows_per_unit")
+        if isinstance(limit, dict):
+            self._kept(rows, columns, ["fid"], limit["rows"])
+        if not self.sure_id:
+            rows += [(("NULL", *self._values(columns[1:])), self.anyhow)]
+        self._promise_code(policy, rows, columns, ("assume",))
+        return Table("jobs", columns, policy, tuple(rows))
+
     def _add(self, changed: Changed, gone: Any, come: Any) -> None:
         self.changes.append(changed)
         for one in self.mask:
-            if one == come or (one in self.ids and one != gone):
+            if one == come or (one in (*self.ids, *self.firms) and one != gone):
                 self.mask[one] |= 1 << len(self.changes)
 
     @property
@@ -122,7 +148,7 @@ class _Maker:
         people, orders = self._people(), self._orders()
         items = self._referring("items", orders, ["shop", "oid"] if self.composite else ["oid"], ["code", "x", "tags"])
         parts = self._referring("parts", items, ["iid"], ["code", "d"])
-        tables = [people, orders, items, parts, self._rows("log"), self._rows("notes"), *self._public()]
+        tables = [people, orders, items, parts, self._jobs(), self._rows("log"), self._rows("notes"), *self._public()]
         world = world_of(tables, len(self.changes), f"replaced={self.replaced}, k={self.k}, {self.changes}")
         return Databases(world, tuple(self.changes), self.replaced)
 
@@ -131,7 +157,7 @@ class _Maker:
         policy = {"unit": self._unit(), "primary_key": ["pid"], **self._limits(assumed=False)}
         rows = [
             ((f"CAST({one} AS INTEGER)", *self._values(columns[1:])), self.mask[one])
-            for one in self.mask
+            for one in (*self.ids, *self.extra)
             if self.rng.random() < 0.8
         ]
         return Table("people", columns, policy, tuple(rows))
@@ -155,7 +181,7 @@ class _Maker:
         policy: dict[str, Any] = {"unit": self._unit(), **self._limits()}
         referenced = ["shop", "oid"] if self.composite else ["oid"]
         policy["unique"] = [referenced]
-        owners = [one for one in self.mask for _ in range(self.rng.randint(0, 3))]
+        owners = [one for one in (*self.ids, *self.extra) for _ in range(self.rng.randint(0, 3))]
         owners += [] if self.sure_id else [None] * self.rng.randint(0, 2)
         rows = []
         for number, one in enumerate(owners):

@@ -39,7 +39,7 @@ from dpsql.types import BIGINT
 from tests.property.databases import Store
 from tests.property.neighbours import SALT, Tally, Vector, Violation, exact, violations
 from tests.property.operator_databases import Databases
-from tests.property.plans import Plans
+from tests.property.plans import IDS, Plans
 
 NONE = Limits()
 PREPARE = (follow_paths, limit_frequencies, clip_columns, choose_grids)
@@ -345,12 +345,12 @@ def described(databases: Databases) -> str:
 def random_root(rng: random.Random, plans: Plans, node: Node) -> Aggregate:
     """An aggregate to be released above a plan."""
     columns = output_columns(node)
-    groups = [c for c in plans.plain(columns) if c.name != "pid" and c.type.name not in ("DOUBLE", "HUGEINT")]
+    groups = [c for c in plans.plain(columns) if c.name not in IDS and c.type.name not in ("DOUBLE", "HUGEINT")]
     keys = rng.sample(groups, min(len(groups), rng.choice((0, 0, 0, 1, 1, 2))))
     calls = [c for c in (plans.aggregate_call(columns) for _ in range(4)) if c.function in ("count", "sum", "avg")]
     if not calls or rng.random() < 0.5:
         calls.insert(0, AggregateCall("count", None, plans.new("n", BIGINT)))
-    if any(c.name == "pid" for c in columns) and rng.random() < 0.2:  # each number with bounds of its own
+    if any(c.name in IDS for c in columns) and rng.random() < 0.2:  # each number with bounds of its own
         calls = [replace(c, per_group=_per_group(rng, c)) if not c.distinct else c for c in calls]
     return Aggregate(node, tuple(Item(plans.new(c.name, c.type), c) for c in keys), tuple(calls[:3]))
 

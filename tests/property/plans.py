@@ -39,7 +39,8 @@ from tests.property.operator_databases import Databases
 Accepts = Callable[[Node], bool]
 TRIES = 4
 MOST_COLUMNS = 10
-HOPS = (("pid",), ("oid",), ("shop", "oid"), ("iid",))
+IDS = ("pid", "fid")
+HOPS = (("pid",), ("fid",), ("oid",), ("shop", "oid"), ("iid",))
 LITERALS: dict[Kind, tuple[LiteralValue, ...]] = {
     Kind.INTEGER: (0, 1, 2, 3, -1),
     Kind.DOUBLE: (0.2, 0.0, -1.0),
@@ -66,12 +67,18 @@ class Plans:
     rng: random.Random
     databases: Databases
     numbers: count[int] = field(default_factory=lambda: count(1))
-    focus: tuple[str, ...] = ("people", "orders", "items", "parts", "log", "notes")
+    focus: tuple[str, ...] = ("people", "orders", "items", "parts", "jobs", "log", "notes")
 
     def look_at(self) -> None:
         """Read a few of the private tables only, so that they meet."""
         tables = ("people", "orders"), ("orders", "items"), ("items", "parts", "people"), ("log",), ("log", "notes")
-        more = ("orders", "log"), ("people", "orders", "items", "parts", "log", "notes")
+        more = (
+            ("orders", "log"),
+            ("jobs",),
+            ("orders", "jobs"),
+            ("jobs", "log"),
+            ("people", "orders", "items", "parts", "jobs", "log", "notes"),
+        )
         self.focus = self.rng.choice((*tables, *more))
 
     # --- leaves ------------------------------------------------------------------------------------------------------
@@ -158,7 +165,7 @@ class Plans:
 
     def project(self, node: Node) -> Node:
         columns = list(output_columns(node))
-        kept = [c for c in columns if c.name == "pid" or self.rng.random() < 0.75] or columns[:1]
+        kept = [c for c in columns if c.name in IDS or self.rng.random() < 0.75] or columns[:1]
         items = [Item(self.new(c.name, c.type), c) for c in kept]
         if self.rng.random() < 0.5:
             made = self.expression(columns)
@@ -206,10 +213,10 @@ class Plans:
         a, b = self.plain(output_columns(left)), self.plain(output_columns(right))
         wanted = rng.randint(1, 3)
         columns: list[SetColumn] = []
-        for x in sorted(rng.sample(a, len(a)), key=lambda c: c.name != "pid"):
+        for x in sorted(rng.sample(a, len(a)), key=lambda c: c.name not in IDS):
             able = [y for y in b if y.type == x.type]
             alike = [y for y in able if y.name == x.name]
-            if x.name == "pid" and rng.random() < 0.15:
+            if x.name in IDS and rng.random() < 0.15:
                 alike = []
             if able and len(columns) < wanted:
                 y = rng.choice(alike or able)
@@ -229,7 +236,7 @@ class Plans:
         able = [c for c in output_columns(node) if c.type.kind in (Kind.INTEGER, Kind.VARCHAR)]
         if not able:
             return None
-        ids = [c for c in able if c.name == "pid"]
+        ids = [c for c in able if c.name in IDS]
         chosen = {c.uid: c for c in self.rng.sample(able, min(len(able), self.rng.randint(1, 2)))}
         chosen |= {c.uid: c for c in ids[:1]}
         return Truncate(node, tuple(chosen.values()), self.rng.randint(1, 2), self.rng.random() < 0.4)
@@ -237,7 +244,7 @@ class Plans:
     def aggregate(self, node: Node) -> Node:
         rng, columns = self.rng, output_columns(node)
         able = self.plain(columns)
-        ids = [c for c in able if c.name == "pid"]
+        ids = [c for c in able if c.name in IDS]
         chosen = {c.uid: c for c in rng.sample(able, min(len(able), rng.randint(0, 2)))}
         if ids and rng.random() < 0.85:
             one = rng.choice(ids)
