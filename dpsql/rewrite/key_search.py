@@ -23,6 +23,7 @@ from dpsql.rewrite.key_tables import KeyTable, combined, without_null
 from dpsql.rewrite.key_values import Computation, Condition, Unknown, computation, decided_by
 from dpsql.rewrite.key_variables import by_variable, is_trivial, replaced, variables, whole
 from dpsql.rewrite.row_conditions import Origin, Pad, Rows
+from dpsql.types import Kind
 
 Keys = Callable[[Rows, Origin], tuple[Domain | None, bool]]
 
@@ -330,6 +331,8 @@ class _Case:
             )
         except Unknown:
             return None
+        kinds = [item.type.kind for item in items.values()]
+        keys = {key: None for key in keys if all(map(_holds, kinds, key))}
         ordered = (
             sorted(keys, key=_order) if table.sort else sorted(keys, key=_nulls) if len(items) == 1 else list(keys)
         )
@@ -363,6 +366,11 @@ def _named(names: dict[int, str], items: Iterable[Expr]) -> tuple[str, ...]:
 def _domain(table: KeyTable) -> Domain:
     held = tuple(row[0] for row in table.rows)
     return Domain(tuple(v for v in held if v is not None), None in held)
+
+
+def _holds(kind: Kind, value: LiteralValue) -> bool:
+    """False for dates and times that Python has no value for: they arrive as text, and no row keeps such a key."""
+    return not isinstance(value, str) or kind is Kind.VARCHAR
 
 
 def _nulls(key: tuple[LiteralValue, ...]) -> bool:

@@ -197,7 +197,6 @@ def test_item_37_exactly_one_statement(attack: Attack, text: str) -> None:
         "PIVOT patients ON diag",
         "SELECT COUNT(*) FROM patients FOR UPDATE",
         "SELECT COUNT(*) INTO x FROM patients",
-        "SELECT COUNT(*) FROM patients WINDOW w AS ()",
         "SELECT COUNT(*) FROM patients AT (VERSION => 1)",
         "UNPIVOT patients ON age INTO NAME n VALUE v",
         "DELETE FROM patients",
@@ -271,10 +270,6 @@ def test_item_38_every_dialect_is_bound_by_the_same_rules(attack: Attack) -> Non
         "mysql",
         "spark",
         "tsql",
-        "oracle",
-        "clickhouse",
-        "sqlite",
-        "hive",
     ):
         rows = attack.answer("SELECT COUNT(*) FROM patients WHERE age > 1", dialect=dialect)
         assert rows == [(3,)], dialect
@@ -286,7 +281,8 @@ def test_item_38_every_dialect_is_bound_by_the_same_rules(attack: Attack) -> Non
             "DROP TABLE patients",
         ):
             attack.refused(sql, "DP010", "DP012", "DP101", "DP102", "DP111", "DP115", dialect=dialect)
-    attack.refused("SELECT 1", "DP903", dialect="klingon")
+    for dialect in ("klingon", "oracle", "clickhouse", "sqlite", "hive"):  # nobody has compared these with DuckDB
+        attack.refused("SELECT 1", "DP903", dialect=dialect)
 
 
 @pytest.mark.parametrize("name", ["patients", "PATIENTS", '"PaTiEnTs"', '"patients"'])
