@@ -29,13 +29,18 @@ def flights_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tpch_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the TPC-H example with data at scale 0.1 beside it."""
     folder = tmp_path_factory.mktemp("tpch")
+    make_tpch(folder, "0.1")
+    return folder
+
+
+def make_tpch(folder: Path, scale: str) -> None:
+    """The TPC-H example's policies in `folder`, and data of a scale beside them."""
     program = which("tpchgen-cli", path=Path(sys.executable).parent) or which("tpchgen-cli")
     assert program is not None, "tpchgen-cli is a development dependency"
-    command = [program, "parquet", "-s", "0.1", f"--output-dir={folder / 'data'}"]
+    command = [program, "parquet", "-s", scale, f"--output-dir={folder / 'data'}"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     for policy in (EXAMPLES / "tpch").glob("*.yaml"):
         copy(policy, folder)
-    return folder
 
 
 def open_tables(folder: Path) -> duckdb.DuckDBPyConnection:
@@ -51,9 +56,3 @@ def open_tables(folder: Path) -> duckdb.DuckDBPyConnection:
 def flights_tables(flights_folder: Path) -> duckdb.DuckDBPyConnection:
     """The flights example's tables in memory, with a `clip` that keeps NULL."""
     return open_tables(flights_folder)
-
-
-@pytest.fixture(scope="session")
-def tpch_tables(tpch_folder: Path) -> duckdb.DuckDBPyConnection:
-    """The TPC-H tables in memory, with a `clip` that keeps NULL."""
-    return open_tables(tpch_folder)
