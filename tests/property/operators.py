@@ -288,7 +288,7 @@ def pair(
     """Claims about two neighbouring databases that their rows contradict."""
     left, right = Counter(map(_exactly, a)), Counter(map(_exactly, b))
     gone, come = left - right, right - left
-    if seen is not None:
+    if seen is not None and unit in facts.stability:
         seen.pairs += 1
         seen.changed += bool(gone or come)
     if facts.public:

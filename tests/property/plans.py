@@ -37,7 +37,7 @@ from dpsql.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind
 from tests.property.operator_databases import Databases
 
 Accepts = Callable[[Node], bool]
-TRIES = 4
+TRIES = 6
 MOST_COLUMNS = 10
 IDS = ("pid", "fid")
 HOPS = (("pid",), ("fid",), ("oid",), ("shop", "oid"), ("iid",))

@@ -89,8 +89,8 @@ def _kind(error: Broken) -> str:
 
 
 def assert_worthwhile(seen: Seen) -> None:
-    """Most plans mean something, many relations differ, some claims are reached, and most roots are released."""
-    assert seen.changed > 0.1 * seen.pairs and seen.reached > 0.02 * seen.pairs, seen
+    """Many relations differ with a unit of theirs, some claims are reached, and most roots are released."""
+    assert seen.changed > 0.3 * seen.pairs and seen.reached > 0.05 * seen.pairs, seen
     assert seen.releases.planned > 0.5 * seen.releases.queries, seen.releases
     assert seen.releases.equal > 0.02 * seen.releases.pairs, seen.releases
 
@@ -106,10 +106,10 @@ RULES = {
 
 
 def test_no_plan_claims_too_little() -> None:
-    seen = attack(range(FIRST, FIRST + 120))
+    seen = attack(range(FIRST, FIRST + 100))
     assert_worthwhile(seen)
     assert set(seen.operators) >= RULES, RULES - set(seen.operators)
-    assert seen.pairs > 3_000 and seen.releases.pairs > 3_000
+    assert seen.pairs > 1_500 and seen.releases.pairs > 3_000
 
 
 @pytest.mark.slow
