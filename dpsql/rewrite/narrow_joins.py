@@ -15,12 +15,13 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected
 from dpsql.functions.registry import literal
 from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Column, Expr, walk
+from dpsql.plan.expr import Call, Column, Expr, walk
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Scan, inputs, output_columns
 from dpsql.plan.walk import walk as every
 from dpsql.plan.walk import with_inputs
 from dpsql.rewrite.context import RewriteContext
+from dpsql.types import BOOLEAN
 
 
 def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
@@ -59,7 +60,9 @@ def _narrowed(node: Node, required: list[Expr], use: _Use, ctx: RewriteContext) 
                 return _narrowed(replace(node, kind=JoinKind.INNER, narrowed=True), required, use, ctx)
             inner = kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
             terms = (
-                [*required, *(e for pair in node.equalities for e in (pair.left, pair.right))] if inner else required
+                [*required, *(_present(e) for pair in node.equalities for e in (pair.left, pair.right))]
+                if inner
+                else required
             )
             other = _Use() if node.scalar else use.rows
             new_left = (
@@ -88,6 +91,11 @@ def _by_rows(node: Node, ctx: RewriteContext) -> bool:
     return any(isinstance(n, Scan) and ctx.analysis.table(n.table).by_rows for n in every(node))
 
 
+def _present(expr: Expr) -> Expr:
+    """What an equality asks of each of its sides: FALSE is a value like others there."""
+    return Call("is_not_null", (expr,), BOOLEAN)
+
+
 def _reads(expr: Expr, columns: set[int]) -> bool:
     return any(isinstance(e, Column) and e.uid in columns for e in walk(expr))
 
@@ -106,7 +114,7 @@ def _value(expr: Expr, missing: set[int]) -> Value | None:
 
 
 def _may_hold(term: Expr, missing: set[int]) -> bool:
-    """False only if the condition (or the side of an equality) is certainly NULL or false for padded rows."""
+    """False only if the condition is certainly NULL or false for padded rows."""
     value = _value(term, missing)
     return value is None or not value.is_constant or (value.constant is not None and value.constant is not False)
 
