@@ -46,3 +46,11 @@ def test_groups_of_padded_rows_are_rows_for_an_aggregate_above(sql: str) -> None
 
 def test_a_release_lists_its_groups_below_an_aggregate_too() -> None:
     assert kinds(f"SELECT MAX(n) FROM ({PER_NATION}) AS t") == [JoinKind.INNER]
+
+
+def test_false_equals_false() -> None:
+    """A condition that is FALSE for rows without a partner is a value that an equality may ask for."""
+    flags = "(VALUES (TRUE), (FALSE)) AS flags(found)"
+    tables = "people LEFT JOIN people AS trips USING (pid)"
+    asked = f"SELECT COUNT(*) FROM {tables} JOIN {flags} ON (trips.age IS NOT NULL) = flags.found"
+    assert kinds(asked) == [JoinKind.INNER, JoinKind.LEFT]
