@@ -364,7 +364,7 @@ HUNTED: dict[str, tuple[Patch, Callable[[Plans], Node]]] = {
         _union(SetKind.UNION, True, "people", "people", ("pid", "pid")),
     ),
     "a key after UNNEST": (keys_kept("unnest", _left_keys), _unnested),
-    "a key after FULL": (full_like_left, _join(JoinKind.FULL, "kinds", "log", ("code", "code"))),
+    "a key after FULL": (full_like_left, _join(JoinKind.FULL, "log", "kinds", ("code", "code"))),
     "ids counted as rows once the id is gone": (ids_counted, _without_id),
     "padded rows that agree on nothing": (padded_agree, _one_row_padded),
 }  # fmt: skip
