@@ -5,8 +5,8 @@
 
 For every query and policy: the code of the refusal, or
 
-plain     seconds of the same text in plain DuckDB on the same files, median over the rounds
-dpsql     seconds of planning, charging (a ledger in memory), running, adding noise and post-processing, likewise
+plain     processor seconds of the same text in plain DuckDB on the same files, median over the rounds
+dpsql     the same of planning, charging (a ledger in memory), running, adding noise and post-processing
 rows      rows of the exact answer, and how many of them are among the rows answered at ε = 1
 error     median over the shown numbers of |answer - exact| / |exact| at ε = 1, in one run; numbers of rows that both
           have; an exact 0 is left out
@@ -81,7 +81,7 @@ NUMBERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found of one query under one policy. Times in seconds; None where it is refused."""
+    """What was found of one query under one policy. Times in processor seconds; None where it is refused."""
 
     query: str
     policy: str
@@ -148,12 +148,12 @@ def agree(exact: Rows, answer: Rows, hidden: bool) -> bool:
 
 
 def timed(rounds: int, run: Callable[[], Any]) -> tuple[float, Any]:
-    """Median seconds, and the last result."""
+    """Median processor seconds of all threads, which other programs disturb least, and the last result."""
     times, result = [], None
     for _ in range(rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         result = run()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return statistics.median(times), result
 
 
