@@ -56,10 +56,14 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
     size = None
     if node.kind is JoinKind.LEFT and factor == ONE:
         size = private.size
-    elif node.kind is JoinKind.CROSS and node.residual is None and private.size is not None and public.size is not None:
+    elif _whole_product(node) and private.size is not None and public.size is not None:
         size = private.size * public.size
     slots = {unit: times(cap, factor) for unit, cap in private.slots.items()}
     return replace(found, stability=stability, slots=slots, size=size, rule=rule)
+
+
+def _whole_product(node: Join) -> bool:
+    return node.kind is JoinKind.CROSS and node.residual is None and not node.equalities
 
 
 def _factor(kind: JoinKind, from_left: bool, m: Cap) -> Cap:

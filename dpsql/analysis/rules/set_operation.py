@@ -38,7 +38,7 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
             label="of equal lists, which one stays could depend on the order of rows",
             help=["use UNION ALL, or leave the list out"],
         )  # fmt: skip
-    columns = {c.column.uid: _column(c, left, right) for c in node.columns}
+    columns = {c.column.uid: _column(node.kind, c, left, right) for c in node.columns}
     rule = f"{node.kind.value}{' all' if node.all else ''}"
     keys = frozenset() if node.all else frozenset({frozenset(columns)})
     found = Facts(columns, keys=keys, frequency=_frequency(node, left, right), rule=rule)
@@ -84,10 +84,13 @@ def _ids(node: SetOperation, left: Facts, right: Facts) -> Columns:
     if not alone and left.units != right.units:
         return frozenset()
 
-    def holds(side: Facts, expr: object) -> bool:
-        return side.public or (isinstance(expr, Column) and expr.uid in side.ids)
+    def holds(side: Facts, expr: Expr, column: Column) -> bool:
+        """Bare, and not converted on its way out: a conversion may merge ids."""
+        return side.public or (isinstance(expr, Column) and expr.uid in side.ids and expr.type == column.type)
 
-    return frozenset(c.column.uid for c in node.columns if holds(left, c.left) and holds(right, c.right))
+    return frozenset(
+        c.column.uid for c in node.columns if holds(left, c.left, c.column) and holds(right, c.right, c.column)
+    )
 
 
 def _id_lost(node: SetOperation) -> Rejected:
@@ -99,14 +102,34 @@ def _id_lost(node: SetOperation) -> Rejected:
     )  # fmt: skip
 
 
-def _column(c: SetColumn, left: Facts, right: Facts) -> ColumnFact:
+def _column(kind: SetKind, c: SetColumn, left: Facts, right: Facts) -> ColumnFact:
+    """EXCEPT gives rows of its left side, INTERSECT rows that both sides have."""
     a, b = evaluate(c.left, left.env), evaluate(c.right, right.env)
-    domain = _domain(evaluate(c.left, left.key_env).domain, evaluate(c.right, right.key_env).domain)
-    value = Value(
-        c.column.type, hull(a.interval, b.interval), hull(a.range, b.range), a.nullable or b.nullable,
-        a.finite and b.finite, domain, MISSING,
-    )  # fmt: skip
-    return ColumnFact(value, _hint(c, left, right))
+    of_a, of_b = evaluate(c.left, left.key_env).domain, evaluate(c.right, right.key_env).domain
+    bounds_a, bounds_b = _bounds(c.left, left), _bounds(c.right, right)
+    match kind:
+        case SetKind.UNION:
+            span, held = hull(a.interval, b.interval), hull(a.range, b.range)
+            nullable, finite, domain = a.nullable or b.nullable, a.finite and b.finite, _domain(of_a, of_b)
+            bounds = None if bounds_a is None or bounds_b is None else hull(bounds_a, bounds_b)
+        case SetKind.EXCEPT:
+            span, held, nullable, finite, domain, bounds = a.interval, a.range, a.nullable, a.finite, of_a, bounds_a
+        case SetKind.INTERSECT:
+            span, held = _smaller(a.interval, b.interval), _smaller(a.range, b.range)
+            nullable, finite = a.nullable and b.nullable, a.finite or b.finite
+            domain = of_b if of_a is None or (of_b is not None and of_b.size < of_a.size) else of_a
+            bounds = bounds_b if bounds_a is None else bounds_a if bounds_b is None else _smaller(bounds_a, bounds_b)
+    value = Value(c.column.type, span, held, nullable, finite, domain, MISSING)
+    return ColumnFact(value, None if bounds is None else Hint("", c.column.name, False, c.column.uid, bounds))
+
+
+def _smaller(a: Interval, b: Interval) -> Interval:
+    """One of two intervals that hold the same values: the bounded one, or the shorter one."""
+    if a.lo is None or a.hi is None:
+        return b if b.bounded else a
+    if b.lo is None or b.hi is None:
+        return a
+    return b if b.hi - b.lo < a.hi - a.lo else a
 
 
 def _domain(a: Domain | None, b: Domain | None) -> Domain | None:
@@ -115,12 +138,6 @@ def _domain(a: Domain | None, b: Domain | None) -> Domain | None:
     if a == b:
         return a
     return None
-
-
-def _hint(c: SetColumn, left: Facts, right: Facts) -> Hint | None:
-    """Where to clip: within the bounds of both sides."""
-    a, b = _bounds(c.left, left), _bounds(c.right, right)
-    return None if a is None or b is None else Hint("", c.column.name, False, c.column.uid, hull(a, b))
 
 
 def _bounds(expr: Expr, side: Facts) -> Interval | None:
