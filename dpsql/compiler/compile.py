@@ -131,7 +131,10 @@ def _require_public_correlation(tree: Tagged[Facts]) -> None:
                 raise reject(
                     "DP111", f"the subquery is computed for each {names}, whose values are private", span=release.span,
                     label="no public list of these values is known",
-                    help=[f"custodian: declare a  domain  for {names}", f"or correlate it with a public table's {names}"],
+                    help=[
+                        f"custodian: declare a  domain  for {names}",
+                        f"or correlate it with a public table's {names}",
+                    ],
                 )  # fmt: skip
 
 

@@ -85,6 +85,9 @@ def _mod(args: Args) -> Interval:
     hi = None if a.hi is None else max(a.hi, Fraction(0))
     if top is None:
         return Interval(lo, hi, (*a.why, *args[1].interval.why))
+    if _mod_type(args).kind is not Kind.DOUBLE:
+        units = 10 ** _scale(args)  # a remainder is a whole number of the finer scale's units, and below the divisor
+        top = Fraction(max(0, math.ceil(top * units) - 1), units)
     return Interval(-top if lo is None else max(lo, -top), top if hi is None else min(hi, top))
 
 

@@ -4,7 +4,8 @@ An aggregate whose groups contain the unit's id makes totals per unit; under a r
 adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,
 what a scalar subquery computes, what nothing above aggregates, what other private rows are joined with (a public
 number for each key joins them at no cost, a private one needs their keys to repeat seldom), and what is aggregated by
-something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be.
+something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be. Under a row unit the
+sides of a set operation go together: where private rows come from one, what the other counts stays private as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from dpsql.analysis.derive import derive
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import Aggregate, Join, Node, inputs
+from dpsql.plan.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, inputs
 from dpsql.plan.walk import with_inputs
 from dpsql.rewrite.context import RewriteContext
 
@@ -49,8 +50,22 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
                     _kept(right, below_any, below_release and not beside_right, ctx),
                 ),
             )
+        case SetOperation():
+            node = with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+            return _together(node, ctx) if below_release and ctx.private(node) else node
         case _:
             return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+
+
+def _together(node: Node, ctx: RewriteContext) -> Node:
+    """The sides of a set operation with private rows: a number released for a row of one would be seen by nobody."""
+    match node:
+        case SetOperation() | Project() | Filter():
+            return with_inputs(node, tuple(_together(n, ctx) for n in inputs(node)))
+        case Aggregate(keys=(), inner=False) if ctx.private(node.input):
+            return node if derive(node.input, ctx.analysis).fact.ids else replace(node, inner=True)
+        case _:
+            return node
 
 
 def _correlated(node: Join) -> bool:

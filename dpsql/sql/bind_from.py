@@ -11,7 +11,7 @@ from sqlglot import exp
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Literal
-from dpsql.plan.nodes import Filter, Join, JoinKind, Node, Values, output_columns
+from dpsql.plan.nodes import Filter, Item, Join, JoinKind, Node, Project, Values, output_columns
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_join import Written, bind_join, is_comma, written
@@ -23,6 +23,7 @@ from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation, has, place, relations
 from dpsql.sql.spans import span_of
 from dpsql.sql.tables import scan
+from dpsql.types import INTEGER, NULL
 
 MAX_COLUMNS = 10_000
 """Most columns a plan may number: bounds the work that nested CTEs can ask for."""
@@ -219,7 +220,7 @@ class FromBinder:
         match node:
             case exp.Subquery() if _is_query(node.this):
                 args = checked(node, self.source, "this", "alias", "joins")
-                relation = self.query(node.this, ctes)
+                relation = self._typed(self.query(node.this, ctes))
             case exp.Subquery():  # a join in brackets: without an alias, its tables stay visible
                 args = checked(node, self.source, "this", "alias", "joins")
                 relation, default = self._bracket(node.this, ctes), None
@@ -277,8 +278,21 @@ class FromBinder:
         if cte is None:
             parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
             return scan(parts, self.policy, self.numbering, self.span(node))
-        relation = self.query(cte.tree, cte.visible)
+        relation = self._typed(self.query(cte.tree, cte.visible))
         return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
+
+    def _typed(self, relation: Relation) -> Relation:
+        """A query's rows as FROM sees them: a column of NULLs alone is an INTEGER there."""
+        entries = [e for e in relation.entries if not e.merged]
+        if not any(e.column.type == NULL for e in entries):
+            return relation
+        items = []
+        for column in (e.column for e in entries):
+            empty = column.type == NULL
+            new = self.numbering.column(column.name, INTEGER if empty else column.type, column.span)
+            items.append(Item(new, Literal(None, INTEGER, column.span) if empty else column))
+        named = tuple(replace(e, column=i.column) for e, i in zip(entries, items, strict=True))
+        return Relation(Project(relation.node, tuple(items)), named)
 
     def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
         entries = tuple(e for e in relation.entries if not e.merged)

@@ -332,6 +332,21 @@ def test_item_49_the_same_rows_twice_count_twice(attack: Attack, operator: str) 
     assert l1 == (6 if operator.startswith("UNION") else 3)
 
 
+def test_item_49_bounds_are_those_of_the_rows_that_stay(attack: Attack) -> None:
+    """Of EXCEPT those of its left side, of INTERSECT either side's; a side without any bounds no union."""
+    total = "SELECT SUM(x) FROM (SELECT pid, {} AS x FROM patients {} SELECT pid, {} FROM patients)"
+    for operator in ("EXCEPT", "EXCEPT ALL"):
+        assert attack.sensitivities(total.format("age", operator, "big")) == [(110, 110)]
+        attack.refused(total.format("big", operator, "age"), "DP201")
+    for operator in ("INTERSECT", "INTERSECT ALL"):
+        assert attack.sensitivities(total.format("age", operator, "big")) == [(110, 110)]
+        assert attack.sensitivities(total.format("big", operator, "age")) == [(110, 110)]
+        attack.refused(total.format("big", operator, "big"), "DP201")
+    for operator in ("UNION", "UNION ALL"):
+        attack.refused(total.format("age", operator, "big"), "DP201")
+        attack.refused(total.format("big", operator, "age"), "DP201")
+
+
 @pytest.mark.parametrize("operator", [*OPERATORS, "UNION ALL BY NAME"])
 def test_item_49_released_numbers_combine_at_their_own_prices(attack: Attack, operator: str) -> None:
     """Every number is a release, also one that the set operation takes away again."""
@@ -436,6 +451,35 @@ def test_item_53_the_noise_covers_every_match(attack: Attack, on: str, least: in
             assert refusal.diagnostics[0].code in ("DP210", "DP211", "DP116")
         else:
             assert l1 >= least, sql
+
+
+@pytest.mark.parametrize(
+    ("public", "most"),
+    [
+        ("(SELECT DISTINCT diag, label FROM grid)", 2),
+        ("(SELECT diag, COUNT(*) AS n FROM grid GROUP BY diag)", 1),
+        ("(SELECT diag, label, MAX(age) AS n FROM grid GROUP BY diag, label)", 2),
+        ("(SELECT diag, 'it' AS one FROM grid WHERE age > 35)", 2),
+        ("(SELECT d AS diag FROM (SELECT diag AS d, cost FROM pub) WHERE cost < 9)", 2),
+        ("(SELECT DISTINCT diag FROM pub)", 1),
+        ("(SELECT DISTINCT d AS diag, one FROM (SELECT diag AS d, 1 AS one, cost FROM pub))", 2),
+        ("(SELECT DISTINCT label AS diag, diag AS x FROM grid)", 2),
+        ("(SELECT lower(diag) AS diag FROM grid)", None),
+        ("(SELECT DISTINCT lower(diag) AS diag, age FROM grid)", None),
+        ("(SELECT * FROM (VALUES ('flu', 1), ('flu', 2), ('HIV', 1)) AS v(diag, x))", 2),
+        ("(SELECT x AS diag, diag AS x FROM (VALUES ('flu', 'a'), ('flu', 'b')) AS v(diag, x))", 1),
+    ],
+)
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_item_53_matches_are_counted_behind_a_query(attack: Attack, kind: str, public: str, most: int | None) -> None:
+    """The public rows behind a projection or DISTINCT bound what a row meets; a computed key is bounded by nothing."""
+    sql = f"SELECT COUNT(*) FROM patients p {kind} {public} u ON u.diag = p.diag"
+    if most is None:
+        attack.refused(sql, "DP210", "DP211")
+        return
+    for _ in range(2):  # what the first run was planned on holds in the second
+        attack.con.sql(sql).run(epsilon=1)
+    assert attack.sensitivities(sql) == [(most, most)]
 
 
 @pytest.mark.parametrize(
@@ -631,6 +675,11 @@ NEIGHBOURS = (
         for operator in OPERATORS
     ),
     *(f"SELECT COUNT(*) FROM (SELECT kind FROM events {o} SELECT kind FROM events WHERE value > 3)" for o in OPERATORS),
+    "SELECT COUNT(*), COUNT(DISTINCT x) FROM patients LEFT JOIN (SELECT DISTINCT diag, cost x FROM pub) USING (diag)",
+    "SELECT label, COUNT(*) FROM patients p JOIN (SELECT DISTINCT label, diag FROM grid) USING (diag) GROUP BY label",
+    "SELECT SUM(age) FROM (SELECT pid, age FROM patients EXCEPT SELECT pid, big FROM patients)",
+    "SELECT SUM(x), SUM(x % 7) FROM (SELECT pid, big AS x FROM patients INTERSECT SELECT pid, age FROM patients)",
+    "SELECT COUNT(*), SUM(CLIP(n, 0, 30)) FROM (SELECT kind, COUNT(*) n FROM events GROUP BY ROLLUP (kind))",
     "SELECT zip, diag, COUNT(*), SUM(amt) FROM visits JOIN patients USING (pid) GROUP BY ROLLUP (diag, zip)",
     "SELECT amt > 10, kind, COUNT(*) FROM (SELECT pid, amt, 'v' AS kind FROM visits UNION ALL "
     "SELECT pid, income, diag FROM patients) GROUP BY CUBE (kind, 1)",

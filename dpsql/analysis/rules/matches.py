@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Columns, Facts
@@ -24,7 +24,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import MISSING
 from dpsql.numbers.cap import ONE, Cap, Finite, Unbounded, finite, larger, smaller, times
 from dpsql.plan.expr import Column, Expr
-from dpsql.plan.nodes import Equality, Filter, Join, JoinKind, Node, Project, Scan, Values
+from dpsql.plan.nodes import Aggregate, Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Values
 from dpsql.plan.public import FrequencyOf, RowsOf
 from dpsql.types import Kind, SqlType
 
@@ -38,20 +38,22 @@ def most_matches(node: Node, facts: Facts, ends: tuple[Expr, ...], join: Join, c
     best = facts.most_rows(columns)  # of no columns: the side has one row
     if not facts.public:
         return best if best is not None else _unbounded(join, "a private table")
-    table = _table_of(node)
-    if isinstance(table, Values):
-        return _written(table, columns) if best is None else best
-    if table is None:
+    source = _source(node, columns)
+    if source is None:
         return best if best is not None else _unbounded(join, "a public relation")
+    table, read = source.table, source.columns
+    if isinstance(table, Values):
+        return _written(table, read) if best is None else best
     if not ends:
         rows = ctx.public.number(RowsOf(table.table))
         return finite(rows) if rows is not None else _unbounded(join, table.table)
-    chosen = tuple(sorted(c.name for c in table.columns if c.uid in columns))
+    chosen = tuple(sorted(c.name for c in table.columns if c.uid in read))
     if not chosen:
         return best if best is not None else _unbounded(join, table.table)
     request = FrequencyOf(table.table, chosen)
     if isinstance(best, Finite):
-        ctx.public.used[request] = int(best.value)
+        if source.every_row:
+            ctx.public.used[request] = int(best.value)
         return best
     measured = ctx.public.number(request)
     return _unbounded(join, table.table, chosen) if measured is None else finite(max(1, measured))
@@ -64,15 +66,40 @@ def _written(table: Values, columns: Columns) -> Cap:
     return finite(max(counted.values(), default=0))
 
 
-def _table_of(node: Node) -> Scan | Values | None:
-    """The one public table a side consists of, filtered or projected: filtering never raises a frequency."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The public table that each row of a side comes from, and columns that hold the values of the side's columns.
+
+    every_row: no rows were merged, so that what is known of the side was said of the table.
+    """
+
+    table: Scan | Values
+    columns: Columns
+    every_row: bool = True
+
+
+def _source(node: Node, columns: Columns) -> _Source | None:
+    """The one public table a side consists of; its frequency of the columns found is at least the side's.
+
+    Filtering takes rows away, a projection keeps them, and a group comes from one row of its keys or more.
+    """
     match node:
         case Scan() | Values():
-            return node
-        case Filter(input=child) | Project(input=child):
-            return _table_of(child)
+            return _Source(node, columns)
+        case Filter(input=child):
+            return _source(child, columns)
+        case Project(input=child, items=items):
+            return _source(child, _behind(items, columns))
+        case Aggregate(input=child, keys=keys) if keys:
+            found = _source(child, _behind(keys, columns))
+            return None if found is None else replace(found, every_row=False)
         case _:
             return None
+
+
+def _behind(items: tuple[Item, ...], columns: Columns) -> Columns:
+    """The input's columns that these columns are, unchanged; without computed ones, more rows agree."""
+    return frozenset(i.expr.uid for i in items if i.column.uid in columns and isinstance(i.expr, Column))
 
 
 def _unbounded(node: Join, what: str, columns: tuple[str, ...] = ()) -> Unbounded:

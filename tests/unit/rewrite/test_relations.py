@@ -95,6 +95,11 @@ def test_private_rows_are_cut_only_where_a_join_needs_it() -> None:
         ("SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM sensors) t", 0, 1),
         ("SELECT COUNT(*) FROM sensors WHERE reading > (SELECT AVG(reading) FROM sensors)", 0, 2),
         ("SELECT AVG(n) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment) t", 0, 1),
+        ("SELECT COUNT(*) FROM (SELECT device, COUNT(*) FROM sensors GROUP BY ROLLUP (device)) t", 2, 1),
+        ("SELECT COUNT(*) FROM (SELECT COUNT(*) FROM sensors GROUP BY GROUPING SETS ((), (device), ())) t", 3, 1),
+        ("SELECT MAX(n) FROM (SELECT device, COUNT(*) AS n FROM sensors GROUP BY ROLLUP (device)) t", 0, 2),
+        ("SELECT COUNT(*) FROM (SELECT device FROM sensors UNION ALL SELECT COUNT(*) FROM repairs) t", 1, 1),
+        ("SELECT COUNT(*) FROM (SELECT COUNT(*) FROM sensors UNION ALL SELECT COUNT(*) FROM repairs) t", 0, 2),
     ],
 )
 def test_which_aggregates_stay_private(sql: str, inner: int, releases: int) -> None:

@@ -325,3 +325,25 @@ def test_aggregates_stand_below_windows_and_qualify_above() -> None:
 )
 def test_refused_windows(sql: str, expected: list[str]) -> None:
     assert codes(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k FROM (SELECT a, NULL AS k FROM t)",
+        "SELECT x AS k FROM (SELECT a, NULL FROM t) AS s(y, x)",
+        "WITH s AS (SELECT NULL AS k FROM t) SELECT k FROM s",
+        "SELECT k FROM (SELECT NULL AS k UNION ALL SELECT NULL)",
+        "SELECT k FROM (SELECT a FROM t) JOIN (SELECT NULL AS k, a FROM t) USING (a)",
+        "SELECT k FROM (SELECT k, a FROM (SELECT NULL AS k, a FROM t))",
+    ],
+)
+def test_nulls_of_a_query_in_from_are_integers(sql: str) -> None:
+    (column,) = output_columns(root(sql))
+    assert column.type == INTEGER
+
+
+def test_nulls_beside_another_type_have_that_type() -> None:
+    for sql in ("SELECT NULL AS k UNION ALL SELECT d FROM t", "SELECT d FROM t UNION SELECT NULL"):
+        (column,) = output_columns(root(f"SELECT * FROM ({sql})"))
+        assert column.type == DATE
