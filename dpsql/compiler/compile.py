@@ -16,6 +16,13 @@ from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
+from dpsql.compiler.relied import rely_on_declared
+from dpsql.compiler.require import (
+    require_one_relation,
+    require_public,
+    require_public_correlation,
+    require_releases,
+)
 from dpsql.compiler.settings import Settings
 from dpsql.compiler.sharing import releases_of
 from dpsql.compiler.warnings import warnings_of
@@ -23,9 +30,8 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, measure
-from dpsql.plan.expr import columns_of
-from dpsql.plan.nodes import Aggregate, Join, Release, Scan, expressions
-from dpsql.plan.public import FrequencyOf, PublicFacts
+from dpsql.plan.nodes import Release
+from dpsql.plan.public import PublicFacts
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
 from dpsql.rewrite.context import RewriteContext
@@ -77,13 +83,13 @@ def _compile(
     dialects.check_types(bound.root, parsed.dialect)
     rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits))
     tree = derive(rewritten, ctx)
-    _require_public(tree)
-    _require_releases(tree)
-    _require_public_correlation(tree)
-    _rely_on_declared(tree, ctx)
+    require_public(tree)
+    require_releases(tree)
+    require_public_correlation(tree)
+    rely_on_declared(tree, ctx)
     found = releases_of(tree)
     tagged = list(found.distinct)
-    _require_one_relation(tagged)
+    require_one_relation(tagged)
     if parsed.clause is not None:
         require_clause(parsed.clause, tagged)
     epsilon, delta = _privacy(settings, policy, tagged)
@@ -105,81 +111,6 @@ def _compile(
         source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
         identity, dict(public.used), not public.missing, notes, warnings,
     )  # fmt: skip
-
-
-def _require_public(tree: Tagged[Facts]) -> None:
-    """The answer must not contain private rows."""
-    if tree.fact.public:
-        return
-    private = next(t.node for t in tree.walk() if isinstance(t.node, Scan) and not t.fact.public)
-    assert isinstance(private, Scan)
-    raise reject(
-        "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
-        help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
-    )  # fmt: skip
-
-
-def _require_public_correlation(tree: Tagged[Facts]) -> None:
-    """A correlated subquery that is released needs public groups: rows of hidden ones would vanish in silence."""
-    for tagged in tree.walk():
-        join = tagged.node
-        if not isinstance(join, Join) or not join.scalar or not join.equalities:
-            continue
-        for release in (t.node for t in tagged.inputs[1].walk()):
-            if isinstance(release, Release) and release.threshold is not None:
-                names = ", ".join(k.name for k in release.keys)
-                raise reject(
-                    "DP111", f"the subquery is computed for each {names}, whose values are private", span=release.span,
-                    label="no public list of these values is known",
-                    help=[
-                        f"custodian: declare a  domain  for {names}",
-                        f"or correlate it with a public table's {names}",
-                    ],
-                )  # fmt: skip
-
-
-def _rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:
-    """Note the declared keys of public tables that expressions can rely on: the run checks them against the tables."""
-    read = frozenset[int]().union(*(columns_of(e) for t in tree.walk() for e in expressions(t.node)))
-    for tagged in tree.walk():
-        table = ctx.table(tagged.node.table) if isinstance(tagged.node, Scan) else None
-        if table is None or not table.public:
-            continue
-        assert isinstance(tagged.node, Scan)
-        names = {c.name.lower() for c in tagged.node.columns if c.uid in read}
-        declared = [(k.columns, 1) for k in table.keys] + [(f.columns, f.rows) for f in table.max_frequency]
-        for columns, rows in declared:
-            if {c.lower() for c in columns} <= names:
-                spelled = sorted(c.name for c in tagged.node.columns if c.name.lower() in {n.lower() for n in columns})
-                request = FrequencyOf(table.name, tuple(spelled))
-                ctx.public.used[request] = min(rows, ctx.public.used.get(request, rows))
-
-
-def _require_releases(tree: Tagged[Facts]) -> None:
-    """Bounds and intervals of single aggregates belong to releases: elsewhere they would be passed over in silence."""
-    for tagged in tree.walk():
-        for call in tagged.node.calls if isinstance(tagged.node, Aggregate) else ():
-            if call.per_group is not None or call.end:
-                what = "bounds per group" if call.per_group is not None else "an interval"
-                why = "reads public rows" if tagged.inputs[0].fact.public else "is part of another aggregate"
-                raise reject(
-                    "DP014", f"{what} for an aggregate that {why}", span=call.span, help=["leave it out here"]
-                )  # fmt: skip
-
-
-def _require_one_relation(releases: Sequence[Tagged[Facts]]) -> None:
-    """All units of one query have one neighbouring relation: the query makes one promise, not several."""
-    for tagged in releases:
-        if tagged.inputs[0].fact.replaced != releases[0].inputs[0].fact.replaced:
-            assert isinstance(tagged.node, Release)
-            raise reject(
-                "DP230", "the tables of this query change in different ways between neighbouring databases",
-                span=tagged.node.span, label="here rows are replaced, elsewhere added or removed, or the reverse",
-                help=[
-                    "ask for each of the two numbers in a query of its own",
-                    "custodian: give all units that are queried together the same `neighbours`",
-                ],
-            )  # fmt: skip
 
 
 def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:
