@@ -213,7 +213,9 @@ def markdown(results: list[Result]) -> str:
 def _percent(x: float | None) -> str:
     if x is None:
         return ""
-    return "0" if x == 0 else f"{x:.2%}" if x < 0.1 else f"{x:.0%}" if x < 10 else f"{x:.0f} ×"
+    if x < 0.0001:
+        return "0" if x == 0 else "< 0.01%"
+    return f"{x:.2%}" if x < 0.1 else f"{x:.0%}" if x < 10 else f"{x:.0f} ×"
 
 
 def main() -> None:
