@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from dpsql.functions.registry import describe_registry
+from dpsql.sql.windows import AGGREGATES, WINDOW_FUNCTIONS
 from grammar.read import sections
 
 EXAMPLES = {
     "Queries": "WITH july AS (SELECT * FROM flights WHERE month = 7)\nSELECT COUNT(*) AS n FROM july",
-    "FROM": "SELECT airlines.name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY airlines.name",
+    "Set operations": "SELECT 'summer' AS season, COUNT(*) AS n FROM flights WHERE month BETWEEN 6 AND 8\nUNION ALL\n"
+    "SELECT 'year', COUNT(*) FROM flights\nORDER BY n",
+    "FROM": "SELECT airlines.name, hubs.hub, COUNT(*) AS n\nFROM flights\nJOIN airlines USING (carrier)\n"
+    "LEFT JOIN (VALUES ('DL', 'ATL'), ('UA', 'EWR')) AS hubs(carrier, hub) ON hubs.carrier = airlines.carrier\n"
+    "GROUP BY airlines.name, hubs.hub",
     "Clauses": "SELECT origin, COUNT(*) AS n FROM flights\nWHERE month BETWEEN 6 AND 8\n"
-    "GROUP BY origin HAVING n > 100\nORDER BY n DESC LIMIT 2",
+    "GROUP BY ROLLUP (origin) HAVING n > 100\nORDER BY n DESC LIMIT 2",
     "Expressions": "SELECT COUNT(*) AS n FROM flights\n"
     "WHERE (dest LIKE 'S%' OR dest IN ('LAX', 'OAK')) AND NOT dep_delay > 60",
+    "Subqueries in expressions": "SELECT COUNT(*) AS n, COUNT(*) / (SELECT COUNT(*) FROM flights) AS part\n"
+    "FROM flights\nWHERE tailnum IN (SELECT tailnum FROM planes WHERE engines > 2)\n"
+    "  AND NOT EXISTS (SELECT 1 FROM airlines WHERE airlines.carrier = flights.carrier AND name LIKE 'United%')",
     "Aggregates": "SELECT COUNT(*) AS flights, COUNT(DISTINCT tailnum) AS aircraft,\n"
     "       AVG(dep_delay) FILTER (WHERE dep_delay > 0) AS mean_if_late\nFROM flights WHERE month = 7 AND day = 1",
+    "Window functions": "SELECT origin, COUNT(*) AS n,\n"
+    "       SUM(COUNT(*)) OVER (ORDER BY origin ROWS UNBOUNDED PRECEDING) AS so_far\n"
+    "FROM flights GROUP BY origin\nWINDOW w AS (ORDER BY n DESC)\nQUALIFY RANK() OVER w <= 2",
+    "Privacy clause": "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, max_groups_contributed = 2)\n"
+    "       origin, COUNT(*, contribution_bounds_per_group => (0, 10)) AS n\nFROM flights GROUP BY origin",
     "Functions": "SELECT CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END AS half, AVG(CLIP(distance, 0, 1000)) AS miles\n"
     "FROM flights GROUP BY half",
     "Constants": "SELECT COUNT(*) AS n FROM flights\n"
@@ -28,10 +41,11 @@ def sql_page() -> str:
     lines = [
         "# SQL",
         "",
-        "One SELECT (or WITH … SELECT) in DuckDB's dialect. GoogleSQL's privacy clause, Snowflake's interval functions and",
-        "[other dialects](dialects.md) are read as well (`dialect=`, `--dialect`).",
+        "One query in DuckDB's dialect. GoogleSQL's [privacy clause](dialects.md#the-privacy-clause), Snowflake's",
+        "interval functions and [other dialects](dialects.md) are read as well (`dialect=`, `--dialect`).",
         "A construct that is not on this page is refused by name, with a DP1xx code. What is on this page is *read*;",
-        "whether it is *answered* is decided by the [privacy analysis](../explanation/guarantee.md).",
+        "whether it is *answered* is decided by the [privacy analysis](../explanation/guarantee.md), which",
+        "[joins, subqueries and the noise](../explanation/joins.md) explains for each operator.",
         "",
         "Generated from `grammar/dpsql.lark` and the function registry. The examples are run by the tests.",
     ]
@@ -57,6 +71,9 @@ def sql_page() -> str:
             others = "" if f["operator"] else ", ".join(f"`{n}`" for n in names[1:])
             signature = str(f["signature"]).replace("|", "\\|")
             lines.append(f"| `{signature}` | {str(f['summary']).replace('|', chr(92) + '|')} | {others} |")
+    lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]
+    lines += ["| call | meaning |", "|---|---|"]
+    lines += [f"| `{w.signature}` | {w.summary} |" for w in WINDOW_FUNCTIONS.values()]
     return "\n".join(lines) + "\n"
 
 
@@ -72,14 +89,15 @@ def grammar_page() -> str:
         "",
         "| file | holds |",
         "|---|---|",
-        "| `dpsql.lark` | the accepted SELECT |",
+        "| `dpsql.lark` | the accepted SQL |",
         "| `outside.lark` | near misses, each labelled with the code that refuses it |",
         "| `read.py` | reads both, for tests and documentation |",
         "",
         "The run-time gate is `bind` (default deny), never this file. `tests/property/test_grammar.py` checks that",
         "every sentence of the grammar is planned or refused with a code, that whatever `bind` admits can be derived",
         "when it is printed in one spelling, and that every near miss is refused with its code. The parser reads some",
-        "further spellings of the same queries (FROM before SELECT, `x ~~ 'a%'` for LIKE, clauses in another order).",
+        "further spellings of the same queries (FROM before SELECT, `x ~~ 'a%'` for LIKE, clauses in another order,",
+        "VALUES without brackets, `GROUP BY a WITH ROLLUP`).",
     ]
     for part in parts:
         lines += ["", f"## {part.heading}"]

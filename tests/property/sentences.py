@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise, product
-from types import MappingProxyType
 
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
@@ -21,6 +20,7 @@ from lark.lexer import PatternStr
 
 from dpsql.functions.registry import REGISTRY
 from dpsql.policy.models import Policy
+from dpsql.sql.windows import WINDOW_FUNCTIONS
 from grammar.read import ACCEPTED, OUTSIDE
 
 LEVELS = ("primary", "postfix", "unary", "additive", "comparison", "disjunction")
@@ -34,19 +34,15 @@ def _layer(
     tokens: Mapping[str, Text],
     words: Mapping[str, Text],
     text: str = ACCEPTED.read_text(encoding="utf-8"),
-    declared: Mapping[str, Text] = MappingProxyType({}),
 ) -> Text:
-    """Sentences of rule `start`. tokens: rule → what it is replaced by. words: terminal → its spellings.
-
-    declared: terminals that `text` declares itself.
-    """
+    """Sentences of rule `start`. tokens: rule → what it is replaced by. words: terminal → its spellings."""
     text = re.sub(r"^%ignore .*$", "", text, flags=re.MULTILINE)
     for rule in tokens:
         text, found = re.subn(rf"^\??{rule}:.*(?:\n[ \t]+\S.*)*$", f"{rule}: {rule.upper()}_", text, flags=re.MULTILINE)
         text += f"\n%declare {rule.upper()}_"
         assert found == 1, f"{rule} is not a rule of the grammar"
     grammar = Lark(text, parser=None, lexer="basic", start=start, maybe_placeholders=False)  # nothing is parsed with it
-    explicit: dict[str, Text] = dict(declared)
+    explicit: dict[str, Text] = {}
     for terminal in grammar.terminals:
         if isinstance(terminal.pattern, PatternStr):
             explicit[terminal.name] = st.just(terminal.pattern.value)
@@ -79,6 +75,7 @@ def _words(columns: list[str]) -> dict[str, Text]:
         "INTEGER": st.sampled_from(["0", "1", "2", "10", "1_000", "9223372036854775808"]),
         "NUMBER": st.sampled_from(["0.5", "2.", "1e3", "1.5e-3", "1e400"]),
         "PARAMETER": st.sampled_from(["$1", "$2", "$low"]),
+        "WORD_NAME": st.just("NAME"),
     }
 
 
@@ -99,11 +96,18 @@ def expressions(policy: Policy, relations: tuple[str, ...], depth: int = 2) -> T
         "type": st.sampled_from(["INTEGER", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP", "DECIMAL(10, 2)", "BOOLEAN"]),
         "interval": st.sampled_from(["INTERVAL 3 DAY", "INTERVAL '3' HOUR", "INTERVAL '3 days'", "INTERVAL -1 MONTH"]),
         "date_part": st.sampled_from(["YEAR", "MONTH", "DAY", "HOUR"]),
+        "subquery": st.sampled_from(_subqueries(policy, relations)),
+        "number": st.sampled_from(["0", "4", "- 1", "+ 2.5", "1e3"]),
+        "new_name": st.sampled_from(["w", "a"]),
     }
     leaf = st.one_of(st.sampled_from(columns), _layer("constant", tokens, words), _layer("column", tokens, words))
+    tokens["over"] = _layer("over", {**tokens, "expression": leaf}, words)
+    over_rows = {"function_name": st.sampled_from(_WINDOWED), "inner": leaf}
+    tokens["window"] = _layer("window", {**tokens, **over_rows}, words)
     found = leaf
     for _ in range(depth):
-        lower: Text = _layer("primary", {**tokens, "inner": found, "operand": leaf, "condition": found}, words)
+        within = {"inner": found, "operand": leaf, "condition": found}
+        lower: Text = _layer("primary", {**tokens, **within}, words)
         levels = [leaf, lower]
         for below, level in pairwise(LEVELS):
             lower = st.one_of(
@@ -114,6 +118,39 @@ def expressions(policy: Policy, relations: tuple[str, ...], depth: int = 2) -> T
     return found
 
 
+_WINDOWED = tuple(name for name in WINDOW_FUNCTIONS if " " not in name)
+
+
+def _subqueries(policy: Policy, relations: tuple[str, ...]) -> list[str]:
+    """Queries in brackets: values, lists, one column and two, with and without a reference to the query around."""
+    found = [
+        "(SELECT 1)",
+        "((SELECT 1 UNION SELECT 2))",
+        "(VALUES (1), (2))",
+        "(SELECT 'a' AS x, 2 ORDER BY x LIMIT 1)",
+    ]
+    for number, relation in enumerate(relations):
+        columns = [c.name for c in policy.tables[relation].columns.values()]
+        first, last = columns[0], columns[-1]
+        found += [
+            f"(SELECT {last} FROM {relation})",
+            f"(SELECT COUNT(*), MAX({first}) FROM {relation})",
+            f"(SELECT MAX(x.{last}) FROM {relation} AS x WHERE x.{first} = {relations[0]}.{columns[0]})",
+            f"(SELECT SUM({number}) FROM {relation} GROUP BY {first} HAVING COUNT(*) > 1)",
+        ]
+    return found
+
+
+def _sources(policy: Policy, relations: tuple[str, ...]) -> list[str]:
+    """FROM clauses: the first relation alone, and in every kind of join with the last one."""
+    first, last = relations[0], relations[-1]
+    shared = [c for c in policy.tables[first].columns if c in policy.tables[last].columns] or ["missing"]
+    kinds = ["", "LEFT", "RIGHT OUTER", "FULL", "SEMI", "LEFT ANTI"]
+    joined = [f"FROM {first} {kind} JOIN {last} USING ({shared[0]})" for kind in kinds]
+    joined += [f"FROM {first}, {last} AS other", f"FROM ({first} NATURAL JOIN (VALUES (1), (2)) AS v({shared[0]}))"]
+    return [f"FROM {first}"] * len(joined) + joined
+
+
 def queries(policy: Policy, relations: tuple[str, ...], tame: bool) -> Text:
     """Whole queries, the first relation being read most. tame: no nesting, and mostly well typed, so that many are
     answered; otherwise with joins, nested queries, WITH and expressions of every kind."""
@@ -121,7 +158,8 @@ def queries(policy: Policy, relations: tuple[str, ...], tame: bool) -> Text:
     columns = [c.name for r in relations for c in policy.tables[r].columns.values()]
     numbers = [c.name for c in first if c.bounds is not None] or [c.name for c in first][:1]
     calls = ["COUNT(*)", *(f"{function}({column})" for function in ("SUM", "AVG", "COUNT") for column in numbers[:4])]
-    plain = st.one_of(st.sampled_from(calls), st.sampled_from([c.name for c in first]), st.sampled_from(["1", "2"]))
+    keys = [c.name for c in first]
+    plain = st.one_of(st.sampled_from(calls), st.sampled_from(keys), st.sampled_from(["1", "2"]))
     true = st.sampled_from(["TRUE", "1 = 1", f"{columns[0]} IS NOT NULL", *(f"{c} > 1" for c in numbers[:4])])
     tokens = {
         "column_name": st.sampled_from(columns),
@@ -129,21 +167,37 @@ def queries(policy: Policy, relations: tuple[str, ...], tame: bool) -> Text:
         "table_name": st.sampled_from([relations[0], *relations]),
     }
     if tame:
+        rank = "RANK() OVER (ORDER BY COUNT(*))"
+        released = [
+            *calls,
+            "DP_INTERVAL_LOW(COUNT(*))",
+            rank,
+            "SUM(COUNT(*)) OVER w",
+            "ANON_COUNT(* CLAMPED BETWEEN 0 AND 2)",
+        ]
         tokens |= {
-            "expression": plain, "condition": true, "star": st.sampled_from(calls), "count": st.just("9"),
-            "new_name": st.sampled_from(["a", "b", "n"]), "from": st.just(f"FROM {relations[0]}"), "with": st.just(""),
+            "expression": plain, "condition": true, "star": st.sampled_from(released), "count": st.just("9"),
+            "new_name": st.sampled_from(["a", "b", "n"]), "from": st.sampled_from(_sources(policy, relations)),
+            "with": st.just(""), "subquery": st.sampled_from(["(SELECT 1)", f"(SELECT COUNT(*) FROM {relations[0]})"]),
+            "set_key": st.sampled_from([*keys, "1", "()", f"({keys[0]}, {keys[-1]})"]),
+            "windows": st.just("WINDOW w AS ()"), "qualify": st.sampled_from(["", "", f"QUALIFY {rank} >= 1"]),
+            "privacy": st.sampled_from(["", "WITH DIFFERENTIAL_PRIVACY", "WITH ANONYMIZATION OPTIONS (KAPPA = 2)"]),
         }  # fmt: skip
-        return _layer("start", tokens, _words(columns)).map(_tidy)
+        text = ACCEPTED.read_text(encoding="utf-8").replace("select_item)* from?", "select_item)* from")
+        whole = [_layer(start, tokens, _words(columns), text) for start in ("start", "select")]
+        return st.one_of(*whole).map(_tidy)
     anything = expressions(policy, relations, 1)
+    inner = queries(policy, relations, True).map(lambda sentence: sentence.rstrip(";"))
     tokens |= {
         "expression": st.one_of(plain, anything),
         "condition": st.one_of(true, anything),
+        "inner": st.sampled_from(["1", "2", "NULL", "'a'", "DATE '2024-01-01'", columns[0]]),
         "count": st.sampled_from(["1", "?", "x", "- 1", "(2)"]),
+        "number": st.sampled_from(["1", "0.5", "1e-7", "2", "3"]),
         "new_name": st.sampled_from(["a", columns[0], "count", '"x y"', relations[0]]),
+        "subquery": st.one_of(inner.map("({})".format), st.sampled_from(_subqueries(policy, relations))),
     }
-    nested = ACCEPTED.read_text(encoding="utf-8").replace('"(" query ")"', '"(" QUERY_ ")"') + "\n%declare QUERY_"
-    inner = {"QUERY_": queries(policy, relations, True).map(lambda sentence: sentence.rstrip(";"))}
-    return _layer("start", tokens, _words(columns), nested, inner).map(_tidy)
+    return _layer("start", tokens, _words(columns)).map(_tidy)
 
 
 def _tidy(sentence: str) -> str:
