@@ -30,6 +30,11 @@ LONGEST = 100_000
 """Bytes that `replace` may make of one text: nested in itself it would grow exponentially, on chosen rows alone."""
 
 
+JOINED = 10_000
+"""Characters of joined texts; the rest is cut off. A text of one chosen row, doubled in each of thirty subqueries,
+would use up all memory, and the error would tell that the row is there."""
+
+
 def ascii_only(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
     """`f` on ASCII text; elsewhere Python and the engine may differ in letters and spaces, so nothing is folded."""
 
@@ -266,7 +271,18 @@ def _texts(args: Args) -> SqlType:
 def _spell_join(sql: Sequence[str], args: Args, result: Value) -> str:
     if any(is_null(a) for a in args):
         return "CAST(NULL AS VARCHAR)"
-    return f"({' || '.join(sql)})"
+    return f"left({' || '.join(sql)}, {JOINED})"
+
+
+def _cut_call(name: str) -> Spelling:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"left({name}({', '.join(sql)}), {JOINED})"
+
+    return spell
+
+
+def _joined(*parts: Scalar, separator: str = "") -> str:
+    return separator.join(p for p in parts if isinstance(p, str))[:JOINED]
 
 
 def _ws_type(args: Args) -> SqlType:
@@ -276,7 +292,7 @@ def _ws_type(args: Args) -> SqlType:
 
 
 def _concat_ws(separator: str, *parts: Scalar) -> Scalar:
-    return separator.join(p for p in parts if isinstance(p, str))
+    return _joined(*parts, separator=separator)
 
 
 def _code(spelled: str) -> Spelling:
@@ -348,27 +364,27 @@ FUNCTIONS = (
     Function(
         ("concat_op",),
         "x || y: text, text → text",
-        "The texts one after the other; NULL if one is NULL.",
+        "The texts one after the other, up to 10,000 characters; NULL if one is NULL.",
         type=_texts,
         spell=duckdb(_spell_join),
-        python=strict(lambda *parts: "".join(parts)),
+        python=strict(_joined),
         operator=True,
     ),
     Function(
         ("concat",),
         "concat(x: text, …) → text",
-        "The texts one after the other; NULLs are left out.",
+        "The texts one after the other, up to 10,000 characters; NULLs are left out.",
         type=_texts,
-        spell=duckdb(call("concat")),
+        spell=duckdb(_cut_call("concat")),
         nullable=lambda args: False,
-        python=lambda *parts: "".join(p for p in parts if isinstance(p, str)),
+        python=_joined,
     ),
     Function(
         ("concat_ws",),
         "concat_ws(separator: literal, x: text, …) → text",
-        "The texts with a separator between them; NULLs are left out.",
+        "The texts with a separator between them, up to 10,000 characters; NULLs are left out.",
         type=_ws_type,
-        spell=duckdb(call("concat_ws")),
+        spell=duckdb(_cut_call("concat_ws")),
         nullable=lambda args: False,
         python=_concat_ws,
         literal=frozenset({0}),

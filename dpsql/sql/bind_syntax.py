@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Cast, Expr, Literal
+from dpsql.plan.expr import Cast, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.checked import checked
 from dpsql.types import BOOLEAN, NULL, VARCHAR, Kind, parse_type
@@ -91,9 +91,24 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
     return cast
 
 
+MOST_REPEATED = 1_000
+"""Most nodes of an expression that is written out several times: nested in itself it would grow exponentially."""
+
+
+def _repeated(binder: ExprBinder, node: exp.Expr) -> Expr:
+    """An expression that is compared more than once. Raises Rejected DP101 if it is large."""
+    found = binder.bind(node)
+    if larger_than(found, MOST_REPEATED):
+        raise reject(
+            "DP101", "the expression is too large", span=binder.span(node),
+            help=["compare fewer values, or something simpler"],
+        )  # fmt: skip
+    return found
+
+
 def case(binder: ExprBinder, node: exp.Case) -> Expr:
     args = checked(node, binder.source, "this", "ifs", "default")
-    subject = binder.bind(args["this"]) if "this" in args else None
+    subject = _repeated(binder, args["this"]) if "this" in args else None
     parts: list[Expr] = []
     for branch in args["ifs"]:
         inner = checked(branch, binder.source, "this", "true")
@@ -113,7 +128,7 @@ def if_(binder: ExprBinder, node: exp.If) -> Expr:
 
 def between(binder: ExprBinder, node: exp.Between) -> Expr:
     args = checked(node, binder.source, "this", "low", "high")
-    at, subject = binder.span(node), binder.bind(args["this"])
+    at, subject = binder.span(node), _repeated(binder, args["this"])
     low = binder.call("ge", (subject, binder.bind(args["low"])), at)
     high = binder.call("le", (subject, binder.bind(args["high"])), at)
     return binder.call("and", (low, high), at)
