@@ -17,9 +17,9 @@ from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import Component, GroupKeys, Item, KeySource, Measure, Node, Release
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
-from dpsql.rewrite.key_search import Part, TooLong
-from dpsql.rewrite.lone_groups import lone_unit
-from dpsql.rewrite.public_keys import public_keys, source_of
+from dpsql.rewrite.keys.lone import lone_unit
+from dpsql.rewrite.keys.public import public_keys, source_of
+from dpsql.rewrite.keys.search import Part, TooLong
 from dpsql.types import Kind
 
 _KEY_KINDS = frozenset(

@@ -21,10 +21,11 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.functions.value import Domain
 from dpsql.plan.expr import Call, Expr
 from dpsql.plan.nodes import Join, JoinKind, key_sources
-from dpsql.rewrite import key_conditions, key_tables, key_values, public_keys, row_conditions
-from dpsql.rewrite.key_tables import KeyTable
-from dpsql.rewrite.key_values import Row
-from dpsql.rewrite.row_conditions import Pad, Rows
+from dpsql.rewrite.keys import compute, public, ranges, rows
+from dpsql.rewrite.keys import tables as key_tables
+from dpsql.rewrite.keys.compute import Row
+from dpsql.rewrite.keys.rows import Pad, Rows
+from dpsql.rewrite.keys.tables import KeyTable
 from dpsql.session.facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import exact, plan_of
@@ -273,14 +274,14 @@ def _first_rows(a: KeyTable, b: KeyTable, most: int) -> KeyTable | None:
 
 
 MUTANTS: dict[str, tuple[Any, str, Any]] = {
-    "anti joins are taken for semi joins": (row_conditions, "_join", _like_semi),
-    "padded rows are forgotten": (row_conditions, "_padded", _on_for_padded_rows),
-    "only the first alternative counts": (key_conditions, "_ends_of_any", _first),
-    "a union has the keys of its left side": (public_keys, "union", _one_side),
-    "OR is taken for AND": (key_values, "_possible", _as_and),
+    "anti joins are taken for semi joins": (rows, "_join", _like_semi),
+    "padded rows are forgotten": (rows, "_padded", _on_for_padded_rows),
+    "only the first alternative counts": (ranges, "_ends_of_any", _first),
+    "a union has the keys of its left side": (public, "united", _one_side),
+    "OR is taken for AND": (compute, "_possible", _as_and),
     "a join keeps one row": (key_tables, "joined", _first_rows),
 }
-JOIN, POSSIBLE, JOINED = row_conditions._join, key_values._possible, key_tables.joined
+JOIN, POSSIBLE, JOINED = rows._join, compute._possible, key_tables.joined
 
 
 @pytest.mark.parametrize("name", MUTANTS)

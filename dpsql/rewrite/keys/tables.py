@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from dpsql.analysis.values import Env
 from dpsql.functions.domains import ENUMERABLE
-from dpsql.plan.expr import Expr, LiteralValue, columns_of
-from dpsql.rewrite.key_values import Condition, decided_by
+from dpsql.plan.expr import Column, Expr, LiteralValue, columns_of
+from dpsql.rewrite.keys.compute import Condition, decided_by
 
 Tuple = tuple[LiteralValue, ...]
 
@@ -49,6 +51,19 @@ class KeyTable:
             if all(t.may_hold(values) for t in tests):
                 kept.append(row)
         return KeyTable(self.columns, tuple(kept), self.covers, self.sort)
+
+
+def by_variable(
+    grouped: dict[int, list[Column]], held: Sequence[Column], found: Iterable[Sequence[Any]], sort: bool
+) -> KeyTable:
+    """Rows of a table by variable; those in which columns that must be equal differ are left out."""
+    places = [[held.index(c) for c in same] for same in grouped.values()]
+    rows: dict[tuple[LiteralValue, ...], None] = {}
+    for row in found:
+        if all(row[i] == row[same[0]] for same in places for i in same[1:]):
+            values = (row[same[0]] for same in places)
+            rows[tuple(str(v) if isinstance(v, UUID) else v for v in values)] = None
+    return KeyTable(tuple(grouped), tuple(rows), True, sort)
 
 
 def without_null(table: KeyTable, columns: frozenset[int]) -> KeyTable:

@@ -10,10 +10,9 @@ be told while planning leaves it longer.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, product
+from dataclasses import dataclass
+from itertools import chain, combinations, product
 
 from dpsql.functions.domains import from_keys
 from dpsql.functions.value import Domain
@@ -21,37 +20,12 @@ from dpsql.plan.expr import Column, Expr, LiteralValue, columns_of
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import KeySource, Node, SetKind, SetOperation
 from dpsql.rewrite.context import RewriteContext
-from dpsql.rewrite.key_search import Part, TooLong, search
-from dpsql.rewrite.row_conditions import Origin, Pad, Rows, rows_of
+from dpsql.rewrite.keys.domains import LazyKeys, united
+from dpsql.rewrite.keys.rows import Origin, Pad, Rows, rows_of
+from dpsql.rewrite.keys.search import Part, TooLong, search
 
 MOST_PADS = 4
 """Most outer joins whose padded and unpadded rows are told apart: each doubles the work."""
-
-
-class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
-    """A domain as one-column keys, without writing it out."""
-
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
-
-    def __len__(self) -> int:
-        return min(self.domain.size, sys.maxsize)  # far above any cap on keys
-
-    def __getitem__(self, at):  # type: ignore[no-untyped-def]
-        if isinstance(at, slice):
-            return tuple(islice(self, *at.indices(len(self))))
-        if at < 0:
-            at += len(self)
-        return (None,) if self.domain.null and at == len(self.domain.values) else (self.domain.values[at],)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LazyKeys) and self.domain == other.domain
-
-    def __hash__(self) -> int:
-        return hash((len(self), self.domain.null))
-
-    def __repr__(self) -> str:
-        return f"LazyKeys({self.domain!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +82,7 @@ class _Finder:
             return left
         right = self._of_node(column.right, node.right)
         if node.kind is SetKind.UNION:
-            either = None if left[0] is None or right[0] is None else union(left[0], right[0])
+            either = None if left[0] is None or right[0] is None else united(left[0], right[0])
             return either, (left[1] or right[1]) and all(d is not None or unread for d, unread in (left, right))
         known = [d for d, _ in (left, right) if d is not None]
         return min(known, key=lambda d: d.size, default=None), not known and (left[1] or right[1])
@@ -195,7 +169,7 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
         domain: Domain | None = None
         for p in parts:
             keys = p.domain if p.domain is not None else from_keys(key[0] for key in p.keys)
-            domain = keys if domain is None else union(domain, keys)
+            domain = keys if domain is None else united(domain, keys)
             if domain is None:
                 return None
         return Part(positions, (), domain, covers, tables)
@@ -211,18 +185,3 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
             values = dict(zip(places, chain.from_iterable(choice), strict=True))
             tuples[tuple(values[at] for at in positions)] = None
     return Part(positions, tuple(tuples), None, covers, tables)
-
-
-def union(a: Domain, b: Domain) -> Domain | None:
-    """All keys of both, in order; None if they are too many to be written out."""
-    null = a.null or b.null
-    for long, short in ((a, b), (b, a)):
-        if long.values == short.values or (short.size <= 1_000 and all(v in long.values for v in short.values)):
-            return replace(long, null=null)
-    if isinstance(a.values, range) and isinstance(b.values, range) and a.values.step == b.values.step == 1:
-        (low, high), (start, stop) = sorted(((a.values.start, a.values.stop), (b.values.start, b.values.stop)))
-        if start <= high:
-            return Domain(range(low, max(high, stop)), null)
-    if a.size + b.size > 100_000:
-        return None
-    return replace(from_keys(chain(a.keys(), b.keys())), null=null)

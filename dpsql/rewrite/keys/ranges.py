@@ -1,116 +1,29 @@
-"""Which values of a column, or of an expression, a query's own conditions let through: lists, and ranges."""
+"""Ranges of whole numbers, dates and timestamps between declared ends and those that comparisons set."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain
 
-from dpsql.functions.cast import converted
-from dpsql.functions.domains import DAY, ENUMERABLE, DateRange, TimestampRange, from_keys
+from dpsql.functions.domains import DAY, DateRange, TimestampRange
 from dpsql.functions.value import Domain, Value
 from dpsql.numbers.interval import Interval
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue, children, columns_of
-from dpsql.rewrite.key_values import Condition
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
 from dpsql.types import Kind, SqlType
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DAY = 86_400_000_000
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "is_not_distinct_from": "is_not_distinct_from"}
-_RANGES = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
 _EXACT = 2**53
+RANGED = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
+"""Kinds of which two ends make a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """The keys of a column. `covers`: they are all that the conditions let through. `declared`: the policy has them."""
-
-    domain: Domain | None
-    covers: bool = False
-    declared: bool = False
-
-
-def narrowed(subject: Column, value: Value, bounds: Interval | None, terms: Sequence[Expr]) -> Narrowed:
-    """The keys of a column: its own, shortened by the conditions on it; or those that they list.
-
-    bounds: what the policy says of a column that has no keys, e.g. because it is bounded at one end only.
-    """
-    own = [t for t in terms if subject.uid in columns_of(t)]
-    domain, declared = value.domain, value.domain is not None
-    if domain is None or domain.size > ENUMERABLE:
-        lists = [found for t in own if (found := listed(t, subject)) is not None]
-        if lists:
-            domain = min(lists, key=lambda d: d.size)
-        elif subject.type.kind in _RANGES:
-            domain = _ranged(subject, value, bounds, own)
-    env = {subject.uid: replace(value, domain=None)}
-    tests = [Condition(t, env, frozenset(env)) for t in own]
-    if domain is not None and domain.size <= ENUMERABLE and own:
-        domain = from_keys(k for k in list(domain.keys()) if all(t.may_hold({subject.uid: k}) for t in tests))
-    elif domain is not None and domain.null:
-        domain = replace(domain, null=all(t.may_hold({subject.uid: None}) for t in tests))
-    covers = not declared and domain is not None and bounds is None
-    return Narrowed(domain, covers, declared)
-
-
-def listed(term: Expr, subject: Expr) -> Domain | None:
-    """The values that `x IN (…)`, `x = …`, `x IS NULL` and their combinations leave to x; None if they list none."""
-    match term:
-        case Call(function="and", args=args):
-            found = [d for a in args if (d := listed(a, subject)) is not None]
-            return min(found, key=lambda d: d.size) if found else None
-        case Call(function="or", args=args):
-            parts = [listed(a, subject) for a in args]
-            if any(d is None for d in parts):
-                return None
-            return from_keys(chain.from_iterable(d.keys() for d in parts if d is not None))
-        case Call(function="is_null", args=(x,)) if x == subject:
-            return Domain((), null=True)
-        case Call(function="in", args=(x, *rest)) if x == subject:
-            return _constants(rest, subject.type)
-        case Call(function="eq" | "is_not_distinct_from" as name, args=(a, b)) if subject in (a, b):
-            found_one = _constants([b if a == subject else a], subject.type)
-            if name == "is_not_distinct_from" and found_one is not None and not found_one.values:
-                return Domain((), null=True)
-            return found_one
-    return None
-
-
-def _constants(items: Sequence[Expr], target: SqlType) -> Domain | None:
-    """Literals as values of the column's type; one that the type cannot hold equals no value of the column."""
-    found = []
-    for item in items:
-        if not isinstance(item, Literal):
-            return None
-        value = item.value
-        if value is None:
-            continue
-        if item.type.kind is not target.kind or target.kind is Kind.DECIMAL:
-            if not _number(value) or target.kind not in (Kind.INTEGER, Kind.DECIMAL):
-                return None
-            stored = converted(value, target)
-            if stored is None or stored != value:
-                continue
-            value = stored
-        found.append(value)
-    return Domain(tuple(dict.fromkeys(found)))
-
-
-def _number(value: LiteralValue) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value) and abs(value) <= _EXACT
-    return isinstance(value, int | Decimal) and not isinstance(value, bool)
-
-
-# --- ranges --------------------------------------------------------------------------------------------------------
-
-
-def _ranged(subject: Column, value: Value, bounds: Interval | None, own: Sequence[Expr]) -> Domain | None:
+def ranged(subject: Column, value: Value, bounds: Interval | None, own: Sequence[Expr]) -> Domain | None:
     """Everything between the ends that are declared and those that comparisons set."""
     first, last = _declared(value.domain, bounds)
     low, high = first, last
@@ -242,7 +155,7 @@ def _end(name: str, end: LiteralValue, kind: Kind) -> tuple[int | None, int | No
 def _position(end: LiteralValue, kind: Kind) -> Fraction | None:
     """A constant on the number line of the column: whole numbers, days or microseconds."""
     if kind is Kind.INTEGER:
-        if not _number(end):
+        if not is_number(end):
             return None
         assert isinstance(end, int | float | Decimal)
         return Fraction(end)
@@ -255,34 +168,8 @@ def _position(end: LiteralValue, kind: Kind) -> Fraction | None:
     return micros / _DAY if kind is Kind.DATE else micros
 
 
-# --- conditions on expressions -------------------------------------------------------------------------------------
-
-
-def subjects(terms: Sequence[Expr], items: Sequence[Expr]) -> list[Expr]:
-    """Expressions in `items` that a condition compares with constants, largest first: they can be keys by themselves.
-
-    Each condition must be a list or a range for it; `substring(phone, 1, 2) IN ('13', '31')`.
-    """
-    inside = {id(e): e for item in items for e in _parts(item)}
-    compared = [e for t in terms for e in _compared(t)]
-    found = [e for e in inside.values() if not isinstance(e, Column) and e in compared]
-    unique: list[Expr] = []
-    for e in found:
-        if e not in unique:
-            unique.append(e)
-    return sorted(unique, key=lambda e: -sum(1 for _ in _parts(e)))
-
-
-def _parts(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Literal):
-        return []
-    return [expr, *(p for child in children(expr) for p in _parts(child))]
-
-
-def _compared(term: Expr) -> list[Expr]:
-    match term:
-        case Call(function="and" | "or", args=args):
-            return [e for a in args for e in _compared(a)]
-        case Call(function="in" | "eq" | "ge" | "gt" | "le" | "lt" | "is_not_distinct_from", args=(a, b, *_)):
-            return [e for e in (a, b) if isinstance(e, Call | Cast) and columns_of(e)]
-    return []
+def is_number(value: LiteralValue) -> bool:
+    """Whether a constant is an exact number: a DOUBLE counts as far as whole numbers have no gaps."""
+    if isinstance(value, float):
+        return math.isfinite(value) and abs(value) <= _EXACT
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)

@@ -18,11 +18,12 @@ from dpsql.plan.nodes import Scan, Values
 from dpsql.plan.public import KeysOf
 from dpsql.policy.tables import TableDomain
 from dpsql.rewrite.context import RewriteContext
-from dpsql.rewrite.key_conditions import Narrowed, narrowed, subjects
-from dpsql.rewrite.key_tables import KeyTable, combined, without_null
-from dpsql.rewrite.key_values import Computation, Condition, Unknown, computation, decided_by
-from dpsql.rewrite.key_variables import by_variable, is_trivial, replaced, variables, whole
-from dpsql.rewrite.row_conditions import Origin, Pad, Rows
+from dpsql.rewrite.keys.compute import Computation, Condition, Unknown, computation, decided_by
+from dpsql.rewrite.keys.domains import whole
+from dpsql.rewrite.keys.narrow import Narrowed, narrowed, subjects
+from dpsql.rewrite.keys.rows import Origin, Pad, Rows
+from dpsql.rewrite.keys.tables import KeyTable, by_variable, combined, without_null
+from dpsql.rewrite.keys.variables import is_trivial, replaced, variables
 from dpsql.types import Kind
 
 Keys = Callable[[Rows, Origin], tuple[Domain | None, bool]]
