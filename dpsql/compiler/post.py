@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Column, columns_of
-from dpsql.plan.nodes import End, Filter, Limit, Node, Project, Release, Scan, Sort, Window, expressions, inputs
+from dpsql.plan.expr import Cast, Column, columns_of
+from dpsql.plan.nodes import (
+    End,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    SetOperation,
+    Sort,
+    Window,
+    expressions,
+    inputs,
+)
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases
-from dpsql.sql.relations import Emitter
+from dpsql.sql.relations import Emitter, traced_releases
 from dpsql.types import Kind
 
 SCRATCH = '"memory"."main"'
@@ -27,23 +40,15 @@ def post_processing(
         id(n): found.standing_for(n, f'{SCRATCH}."{releases[index[id(n)]].label}"', traced=True)
         for n in found.nodes(tree)
     }
-    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases(), tracing=True)
-    origins = [origin_of(tree.node, c.uid) for c in columns]
-    sources: list[tuple[int, int] | None] = []
-    for node, uid in origins:
-        position = None if node is None else next((i for i, o in enumerate(node.outputs) if o.column.uid == uid), None)
-        if node is None or position is None or isinstance(node.outputs[position].recipe, End):
-            sources.append(None)
-        else:
-            sources.append((index[id(node)], position))
+    traced = traced_releases(tree.node)
+    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases(), traced)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
         0 if renamed is None else index[id(renamed[0])],
         emitter.query(tree, columns),
         _public_columns(tree.node, columns),
-        tuple(sources),
-        emitter.traced(tree.node),
+        tuple(tuple(_shown(tree.node, c.uid, release, index) for c in columns) for release in traced),
     )
 
 
@@ -78,18 +83,40 @@ def _public_part(node: Node) -> list[Node]:
     return [node, *(n for child in inputs(node) for n in _public_part(child))]
 
 
-def origin_of(node: Node, uid: int) -> tuple[Release | None, int]:
-    """The release whose column `uid` shows unchanged, seen through renaming, filters, order and limits."""
+def _shown(node: Node, uid: int, release: Release, index: Mapping[int, int]) -> tuple[int, int] | None:
+    """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
+    origin = origin_of(node, uid, release)
+    for position, output in enumerate(release.outputs):
+        if output.column.uid == origin and not isinstance(output.recipe, End):
+            return index[id(release)], position
+    return None
+
+
+def is_key(node: Node, uid: int) -> bool:
+    """Whether column `uid` shows group keys: of one release at least, and no released number of another."""
+    shown = [(release, origin_of(node, uid, release)) for release in traced_releases(node)]
+    outputs = any(uid == o.column.uid for release, uid in shown for o in release.outputs)
+    return not outputs and any(uid == key.uid for release, uid in shown for key in release.keys)
+
+
+def origin_of(node: Node, uid: int, release: Release) -> int | None:
+    """The column that `uid` shows unchanged in rows of this release, seen through all that follows single rows."""
     match node:
         case Release():
-            return node, uid
+            return uid if node is release else None
         case Filter(input=child) | Sort(input=child) | Limit(input=child) | Window(input=child):
-            return origin_of(child, uid)
+            return origin_of(child, uid, release)
         case Project(input=child, items=items):
             expr = next((i.expr for i in items if i.column.uid == uid), None)
-            return origin_of(child, expr.uid) if isinstance(expr, Column) else (None, uid)
+            return origin_of(child, expr.uid, release) if isinstance(expr, Column) else None
+        case SetOperation(left=left, right=right, columns=pairs):
+            at_left = any(r is release for r in traced_releases(left))
+            expr = next((c.left if at_left else c.right for c in pairs if c.column.uid == uid), None)
+            if isinstance(expr, Cast) and expr.type.numeric and expr.arg.type.numeric:
+                expr = expr.arg  # into a type that holds both sides' numbers
+            return origin_of(left if at_left else right, expr.uid, release) if isinstance(expr, Column) else None
         case _:
-            return None, uid
+            return None
 
 
 def _renamed(node: Node, columns: Sequence[Column]) -> tuple[Release, tuple[int, ...]] | None:
@@ -100,5 +127,5 @@ def _renamed(node: Node, columns: Sequence[Column]) -> tuple[Release, tuple[int,
     if not isinstance(at, Release):
         return None
     own = [*(k.uid for k in at.keys), *(o.column.uid for o in at.outputs)]
-    found = [origin_of(node, c.uid) for c in columns]
-    return at, tuple(own.index(uid) for _, uid in found)
+    found = [origin_of(node, c.uid, at) for c in columns]
+    return at, tuple(own.index(uid) for uid in found if uid is not None)

@@ -18,10 +18,10 @@ from dpsql.types import BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The answer's rows, and for each the row of the release it shows (None where it shows no single one)."""
+    """The answer's rows, and for each the branch of the plan and the row of its release that it shows, if any."""
 
     rows: tuple[tuple[Any, ...], ...]
-    origin: tuple[int | None, ...]
+    origin: tuple[tuple[int, int] | None, ...]
 
 
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
@@ -31,7 +31,9 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         columns = [*_key_columns(shown), *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
         height = len(shown.keys)
-        return Rows(tuple(zip(*chosen, strict=True)) if chosen else ((),) * height, tuple(range(height)))
+        return Rows(
+            tuple(zip(*chosen, strict=True)) if chosen else ((),) * height, tuple((0, at) for at in range(height))
+        )
     for release in noisy:
         node = release.planned.measured.node
         height = len(release.keys)
@@ -43,9 +45,12 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
     rows = tuple(found.rows())
-    if not plan.post.traced:
+    branches = len(plan.post.branches)
+    if not branches:
         return Rows(tuple(row[:width] for row in rows), (None,) * len(rows))
-    return Rows(tuple(row[:width] for row in rows), tuple(row[width] for row in rows))
+    numbers = [row[width] for row in rows]
+    origin = tuple(None if number is None else (number % branches, number // branches) for number in numbers)
+    return Rows(tuple(row[:width] for row in rows), origin)
 
 
 def _key_columns(noisy: NoisyRelease) -> list[list[Any]]:

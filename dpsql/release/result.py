@@ -37,7 +37,7 @@ class Release:
     notes: tuple[str, ...]
     plan: Plan = field(repr=False)
     _noisy: tuple[NoisyRelease, ...] = field(default=(), repr=False)
-    _origin: tuple[int | None, ...] = field(default=(), repr=False)
+    _origin: tuple[tuple[int, int] | None, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -66,31 +66,21 @@ class Release:
             raise reject("DP406", str(error)) from None
         if not 0 < wanted < 1:
             raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
-        bounds: list[list[Bounds] | None] = []
-        names = []
-        columns = zip(unique_names(self.columns), self.plan.post.sources, self.plan.columns, strict=True)
-        for name, source, column in columns:
-            if source is None and self._is_key(column.uid):
-                continue
-            names.append(name)
-            if source is None:
-                bounds.append(None)
-                continue
-            noisy = self._noisy[source[0]]
-            bounds.append(output_intervals(noisy, noisy.planned.measured.node.outputs[source[1]], wanted))
-        return [
-            {
-                name: None if found is None or origin is None else found[origin]
-                for name, found in zip(names, bounds, strict=True)
-            }
-            for origin in self._origin
-        ]
+        from dpsql.compiler.post import is_key
 
-    def _is_key(self, uid: int) -> bool:
-        from dpsql.compiler.post import origin_of
+        branches = self.plan.post.branches
+        named: dict[str, list[list[Bounds] | None]] = {}
+        for at, (name, column) in enumerate(zip(unique_names(self.columns), self.plan.columns, strict=True)):
+            if not is_key(self.plan.tree.node, column.uid):
+                named[name] = [self._bounds(branch[at], wanted) for branch in branches]
+        return [{name: _at(found, origin) for name, found in named.items()} for origin in self._origin]
 
-        node, original = origin_of(self.plan.tree.node, uid)
-        return node is not None and original in {k.uid for k in node.keys}
+    def _bounds(self, source: tuple[int, int] | None, level: Fraction) -> list[Bounds] | None:
+        """Intervals of an output of a release, one per row."""
+        if source is None:
+            return None
+        noisy = self._noisy[source[0]]
+        return output_intervals(noisy, noisy.planned.measured.node.outputs[source[1]], level)
 
     @property
     def components(self) -> list[dict[str, Any]]:
@@ -125,6 +115,15 @@ class Release:
 
     def __str__(self) -> str:
         return _as_text(self)
+
+
+def _at(found: Sequence[list[Bounds] | None], origin: tuple[int, int] | None) -> Bounds | None:
+    """The interval of the row that is shown, if one is."""
+    if origin is None:
+        return None
+    branch, row = origin
+    bounds = found[branch]
+    return None if bounds is None else bounds[row]
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

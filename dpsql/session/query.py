@@ -56,6 +56,7 @@ class Query:
         self, epsilon: Amount | None = None, delta: Amount | None = None, *, confidence: Amount = 0.95
     ) -> dict[str, float | None]:
         """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
+        Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
 
         An average's error depends on the size of its group. Unless that is public, it is None before the run.
         Raises Rejected.
@@ -68,17 +69,12 @@ class Query:
             raise reject("DP406", f"a confidence level lies between 0 and 1, not {confidence}")
         plan = self.plan(epsilon, delta)
         found: dict[str, float | None] = {}
-        for column, source in zip(plan.columns, plan.post.sources, strict=True):
-            if source is None:
-                continue
-            measured = plan.releases[source[0]].measured
-            recipe = measured.node.outputs[source[1]].recipe
-            width = None
-            if isinstance(recipe, Count | Sum):
-                width = explain.expected_error(measured.measurements[recipe.component], Fraction(level))
-            elif isinstance(recipe, Ratio) and (rows := measured.measurements[recipe.count].known) is not None:
-                width = explain.expected_error(measured.measurements[recipe.sum], Fraction(level)) / max(1, rows)
-            found[column.name] = width
+        for at, column in enumerate(plan.columns):
+            shown = [branch[at] for branch in plan.post.branches]
+            widths = [_width(plan, source, Fraction(level)) for source in shown if source is not None]
+            if widths:
+                known = [w for w in widths if w is not None]
+                found[column.name] = max(known) if len(known) == len(shown) else None
         return found
 
     def run(self, epsilon: Amount | None = None, delta: Amount | None = None) -> Release:
@@ -87,3 +83,14 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
+
+
+def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> float | None:
+    """Expected ± of one output of one release."""
+    measured = plan.releases[source[0]].measured
+    recipe = measured.node.outputs[source[1]].recipe
+    if isinstance(recipe, Count | Sum):
+        return explain.expected_error(measured.measurements[recipe.component], level)
+    if isinstance(recipe, Ratio) and (rows := measured.measurements[recipe.count].known) is not None:
+        return explain.expected_error(measured.measurements[recipe.sum], level) / max(1, rows)
+    return None

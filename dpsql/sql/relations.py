@@ -61,14 +61,14 @@ ROW = 0
 class Emitter:
     """Prints the nodes of one statement.
 
-    released: number (`id`) of each release → the table that holds its noisy rows. tracing: carry along which row of a
-    release a row comes from.
+    released: number (`id`) of each release → the table that holds its noisy rows. traced: the releases whose rows are
+    followed: each row carries the number of its release's row, times how many these are, plus which one it is.
     """
 
     tables: TableNames
     released: Mapping[int, str]
     aliases: Aliases
-    tracing: bool = False
+    traced: tuple[Release, ...] = ()
 
     def block(self, tagged: Tagged[Facts]) -> Block:
         """A node as a FROM clause."""
@@ -93,12 +93,15 @@ class Emitter:
                 alias = self.aliases.table()
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in (*keys, *(o.column for o in outputs))}
                 sql[ROW] = f"{alias}.c{ROW}"
+                if len(self.traced) > 1:
+                    place = next((at for at, r in enumerate(self.traced) if r is node), 0)
+                    sql[ROW] = f"({sql[ROW]} * {len(self.traced)} + {place})"
                 return Block(f"{self.released[id(node)]} AS {alias}", (), Names(sql, env))
             case _:
                 alias = self.aliases.table()
                 inner = self.query(tagged)
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in output_columns(node)}
-                if self.traced(node):
+                if self._follows(node):
                     sql[ROW] = f"{alias}.c{ROW}"
                 return Block(f"({inner}) AS {alias}", (), Names(sql, env))
 
@@ -179,21 +182,9 @@ class Emitter:
                 conditions.append(_member(sql[column.uid], column, values))
         return replace(below, names=Names(sql, tagged.fact.env)).filtered(*conditions)
 
-    def traced(self, node: Node) -> bool:
-        """Whether each row comes from one row of one release, so that its number can be carried along."""
-        match node:
-            case Release():
-                return self.tracing
-            case (
-                Project(input=child)
-                | Filter(input=child)
-                | Window(input=child)
-                | Sort(input=child)
-                | Limit(input=child)
-            ):
-                return self.traced(child)
-            case _:
-                return False
+    def _follows(self, node: Node) -> bool:
+        """Whether rows carry the number of a release's row along."""
+        return any(r is t for r in traced_releases(node) for t in self.traced)
 
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:
         """A node as a complete SELECT whose columns are named c<number>: all of them, or those listed, in order.
@@ -201,7 +192,7 @@ class Emitter:
         Where rows can be traced to a release's rows, column c0 is the number of that row.
         """
         node, order, limit = tagged.node, "", ""
-        traced = self.traced(node)
+        traced = self._follows(node)
         items = None
         if isinstance(node, Project):
             items, tagged = node.items, tagged.inputs[0]
@@ -252,16 +243,19 @@ class Emitter:
 
     def _set_operation(self, node: SetOperation, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
         """Both sides by position. Columns are chosen around it: leaving one out would change which rows are equal."""
-        sides = []
+        sides, traced = [], self._follows(node)
         for child, side in zip(tagged.inputs, ("left", "right"), strict=True):
             block = self.block(child)
             listed = [f"{self._side(c, side, block.names, node)} AS c{c.column.uid}" for c in node.columns]
+            if traced:
+                listed.append(f"{block.names.sql[ROW] if self._follows(child.node) else 'NULL'} AS c{ROW}")
             sides.append(f"SELECT {', '.join(listed)}\n{block.clause()}")
         both = f"({sides[0]})\n{node.kind.value.upper()}{' ALL' if node.all else ''}\n({sides[1]})"
         if columns is None:
             return both
         alias = self.aliases.table()
-        return f"SELECT {', '.join(f'{alias}.c{c.uid}' for c in columns) or 'NULL'}\nFROM ({both}) AS {alias}"
+        chosen = [f"{alias}.c{uid}" for uid in (*(c.uid for c in columns), *((ROW,) if traced else ()))]
+        return f"SELECT {', '.join(chosen) or 'NULL'}\nFROM ({both}) AS {alias}"
 
     def _side(self, c: SetColumn, side: str, names: Names, node: SetOperation) -> str:
         expr = c.left if side == "left" else c.right
@@ -271,6 +265,19 @@ class Emitter:
         if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
             return positive_zero(sql, c.column.type)
         return sql
+
+
+def traced_releases(node: Node) -> tuple[Release, ...]:
+    """The releases of which rows of a node show single rows; a row that shows none is of another side of UNION ALL."""
+    match node:
+        case Release():
+            return (node,)
+        case Project(input=child) | Filter(input=child) | Window(input=child) | Sort(input=child) | Limit(input=child):
+            return traced_releases(child)
+        case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right):
+            return traced_releases(left) + traced_releases(right)
+        case _:
+            return ()
 
 
 def _values(node: Values) -> str:

@@ -116,7 +116,7 @@ class Laboratory:
         long = NoisyRelease(planned, keys * times, tuple(row for noisy in drawn for row in noisy.values))
         outputs, columns = planned.measured.node.outputs, released_columns(long)
         found: dict[tuple[Any, ...], dict[str, Draws]] = {key: {} for key in keys}
-        for column, source in zip(plan.columns, plan.post.sources, strict=True):
+        for column, source in zip(plan.columns, plan.post.branches[0], strict=True):
             if source is None:
                 continue  # a key, or arithmetic over released numbers
             bounds = output_intervals(long, outputs[source[1]], LEVEL)

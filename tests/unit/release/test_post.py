@@ -8,6 +8,7 @@ import pytest
 
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.engine.scratch import Scratch
+from dpsql.release.columns import released_columns
 from dpsql.release.noisy import measure_release
 from dpsql.release.post import post_process
 from dpsql.session.connection import Connection
@@ -65,3 +66,56 @@ def test_order_limit_and_nulls_are_the_engines(shared: Connection) -> None:
         values = [n for _, n in rows]
         assert len(rows) == 2 and values == sorted(values, reverse=direction == "DESC")
     assert shared.sql(sql.format("ASC").replace("OFFSET 1", "OFFSET 5")).run(epsilon=1).fetchall() == []
+
+
+STACKED = [
+    "SELECT city, age > 50 AS old, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY CUBE (city, old) ORDER BY n",
+    "SELECT n FROM (SELECT city, COUNT(*) AS n FROM members GROUP BY ROLLUP (city)) WHERE n > 100 ORDER BY n LIMIT 3",
+    "SELECT COUNT(*) AS n FROM members UNION ALL SELECT 5 UNION ALL SELECT SUM(age) FROM members",
+    "SELECT 'x' AS c, SUM(fee) AS n FROM members UNION ALL (SELECT city, COUNT(*) FROM members GROUP BY city LIMIT 2)",
+    "SELECT n, rank() OVER (ORDER BY n) AS r FROM (SELECT COUNT(*) AS n FROM members UNION ALL SELECT SUM(age) "
+    "FROM members) QUALIFY r <= 2",
+    "SELECT COUNT(*) AS n FROM members UNION ALL (SELECT COUNT(*) FROM members UNION ALL SELECT SUM(age) FROM members)",
+]
+
+
+@pytest.mark.parametrize("sql", STACKED)
+def test_rows_one_below_the_other_keep_their_own_intervals(shared: Connection, sql: str) -> None:
+    """Each shown number is that of the release and row it is said to come from, and lies within its own interval."""
+    plan = shared.sql(sql).plan(epsilon=4)
+    answer = shared.run(plan)
+    branches = plan.post.branches
+    assert len(branches) > 1 and len(answer.rows) == len(answer._origin) > 1
+    compared = 0
+    for row, origin, bounds in zip(answer.rows, answer._origin, answer.intervals(), strict=True):
+        if origin is None:
+            assert 5 in row and set(bounds.values()) == {None}
+            continue
+        for name, value, source in zip(answer.columns, row, branches[origin[0]], strict=True):
+            if source is None:
+                assert bounds.get(name) is None
+                continue
+            noisy = answer._noisy[source[0]]
+            assert float(value) == float(released_columns(noisy)[source[1]][origin[1]])
+            interval = bounds[name]
+            assert interval is not None and interval[0] <= float(value) <= interval[1]
+            compared += 1
+    assert compared >= 2
+
+
+def test_intervals_differ_from_branch_to_branch(shared: Connection) -> None:
+    sql = "SELECT 'n' AS what, COUNT(*) AS x FROM members UNION ALL SELECT 'age', SUM(age) FROM members ORDER BY what"
+    answer = shared.sql(sql).run(epsilon=4)
+    (ages, count) = ([high - low for low, high in (row["x"],) if row["x"]] for row in answer.intervals())
+    assert ages[0] > 50 * count[0] > 0
+    assert [set(row) for row in answer.intervals()] == [{"what", "x"}] * 2
+    known = shared.sql(sql).accuracy(epsilon=4)
+    assert known["x"] == pytest.approx(ages[0] / 2)
+
+
+def test_rows_without_a_release_of_their_own_have_no_interval(shared: Connection) -> None:
+    for operator in ("UNION", "INTERSECT", "EXCEPT ALL"):
+        sql = f"SELECT COUNT(*) AS n FROM members {operator} SELECT SUM(age) FROM members"
+        plan = shared.sql(sql).plan(epsilon=4)
+        assert plan.post.branches == () and shared.sql(sql).accuracy(epsilon=4) == {}
+        assert all(row == {"n": None} for row in shared.run(plan).intervals())
