@@ -1,15 +1,22 @@
-"""A second reading of the same rows: the same plan with other column numbers."""
+"""New column numbers: for columns that a rewrite adds, and for a second reading of the same rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import count
 from typing import Any, cast
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import Node
+from dpsql.plan.nodes import Node, output_columns
+from dpsql.plan.walk import walk
 from dpsql.types import SqlType
+
+
+def unused_numbers(root: Node) -> Iterator[int]:
+    """Column numbers that no node of the plan has, upwards."""
+    return count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0))
 
 
 def renumbered(node: Node, fresh: Callable[[Column], Column]) -> tuple[Node, dict[int, Column]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from dpsql.plan.expr import Column, Expr, columns_of
 from dpsql.plan.expr import transform as transform_expr
@@ -26,14 +25,14 @@ from dpsql.plan.nodes import (
     inputs,
     output_columns,
 )
-from dpsql.plan.renumber import renumbered
+from dpsql.plan.renumber import renumbered, unused_numbers
 from dpsql.plan.walk import walk, with_inputs
 from dpsql.rewrite.context import RewriteContext
 
 
 def correlate_publicly(root: Node, ctx: RewriteContext) -> Node:
     """Restrict the groups of correlated subqueries over private rows to the public values they are looked up by."""
-    numbers = count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0))
+    numbers = unused_numbers(root)
     return _visited(root, (), numbers, ctx)
 
 

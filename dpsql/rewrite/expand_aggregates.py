@@ -6,6 +6,7 @@ AVG splits into a centred sum and a count; equal components are measured once, w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dpsql.analysis.derive import derive
@@ -31,6 +32,7 @@ from dpsql.plan.nodes import (
     Release,
     Sum,
 )
+from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
 from dpsql.rewrite.clip_columns import bound
 from dpsql.rewrite.context import RewriteContext
@@ -75,8 +77,8 @@ def _release(node: Aggregate, facts: Facts) -> Release:
     )
 
 
-def _recipe(call: AggregateCall, facts: Facts, shared: object) -> Recipe:
-    assert callable(shared)
+def _recipe(call: AggregateCall, facts: Facts, shared: Callable[[Component], int]) -> Recipe:
+    """shared: the place of a component among those of the release, which it adds if it is new."""
     match call.function, call.distinct:
         case "count", True:
             return Count(shared(_distinct(call, facts)))
@@ -167,14 +169,8 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 
 
 def _label(call: AggregateCall) -> str:
-    inner = "*" if call.arg is None else show(call.arg)
+    """The call as a person would write it, clips left out; for messages and EXPLAIN."""
+    inner = "*" if call.arg is None else expression(call.arg)
     text = f"{call.function.upper()}({'DISTINCT ' if call.distinct else ''}{inner})"
     text = text if call.filter is None else f"{text} FILTER (…)"
     return f"DP_INTERVAL_{call.end.upper()}({text})" if call.end else text
-
-
-def show(expr: Expr) -> str:
-    """An expression as a person would write it, clips left out; for labels in messages and EXPLAIN."""
-    from dpsql.plan.render import expression
-
-    return expression(expr)

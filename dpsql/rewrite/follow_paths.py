@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column
@@ -23,8 +22,8 @@ from dpsql.plan.nodes import (
     Truncate,
     Unnest,
     inputs,
-    output_columns,
 )
+from dpsql.plan.renumber import unused_numbers
 from dpsql.plan.walk import walk, with_inputs
 from dpsql.policy.units import Hop, PathUnit
 from dpsql.rewrite.context import RewriteContext
@@ -32,7 +31,7 @@ from dpsql.rewrite.context import RewriteContext
 
 def follow_paths(root: Node, ctx: RewriteContext) -> Node:
     """Join every table that has a unit path, and that the query does not join to it, with the tables of the path."""
-    paths = _Paths(ctx, count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0)))
+    paths = _Paths(ctx, unused_numbers(root))
     node, pending = paths.visit(root)
     return paths.resolved(node, pending)
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.analysis.values import evaluate
-from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.functions.registry import literal
-from dpsql.plan.expr import MOST_NODES, Column, Expr, larger_than, walk
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import MOST_NODES, Column, Expr, columns_of, larger_than
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import (
     Aggregate,
@@ -31,6 +29,7 @@ from dpsql.plan.nodes import (
 from dpsql.plan.walk import transform
 from dpsql.plan.walk import walk as walk_nodes
 from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.padding import is_null
 
 Definitions = dict[int, Expr]
 
@@ -95,19 +94,9 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
 def _padded(node: Node) -> tuple[Node, Definitions]:
     """As `_inlined`, for rows that may be missing: where they are, every definition has to be NULL."""
     below, known = _inlined(node)
-    if all(_null_of_nulls(e) for e in known.values()):
+    if all(is_null(e, columns_of(e)) for e in known.values()):
         return below, known
     return Project(below, tuple(Item(c, known.get(c.uid, c)) for c in output_columns(node))), {}
-
-
-def _null_of_nulls(expr: Expr) -> bool:
-    """Whether an expression is certainly NULL if all columns are."""
-    env = {e.uid: literal(None, e.type) for e in walk(expr) if isinstance(e, Column)}
-    try:
-        value = evaluate(expr, env)
-    except Rejected:
-        return False
-    return value.is_constant and value.constant is None
 
 
 def _use(expr: Expr, known: Definitions) -> Expr:

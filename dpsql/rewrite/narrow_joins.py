@@ -11,16 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.analysis.values import evaluate
-from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.registry import literal
-from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Call, Column, Expr, walk
+from dpsql.plan.expr import Call, Expr, columns_of
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Scan, inputs, output_columns
-from dpsql.plan.walk import walk as every
-from dpsql.plan.walk import with_inputs
+from dpsql.plan.walk import walk, with_inputs
 from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.padding import is_null, value_where_null
 from dpsql.types import BOOLEAN
 
 
@@ -77,18 +73,18 @@ def _narrowed(node: Node, required: list[Expr], use: _Use, ctx: RewriteContext) 
 def _left_out(padded: Node, kept: Node, required: list[Expr], use: _Use, ctx: RewriteContext) -> bool:
     """Whether rows of `kept` without a partner in `padded` are of no use."""
     missing = {c.uid for c in output_columns(padded)}
-    if any(_reads(term, missing) and not _may_hold(term, missing) for term in required):
+    if any(columns_of(term) & missing and not _may_hold(term, missing) for term in required):
         return True
     if use.counted is None or not ctx.private(padded):
         return False
     if use.grouped and (ctx.private(kept) or _by_rows(padded, ctx)):
         return False
-    return all(_reads(e, missing) and _is_null(e, missing) for e in use.counted)
+    return all(columns_of(e) & missing and is_null(e, missing) for e in use.counted)
 
 
 def _by_rows(node: Node, ctx: RewriteContext) -> bool:
     """Whether rows are the unit: then groups below another aggregate stay private, and nothing lists them."""
-    return any(isinstance(n, Scan) and ctx.analysis.table(n.table).by_rows for n in every(node))
+    return any(isinstance(n, Scan) and ctx.analysis.table(n.table).by_rows for n in walk(node))
 
 
 def _present(expr: Expr) -> Expr:
@@ -96,29 +92,7 @@ def _present(expr: Expr) -> Expr:
     return Call("is_not_null", (expr,), BOOLEAN)
 
 
-def _reads(expr: Expr, columns: set[int]) -> bool:
-    return any(isinstance(e, Column) and e.uid in columns for e in walk(expr))
-
-
-def _value(expr: Expr, missing: set[int]) -> Value | None:
-    """The expression's value where these columns are NULL, as far as it is known."""
-    env = {
-        e.uid: literal(None, e.type) if e.uid in missing else Value(e.type, range=type_range(e.type))
-        for e in walk(expr)
-        if isinstance(e, Column)
-    }
-    try:
-        return evaluate(expr, env)
-    except Rejected:
-        return None
-
-
 def _may_hold(term: Expr, missing: set[int]) -> bool:
     """False only if the condition is certainly NULL or false for padded rows."""
-    value = _value(term, missing)
+    value = value_where_null(term, missing)
     return value is None or not value.is_constant or (value.constant is not None and value.constant is not False)
-
-
-def _is_null(expr: Expr, missing: set[int]) -> bool:
-    value = _value(expr, missing)
-    return value is not None and value.is_constant and value.constant is None

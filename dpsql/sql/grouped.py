@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Column
+from dpsql.plan.expr import Column, Expr
 from dpsql.plan.nodes import Aggregate, AggregateCall
 from dpsql.sql.block import Block
 from dpsql.sql.emit import Names, condition, constant, spell
@@ -37,8 +37,8 @@ def positive_zero(sql: str, type_: SqlType) -> str:
     return f"({sql} + CAST(0 AS {type_}))"
 
 
-def _key(expr: object, column: Column, names: Names, private: bool) -> str:
-    sql, value = spell(expr, names)  # type: ignore[arg-type]
+def _key(expr: Expr, column: Column, names: Names, private: bool) -> str:
+    sql, value = spell(expr, names)
     if value.is_constant:
         sql = f"CAST({sql} AS {column.type})"  # a bare number in GROUP BY and ORDER BY names a column of the list
     return positive_zero(sql, column.type) if private and column.type.kind is Kind.DOUBLE else sql
