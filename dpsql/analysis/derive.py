@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from dpsql.analysis.context import Context
-from dpsql.analysis.facts import ColumnFact, Facts
+from dpsql.analysis.facts import Facts
 from dpsql.analysis.rules.aggregate import aggregate, combined
 from dpsql.analysis.rules.bound_contributions import bound_contributions
 from dpsql.analysis.rules.filter import filter_
 from dpsql.analysis.rules.group_keys import group_keys
 from dpsql.analysis.rules.join import join
 from dpsql.analysis.rules.project import project
+from dpsql.analysis.rules.public_rows import grouped, order, window
 from dpsql.analysis.rules.release import release
 from dpsql.analysis.rules.scan import scan
 from dpsql.analysis.rules.set_operation import set_operation
 from dpsql.analysis.rules.truncate import truncate
 from dpsql.analysis.rules.unnest import unnest
 from dpsql.analysis.rules.values import values
-from dpsql.diagnostics.errors import reject
-from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Column
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -85,48 +82,20 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
         case Aggregate():
             return _aggregate(node, below[0], ctx)
         case Window():
-            return _window(node, below[0])
+            return window(node, below[0])
         case Sort():
-            return _public_order(node, below[0], "ORDER BY")
+            return order(node, below[0], "ORDER BY")
         case Limit():
-            return _public_order(node, below[0], "LIMIT")
+            return order(node, below[0], "LIMIT")
         case _:
             assert_never(node)
 
 
 def _aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
-    """Over public rows an aggregate is plain SQL. Over private ones it stays private, or must become a release."""
+    """Over private rows an aggregate stays private, or must become a release; while drafting it is taken for one."""
     if not below.public:
         if node.inner:
             return aggregate(node, below, ctx)
         if not ctx.drafting:
             raise combined(node)
-    columns = {c.uid: _released(c) for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))}
-    return Facts(columns, keys=frozenset({frozenset(k.column.uid for k in node.keys)}), rule="aggregate")
-
-
-def _window(node: Window, below: Facts) -> Facts:
-    """A window function compares rows with each other: free over public rows, unbounded over private ones."""
-    if not below.public:
-        raise reject(
-            "DP113", "a window function over private rows", span=node.span,
-            label="one person's row changes what is computed for others",
-            help=["aggregate first; windows over released numbers cost nothing"],
-        )  # fmt: skip
-    columns = {**below.columns, **{c.column.uid: _released(c.column) for c in node.calls}}
-    return replace(below, columns=columns, rule="window", note="")
-
-
-def _released(column: Column) -> ColumnFact:
-    return ColumnFact(Value(column.type, range=type_range(column.type)))
-
-
-def _public_order(node: Sort | Limit, below: Facts, what: str) -> Facts:
-    """Order and LIMIT of private rows depend on all of them at once: unbounded (semantics.md §3)."""
-    if not below.public:
-        raise reject(
-            "DP112", f"{what} over private rows", span=node.span,
-            label="which rows come first depends on everybody's rows",
-            help=["aggregate first, then sort or limit the result"],
-        )  # fmt: skip
-    return Facts(below.columns, keys=below.keys, frequency=below.frequency, rule=what.lower())
+    return grouped(node)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from dpsql.functions.value import Value
-from dpsql.numbers.cap import ONE, Cap, smaller
+from dpsql.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.numbers.interval import Interval
 
 Columns = frozenset[int]
@@ -182,3 +182,12 @@ class Facts:
             if known <= columns:
                 best = cap if best is None else smaller(best, cap)
         return best
+
+    def rows_of_an_id(self, every_row: bool = False) -> Finite | None:
+        """The least finite bound on the rows of one id, by any of the equal id columns; None if there is none.
+
+        every_row: by columns only that are never NULL, so that no row is left uncounted.
+        """
+        chosen = [uid for uid in self.ids if not (every_row and self.columns[uid].value.nullable)]
+        found = [cap for uid in chosen if isinstance(cap := self.most_rows(frozenset({uid})), Finite)]
+        return min(found, key=lambda cap: cap.value, default=None)

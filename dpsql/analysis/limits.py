@@ -72,9 +72,11 @@ def policy_limits(node: Node, ctx: Context) -> PolicyLimits:
 def _branch(node: Node, ctx: Context) -> PolicyLimits:
     """Limits of one side of a union; what is proven of its rows per id is as good as a limit."""
     found, facts = policy_limits(node, ctx), _facts(node, ctx)
-    proven = [facts.most_rows(frozenset({uid})) for uid in facts.ids]
-    whole = min((int(cap.value) for cap in proven if isinstance(cap, Finite)), default=None)
-    return found if whole is None else found.smaller(PolicyLimits(whole, whole, whole))
+    proven = facts.rows_of_an_id()
+    if proven is None:
+        return found
+    whole = int(proven.value)
+    return found.smaller(PolicyLimits(whole, whole, whole))
 
 
 def _facts(node: Node, ctx: Context) -> Facts:

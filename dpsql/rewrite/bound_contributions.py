@@ -22,7 +22,6 @@ from dpsql.analysis.rules.release import no_limit
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.numbers.cap import Finite
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import BoundContributions, Component, GroupKeys, Measure, Node, Release, output_columns
 from dpsql.plan.walk import transform
@@ -164,7 +163,8 @@ class _Limits:
 
 def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
     """The limits of a release, the bounds of its own components taken into account."""
-    proven = _proven(facts)
+    known = facts.rows_of_an_id()
+    proven = None if known is None else int(known.value)
     rows, per_group, groups = _declared(keyed, ctx)
     key_columns = frozenset(i.column.uid for i in keyed.items)
     if any(facts.is_key(frozenset({uid}) | key_columns) for uid in facts.ids):
@@ -181,13 +181,6 @@ def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) 
         return _Limits(None, rows, per_group, groups)
     most = max((int(c.per_group[1]) for c in own if c.measure is Measure.COUNT and c.per_group), default=1)
     return _Limits(None, None, most, groups, real=False)
-
-
-def _proven(facts: Facts) -> int | None:
-    """Rows per id that the finished tree itself proves, or None."""
-    found = [facts.most_rows(frozenset({uid})) for uid in facts.ids]
-    values = [cap.value for cap in found if isinstance(cap, Finite)]
-    return None if not values else int(min(values))
 
 
 def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:

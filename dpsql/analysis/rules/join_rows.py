@@ -21,7 +21,7 @@ from dpsql.analysis.facts import Columns, Facts
 from dpsql.analysis.rules.matches import joined_columns, repetition
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected
-from dpsql.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, smaller, times
+from dpsql.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import Join, JoinKind
 
@@ -47,12 +47,8 @@ def as_rows(side: Facts, node: Join | None = None) -> Facts:
     if not side.ids and not side.hops:
         return side
     (unit,) = side.stability
-    best: Cap | None = None
-    for uid in side.ids:
-        cap = side.most_rows(frozenset({uid}))
-        if cap is not None and not side.columns[uid].value.nullable:
-            best = cap if best is None else smaller(best, cap)
-    if best is None or isinstance(best, Unbounded):
+    most = side.rows_of_an_id(every_row=True)
+    if most is None:
         tables = sorted({c.hint.table for c in side.columns.values() if c.hint is not None and not c.hint.public})
         raise Rejected(
             [
@@ -70,7 +66,7 @@ def as_rows(side: Facts, node: Join | None = None) -> Facts:
                 )
             ]
         )
-    rows = times(side.stability[unit], best)
+    rows = times(side.stability[unit], most)
     return replace(
         side, stability={unit: rows}, ids=frozenset(), by_id=frozenset(), hops=frozenset(), named=frozenset()
     )

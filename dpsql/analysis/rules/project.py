@@ -16,7 +16,7 @@ from itertools import islice, product
 from dpsql.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
-from dpsql.numbers.cap import Cap, Finite, Unbounded, smaller, times
+from dpsql.numbers.cap import Cap, Unbounded, times
 from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import Item, Project
 
@@ -30,21 +30,11 @@ def project(node: Project, below: Facts) -> Facts:
     if not below.ids or found.ids:
         return found
     (unit,) = below.stability
-    rows = None if found.hops else _rows_of_an_id(below)
+    rows = None if found.hops else below.rows_of_an_id(every_row=True)
     lost: Cap = Unbounded((_id_lost(node, below),))
     return replace(
         found, stability={unit: lost if rows is None else times(below.stability[unit], rows)}, by_id=frozenset()
     )
-
-
-def _rows_of_an_id(facts: Facts) -> Cap | None:
-    """Most rows of one id, where every row has one; None if nothing is known."""
-    best: Cap | None = None
-    for uid in facts.ids:
-        cap = facts.most_rows(frozenset({uid}))
-        if isinstance(cap, Finite) and not facts.columns[uid].value.nullable:
-            best = cap if best is None else smaller(best, cap)
-    return best
 
 
 def _id_lost(node: Project, below: Facts) -> Reason:

@@ -60,17 +60,10 @@ def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
     (unit,) = below.units
     if below.contribution is not None:
         return {unit: _replaced(below.contribution, below)}
-    found = below.most_rows(below.ids) or _fewest(below)
+    found = below.most_rows(below.ids) or below.rows_of_an_id()
     if found is None:
         raise Rejected([Diagnostic.from_reason(no_limit(node, below))])
     return {unit: _replaced(Contribution(_whole(found)), below)}
-
-
-def _fewest(below: Facts) -> Cap | None:
-    """The frequency of any one of the equal id columns bounds the rows of an id."""
-    found = [cap for uid in below.ids if (cap := below.most_rows(frozenset({uid}))) is not None]
-    bounded = [cap for cap in found if not isinstance(cap, Unbounded)]
-    return min(bounded, key=lambda cap: cap.value) if bounded else None
 
 
 def _replaced(found: Contribution, below: Facts) -> Contribution:
