@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
@@ -50,9 +51,7 @@ def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
 
 def _checked(items: Sequence[Item], sources: Sequence[KeySource], others: int, ctx: RewriteContext) -> int:
     """The number of combinations. No list may be written out before it is known to be short enough."""
-    size = 1
-    for source in sources:
-        size *= max(1, len(source.keys))
+    size = prod(max(1, len(source.keys)) for source in sources)
     if size + others <= ctx.analysis.max_keys:
         return size
     several = len(sources) > 1 and all(len(s.keys) for s in sources)

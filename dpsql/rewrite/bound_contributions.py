@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
@@ -123,9 +124,7 @@ def _choose(
         if proven is not None and proven <= per_group * groups and few_enough:
             return None
         assert keyed.sources is not None
-        possible = 1
-        for source in keyed.sources:
-            possible *= len(source.keys)
+        possible = prod(len(source.keys) for source in keyed.sources)
         few = 0 < possible <= groups
         return BoundContributions(keyed, id_column, keys, None, per_group, possible if few else groups, few_groups=few)
     if proven is not None and (total is None or proven <= total):

@@ -51,16 +51,16 @@ def checks(policy: Policy) -> Iterator[Check]:
         yield (
             Check("public", table.name, (*loc, "public")) if table.public else Check("unit", table.name, (*loc, "unit"))
         )
-        yield from _unit(policy, table, loc)
+        yield from _unit(table, loc)
         yield from _keys(policy, table, loc)
         yield from _foreign_keys(policy, table, loc)
-        yield from _frequencies(policy, table, loc)
+        yield from _frequencies(table, loc)
         yield from _limits(table, loc)
         for column in table.columns.values():
             yield from _column(table, column, (*loc, "columns", column.name))
 
 
-def _unit(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
+def _unit(table: Table, loc: Loc) -> Iterator[Check]:
     """Rows that reach no id, and the key that the first hop of a path refers to (the others: at the next table)."""
     name = table.name
     match table.protection:
@@ -131,7 +131,7 @@ def _foreign_keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _frequencies(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
+def _frequencies(table: Table, loc: Loc) -> Iterator[Check]:
     for i, f in enumerate(table.max_frequency):
         where: Loc = (*loc, "max_frequency", i)
         claim = f"at most {f.rows} rows of {table.name} share {_names(f.columns)}"

@@ -89,9 +89,9 @@ class WindowCollector:
         if len(given) < function.least:
             raise reject("DP106", f"{name} needs an argument", span=binder.span(node), help=[function.signature])
         if "offset" in slots and len(given) > 1:
-            _whole(given[1], binder, name, least=1 if name == "nth_value" else -(2**31))
+            _whole(given[1], name, least=1 if name == "nth_value" else -(2**31))
         if name == "ntile":
-            _whole(given[0], binder, name, least=1)
+            _whole(given[0], name, least=1)
         if "default" in args and "offset" in args:
             _, (given[0], given[2]) = unified(binder, (given[0], given[2]), binder.span(node))
         result = function.result(tuple(a.type for a in given))
@@ -173,7 +173,7 @@ def windows_of(nodes: list[exp.Expr], binder: ExprBinder) -> dict[str, exp.Windo
     return found
 
 
-def _whole(expr: Expr, binder: ExprBinder, name: str, least: int) -> None:
+def _whole(expr: Expr, name: str, least: int) -> None:
     value = expr.value if isinstance(expr, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
         raise reject(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations, product
+from math import prod
 
 from sqlglot import exp
 
@@ -50,9 +51,7 @@ class Groups:
 def written_sets(nodes: list[exp.Expr], binder: ExprBinder) -> list[Keys]:
     """The sets of keys that the elements of a GROUP BY name together: every choice of one set of each element."""
     lists = [_sets(node, binder) for node in nodes]
-    size = 1
-    for found in lists:
-        size *= len(found)
+    size = prod(len(found) for found in lists)
     if size > MOST_SETS:
         raise _too_many(size, nodes[0], binder)
     return [tuple(key for keys in chosen for key in keys) for chosen in product(*lists)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
+from math import prod
 
 from dpsql.functions.domains import from_keys
 from dpsql.functions.value import Domain
@@ -175,10 +176,7 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
         return Part(positions, (), domain, covers, tables)
     tuples: dict[tuple[LiteralValue, ...], None] = {}
     for option in options:
-        size = 1
-        for p in option:
-            size *= p.size
-        if size > most:
+        if prod(p.size for p in option) > most:
             return None
         places = [at for p in option for at in p.positions]
         for choice in product(*(p.keys if p.domain is None else zip(p.domain.keys()) for p in option)):
