@@ -6,8 +6,8 @@ Claim: between neighbours the vector of the component over all groups moves by a
 Why: only the rows of one unit differ (of two ids, where ids are replaced; of c slots, where rows are), and the
     contribution says how many rows in how many groups those are, each of at most `magnitude` units. What goes and what
     comes may meet in one group or change two: the worse of both is taken, norm by norm.
-When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows (`size`)
-    that a unit can change.
+When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
+    (`size`) that a unit can change.
 Tested by: tests/property/test_contributions.py, tests/property/test_replace_one.py, tests/property/test_stability.py
 """
 
