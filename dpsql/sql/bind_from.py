@@ -71,6 +71,11 @@ class FromBinder:
     def bind(self, args: Mapping[str, Any], ctes: Ctes) -> Relation:
         """The rows that WHERE sees. Raises Rejected."""
         if "from_" not in args:
+            if "joins" in args:
+                raise reject(
+                    "DP010", "syntax error: JOIN without FROM", span=self.span(args["joins"][0]),
+                    help=["look for a missing FROM before this place"],
+                )  # fmt: skip
             return Relation(Values((), ((),)), ())
         first = checked(args["from_"], self.source, "this")["this"]
         relation = self._selected_list(args, self._items(first, args.get("joins", []), ctes))

@@ -238,7 +238,8 @@ class SelectBinder:
                 if not chosen:
                     known = ", ".join(dict.fromkeys(e.relation for e in source.entries if e.relation))
                     raise reject(
-                        "DP102", f"no table is called {relation} here", span=self.span(node),
+                        "DP102", f"no table is called {relation} here" if relation else "* without FROM",
+                        span=self.span(node),
                         help=[f"this query reads: {known or 'no table'}"],
                     )  # fmt: skip
                 found += [(e.name, replace(e.column, span=self.span(node))) for e in chosen]

@@ -213,6 +213,8 @@ def test_star_gives_duckdbs_names_in_its_order(engine: duckdb.DuckDBPyConnection
         "SELECT COUNT(*) FROM a CROSS JOIN b ON TRUE",
         "SELECT COUNT(*) FROM a NATURAL JOIN b USING (x)",
         "SELECT COUNT(*) FROM (a, b)",
+        "SELECT 1 t JOIN b USING (x)",
+        "SELECT *",
     ],
 )
 def test_what_duckdb_refuses_is_refused(engine: duckdb.DuckDBPyConnection, sql: str) -> None:
