@@ -1,9 +1,9 @@
 """Every code block of README and docs is executed, or says why it is not.
 
 All blocks of a document run in their order in one temporary folder that holds a copy of examples/. The word after the
-fence says what happens: `python` runs · `sh` runs line by line and exits 0 · `sql` is planned against the document's own
-policy or the example's, or refused with the code named behind it (`sql DP201`) · `yaml` is a policy that loads, or with `fragment` is YAML · `json` parses · `text` is
-shown as it is. `skip: reason` leaves a block out.
+fence says what happens: `python` runs · `sh` runs line by line and exits 0 · `sql` is planned against the document's
+own policy, else the example's, or refused with the code named behind it (`sql DP201`) · `yaml` is a policy that loads,
+or with `fragment` is YAML · `json` parses · `text` is shown as it is. `skip: reason` leaves a block out.
 """
 
 from __future__ import annotations
