@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
-from dpsql.plan.expr import Column, LiteralValue
+from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -52,6 +52,9 @@ _REACH = {
     Kind.TIME: ("TIME '00:00:00'", "TIME '23:59:59.999999'"),
 }
 """Group keys that Python can hold. Others would arrive as text, or (`infinity`) as a key that is taken already."""
+
+MOST_REPEATED = 5_000
+"""Longest subquery, in characters, that is written three times: nested ones must not multiply without end."""
 
 ROW = 0
 """Number of the column that carries a released row's position; plan columns are numbered from 1."""
@@ -113,6 +116,9 @@ class Emitter:
             left = self._closed(left, tagged.inputs[0])
         both = {**left.names.sql, **right.names.sql}
         names = Names(both, {**left.names.env, **right.names.env})
+        compared = _not_in(node)
+        if compared is not None and len(right.clause()) <= MOST_REPEATED:
+            return self._none_equal(left, right, compared, names, tagged)
         on = [f"{spell(e.left, names)[0]} = {spell(e.right, names)[0]}" for e in node.equalities]
         if node.residual is not None:
             on.append(condition(node.residual, names))
@@ -123,6 +129,25 @@ class Emitter:
         source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {' AND '.join(on) or 'TRUE'}"
         kept = left.names.sql if node.kind.filters else both
         return Block(source, where, Names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _none_equal(
+        self, left: Block, right: Block, compared: tuple[Call, Expr, Expr], names: Names, tagged: Tagged[Facts]
+    ) -> Block:
+        """x NOT IN (c, …) where either may be NULL: no c equals x, no c is NULL, and x is not, unless there is no c.
+
+        As three joins instead of one on `coalesce(x = c, true)`, which DuckDB answers by comparing all pairs.
+        """
+        equal, outer, inner = compared
+        absent, every = self.aliases.table(), self.aliases.table()
+        other = right.source if right.simple else f"({right.source})"
+        on = " AND ".join((condition(equal, names), *right.where))
+        nulls = right.filtered(f"{spell(inner, names)[0]} IS NULL")
+        source = (
+            f"{left.source}\nANTI JOIN {other} ON {on}"
+            f"\nANTI JOIN (SELECT 1 {nulls.clause()} LIMIT 1) AS {absent} ON TRUE"
+            f"\nANTI JOIN (SELECT 1 {right.clause()} LIMIT 1) AS {every} ON {spell(outer, names)[0]} IS NULL"
+        )
+        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
 
     def _closed(self, block: Block, tagged: Tagged[Facts]) -> Block:
         """The same rows as a derived table."""
@@ -265,6 +290,21 @@ class Emitter:
         if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
             return positive_zero(sql, c.column.type)
         return sql
+
+
+def _not_in(node: Join) -> tuple[Call, Expr, Expr] | None:
+    """The comparison `x = c` of an anti join on `coalesce(x = c, true)` alone, then its left and its right side."""
+    match node:
+        case Join(
+            kind=JoinKind.ANTI,
+            equalities=(),
+            residual=Call(function="coalesce", args=(Call(function="eq", args=(a, b)) as equal, Literal(value=True))),
+        ):
+            left, right = (frozenset(c.uid for c in output_columns(side)) for side in (node.left, node.right))
+            for outer, inner in ((a, b), (b, a)):
+                if columns_of(outer) <= left and columns_of(inner) and columns_of(inner) <= right:
+                    return equal, outer, inner
+    return None
 
 
 def traced_releases(node: Node) -> tuple[Release, ...]:

@@ -343,6 +343,8 @@ def test_item_49_bounds_are_those_of_the_rows_that_stay(attack: Attack) -> None:
         assert attack.sensitivities(total.format("big", operator, "age")) == [(110, 110)]
         attack.refused(total.format("big", operator, "big"), "DP201")
     for operator in ("UNION", "UNION ALL"):
+        assert attack.sensitivities(total.format("age * 2", operator, "age - 300")) == [(600, 600)]
+        attack.refused(total.format("age * 2", operator, "big * 2"), "DP201", "DP202")
         attack.refused(total.format("age", operator, "big"), "DP201")
         attack.refused(total.format("big", operator, "age"), "DP201")
 
@@ -678,6 +680,7 @@ NEIGHBOURS = (
     "SELECT COUNT(*), COUNT(DISTINCT x) FROM patients LEFT JOIN (SELECT DISTINCT diag, cost x FROM pub) USING (diag)",
     "SELECT label, COUNT(*) FROM patients p JOIN (SELECT DISTINCT label, diag FROM grid) USING (diag) GROUP BY label",
     "SELECT SUM(age) FROM (SELECT pid, age FROM patients EXCEPT SELECT pid, big FROM patients)",
+    "SELECT SUM(x), AVG(x) FROM (SELECT pid, age * 2 AS x FROM patients UNION ALL SELECT pid, 9 - age FROM patients)",
     "SELECT SUM(x), SUM(x % 7) FROM (SELECT pid, big AS x FROM patients INTERSECT SELECT pid, age FROM patients)",
     "SELECT COUNT(*), SUM(CLIP(n, 0, 30)) FROM (SELECT kind, COUNT(*) n FROM events GROUP BY ROLLUP (kind))",
     "SELECT zip, diag, COUNT(*), SUM(amt) FROM visits JOIN patients USING (pid) GROUP BY ROLLUP (diag, zip)",

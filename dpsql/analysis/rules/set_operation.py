@@ -24,7 +24,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import MISSING, Domain, Value
 from dpsql.numbers.cap import Cap, add, smaller
 from dpsql.numbers.interval import Interval, hull
-from dpsql.plan.expr import Cast, Column, Expr
+from dpsql.plan.expr import Cast, Column, Expr, columns_of
 from dpsql.plan.nodes import SetColumn, SetKind, SetOperation
 from dpsql.types import Kind
 
@@ -141,14 +141,25 @@ def _domain(a: Domain | None, b: Domain | None) -> Domain | None:
 
 
 def _bounds(expr: Expr, side: Facts) -> Interval | None:
-    """What the values of a side are known to lie in, or may be clipped to: another numeric type changes no bounds."""
+    """What the values of a side are known to lie in, or may be clipped to: another numeric type changes no bounds.
+
+    For a computed side: what it is where its columns keep to their declared bounds. A suggestion, like every hint.
+    """
     known = evaluate(expr, side.env).interval
-    if known.bounded:
-        return known
-    if isinstance(expr, Cast) and expr.type.numeric and expr.arg.type.numeric:
+    if known.bounded or not expr.type.numeric:
+        return known if known.bounded else None
+    if isinstance(expr, Cast) and expr.arg.type.numeric:
         expr = expr.arg
-    hint = side.columns[expr.uid].hint if isinstance(expr, Column) else None
-    return None if hint is None else hint.bounds
+    if isinstance(expr, Column):
+        hint = side.columns[expr.uid].hint
+        return None if hint is None else hint.bounds
+    env = side.env
+    for uid in columns_of(expr):
+        hint = side.columns[uid].hint
+        if hint is not None and hint.bounds is not None and env[uid].type.numeric:
+            env[uid] = replace(env[uid], interval=hint.bounds, finite=True)
+    declared = evaluate(expr, env).interval
+    return declared if declared.bounded else None
 
 
 def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
