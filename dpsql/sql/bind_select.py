@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from dpsql.plan.nodes import (
     Aggregate,
     Filter,
     Item,
+    Node,
     Project,
     SortKey,
     Window,
@@ -56,6 +57,20 @@ CLAUSES = (
 """What sqlglot calls the accepted clauses of a SELECT."""
 
 Place = Callable[[Expr], Expr]
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """What follows WHERE, over the rows of FROM: aggregates, windows and GROUPING are columns of their own there."""
+
+    named: Named
+    aggregates: AggregateCollector
+    windows: WindowCollector
+    groupings: GroupingCalls
+    groups: Groups = field(default_factory=lambda: Groups((), ()))
+    having: Expr | None = None
+    qualify: Expr | None = None
+    orders: list[SortKey] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -110,63 +125,18 @@ class SelectBinder:
         together: Together,
     ) -> Relation:
         """What follows WHERE. Scalar subqueries in arguments of aggregates join the `rows`, others what is `above`."""
-        collector, groupings = AggregateCollector(self.numbering, rows.scalar), GroupingCalls(self.numbering)
         binder = self._binder(source.entries, "SELECT")
-        windows = WindowCollector(self.numbering, windows_of(args.get("windows", []), binder))
-        binder.aggregate, binder.subquery, binder.window, binder.grouping = collector, above.scalar, windows, groupings
-        named, binder.failed = self._items(self._star_expanded(args["expressions"], source), binder, source, together)
-        aliases = {n.lower(): e for n, e in reversed(named)}
-        having = qualify = None
-        binder.aliases = unless_column(aliases, source.entries)
+        clauses = self._clauses(args, source, binder, rows, above, together)
+        node = rows.around(source.node)
+        place: Place = _as_it_is
+        if "group" in args or "having" in args or clauses.aggregates.calls:
+            node, place = self._grouped(node, clauses, above, self.span(tree))
+        outputs, orders, calls = self._placed(clauses, place, together)
         with together.attempt():
-            if "having" in args:
-                binder.clause, binder.window = "HAVING", None
-                having = above.condition(binder, args["having"])
-                self._no_window(having, windows, "HAVING")
+            node = above.around(node, clauses.having, self.span(args.get("having", tree)), place)
+        qualify = None
         with together.attempt():
-            if "qualify" in args:
-                binder.clause, binder.window = "QUALIFY", windows
-                qualify = condition(binder, args["qualify"])
-        with together.attempt():
-            if "distinct" in args:
-                checked(args["distinct"], self.source)  # DISTINCT ON is refused here
-        orders: list[SortKey] = []
-        with together.attempt():
-            binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
-            orders = orders_of(args.get("order"), binder, named)
-        with together.attempt():
-            windows.require_all_valid(binder)
-        grouped = "group" in args or "having" in args or bool(collector.calls)
-        groups = Groups((), ())
-        with together.attempt():
-            keyed = self._binder(source.entries, "GROUP BY")
-            keyed.failed = binder.failed
-            groups = groups_of(
-                args.get("group"), named, aliases, keyed, lambda e: collector.reads(e) or windows.reads(e)
-            )
-        together.settle()
-        if qualify is not None and not windows.calls:
-            raise reject(
-                "DP101", "QUALIFY without a window function", span=self.span(args["qualify"]),
-                help=["put the condition into WHERE, or into HAVING"],
-            )  # fmt: skip
-        if groupings.calls and "group" not in args:
-            raise reject("DP101", "GROUPING without GROUP BY", span=groupings.calls[0][0].span, help=["leave it out"])
-        node, place = rows.around(source.node), _as_it_is
-        if grouped:
-            if self.outer is not None:
-                self.outer.grouped = True
-            above.require_ungrouped(groups.keys)
-            node, constants = aggregated(
-                node, groups, tuple(collector.calls), groupings, self.numbering, self.span(tree)
-            )
-            known = {c.uid for c in output_columns(node)} | above.columns | {c.column.uid for c in windows.calls}
-            place = Above(groups.keys, known, constants)
-        outputs, orders, calls = self._placed(named, orders, windows, place, together)
-        with together.attempt():
-            node = above.around(node, having, self.span(args.get("having", tree)), place)
-        with together.attempt():
-            qualify = None if qualify is None else place(qualify)
+            qualify = None if clauses.qualify is None else place(clauses.qualify)
         together.settle()
         if calls:
             node = Window(node, calls, calls[0].span)
@@ -181,6 +151,67 @@ class SelectBinder:
         node = sorted_rows(node, orders, args, binder)
         return Relation(node, tuple(Entry("", k.column.name, k.column) for k in keys))
 
+    def _clauses(
+        self,
+        args: Mapping[str, Any],
+        source: Relation,
+        binder: ExprBinder,
+        rows: Subqueries,
+        above: Subqueries,
+        together: Together,
+    ) -> _Clauses:
+        """SELECT first, because the clauses after it may use its aliases. Raises Rejected with all that is wrong."""
+        aggregates, groupings = AggregateCollector(self.numbering, rows.scalar), GroupingCalls(self.numbering)
+        windows = WindowCollector(self.numbering, windows_of(args.get("windows", []), binder))
+        binder.aggregate, binder.subquery, binder.window, binder.grouping = aggregates, above.scalar, windows, groupings
+        named, binder.failed = self._items(self._star_expanded(args["expressions"], source), binder, source, together)
+        found = _Clauses(named, aggregates, windows, groupings)
+        aliases = {n.lower(): e for n, e in reversed(named)}
+        binder.aliases = unless_column(aliases, source.entries)
+        with together.attempt():
+            if "having" in args:
+                binder.clause, binder.window = "HAVING", None
+                found.having = above.condition(binder, args["having"])
+                self._no_window(found.having, windows, "HAVING")
+        with together.attempt():
+            if "qualify" in args:
+                binder.clause, binder.window = "QUALIFY", windows
+                found.qualify = condition(binder, args["qualify"])
+        with together.attempt():
+            if "distinct" in args:
+                checked(args["distinct"], self.source)  # DISTINCT ON is refused here
+        with together.attempt():
+            binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
+            found.orders = orders_of(args.get("order"), binder, named)
+        with together.attempt():
+            windows.require_all_valid(binder)
+        with together.attempt():
+            keyed = self._binder(source.entries, "GROUP BY")
+            keyed.failed = binder.failed
+            found.groups = groups_of(
+                args.get("group"), named, aliases, keyed, lambda e: aggregates.reads(e) or windows.reads(e)
+            )
+        together.settle()
+        if found.qualify is not None and not windows.calls:
+            raise reject(
+                "DP101", "QUALIFY without a window function", span=self.span(args["qualify"]),
+                help=["put the condition into WHERE, or into HAVING"],
+            )  # fmt: skip
+        if groupings.calls and "group" not in args:
+            raise reject("DP101", "GROUPING without GROUP BY", span=groupings.calls[0][0].span, help=["leave it out"])
+        return found
+
+    def _grouped(self, node: Node, clauses: _Clauses, above: Subqueries, at: Span) -> tuple[Node, Place]:
+        """The groups, and where their columns hold what an expression over the rows means."""
+        if self.outer is not None:
+            self.outer.grouped = True
+        groups, calls = clauses.groups, tuple(clauses.aggregates.calls)
+        above.require_ungrouped(groups.keys)
+        node, constants = aggregated(node, groups, calls, clauses.groupings, self.numbering, at)
+        windows = {c.column.uid for c in clauses.windows.calls}
+        known = {c.uid for c in output_columns(node)} | above.columns | windows
+        return node, Above(groups.keys, known, constants)
+
     def _fresh(self, column: Column) -> Column:
         return self.numbering.column(column.name, column.type, column.span)
 
@@ -192,17 +223,17 @@ class SelectBinder:
             )
 
     def _placed(
-        self, named: Named, orders: list[SortKey], windows: WindowCollector, place: Place, together: Together
+        self, clauses: _Clauses, place: Place, together: Together
     ) -> tuple[tuple[Item, ...], list[SortKey], tuple[WindowCall, ...]]:
         """SELECT items, ORDER BY terms and window functions over the rows that the clauses before them leave."""
         outputs, sorts, calls = [], [], []
-        for name, e in named:
+        for name, e in clauses.named:
             with together.attempt():
                 outputs.append(Item(self.numbering.column(name, e.type, e.span), place(e)))
-        for key in orders:
+        for key in clauses.orders:
             with together.attempt():
                 sorts.append(replace(key, expr=place(key.expr)))
-        for call in windows.calls:
+        for call in clauses.windows.calls:
             with together.attempt():
                 order = tuple(replace(k, expr=place(k.expr)) for k in call.order)
                 args, partition = (tuple(place(e) for e in part) for part in (call.args, call.partition))
