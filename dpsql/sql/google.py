@@ -18,6 +18,7 @@ from sqlglot import Token, TokenType, exp
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import exact_delta, exact_epsilon
+from dpsql.sql.cursor import Cursor
 
 Bounds = tuple[Fraction, Fraction]
 LARGEST_LIMIT = 2**40
@@ -133,45 +134,13 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Lifter:
-    tokens: list[Token]
-    source: Source
-    at: int = 0
+class _Lifter(Cursor):
+    """Walks over the tokens once, and keeps those that sqlglot is to see."""
+
     kept: list[Token] = field(default_factory=list)
     clause: Clause | None = None
     calls: list[CallBounds] = field(default_factory=list)
     open: list[_Call] = field(default_factory=list)
-
-    # --- tokens ----------------------------------------------------------------------------------------------------
-
-    def peek(self, ahead: int = 0) -> Token | None:
-        at = self.at + ahead
-        return self.tokens[at] if 0 <= at < len(self.tokens) else None
-
-    def word(self, ahead: int = 0) -> str:
-        """A bare word in capitals; empty for strings, quoted names, numbers and signs."""
-        token = self.peek(ahead)
-        if token is None or not token.text:
-            return ""
-        written = self.source.text[token.start : token.end + 1]
-        return written.upper() if written == token.text and (written[0].isalpha() or written[0] == "_") else ""
-
-    def is_(self, kind: TokenType, ahead: int = 0) -> bool:
-        token = self.peek(ahead)
-        return token is not None and token.token_type is kind
-
-    def span(self, first: int, last: int) -> Span:
-        """From the token at one index to the one at another; the end of the text if there is none."""
-        last = min(last, len(self.tokens) - 1)
-        return Span(self.tokens[min(first, last)].start, self.tokens[last].end + 1)
-
-    def take(self, kind: TokenType, what: str) -> Token:
-        token = self.peek()
-        if token is None or token.token_type is not kind:
-            place = self.span(self.at, self.at)
-            raise _wrong(f"syntax error: expected {what}", place, "write it as in the SQL reference", "DP010")
-        self.at += 1
-        return token
 
     # --- the walk --------------------------------------------------------------------------------------------------
 
@@ -286,10 +255,10 @@ class _Lifter:
             self.at += 1
             value = _STRATEGIES[text]
         else:
-            number = self._number(written)
+            number = self.number(written)
             value = self._checked(written, key, number, self.span(first, self.at - 1))
         if not (self.is_(TokenType.COMMA) or self.is_(TokenType.R_PAREN)):
-            raise self._not_number(written)
+            raise self.not_number(written)
         found[key] = value, self.span(start, self.at - 1)
 
     def _checked(self, written: str, key: str, number: Fraction, span: Span) -> object:
@@ -303,36 +272,6 @@ class _Lifter:
         if number.denominator != 1 or not 1 <= number <= LARGEST_LIMIT:
             raise _wrong(f"{written} is a whole number above 0", span, f"for example  {written} = 5", "DP406")
         return int(number)
-
-    def _number(self, what: str) -> Fraction:
-        """A literal number, with its sign. Raises Rejected DP115."""
-        sign = -1 if self.is_(TokenType.DASH) else 1
-        if self.is_(TokenType.DASH) or self.is_(TokenType.PLUS):
-            self.at += 1
-        text = ""
-        if self.is_(TokenType.DOT):  # .5 is two tokens in some dialects
-            text = "."
-            self.at += 1
-        if not self.is_(TokenType.NUMBER):
-            raise self._not_number(what)
-        token = self.peek()
-        assert token is not None
-        text += token.text
-        try:
-            mantissa, _, exponent = text.lower().partition("e")
-            if len(mantissa) > 400 or len(exponent) > 4:
-                raise ValueError
-            value = sign * Fraction(text)
-        except ValueError:
-            raise self._not_number(what) from None
-        self.at += 1
-        return value
-
-    def _not_number(self, what: str) -> Rejected:
-        return _wrong(
-            f"{what} must be a literal number", self.span(self.at, self.at),
-            "write the number itself, or pass it as a keyword argument of the call", "DP115",
-        )  # fmt: skip
 
     # --- aggregates ------------------------------------------------------------------------------------------------
 
@@ -354,9 +293,9 @@ class _Lifter:
         start = self.at + 1
         self.at += 3
         self.take(TokenType.L_PAREN, f"(lower, upper) after {written} =>")
-        low = self._number(f"the lower end of {written}")
+        low = self.number(f"the lower end of {written}")
         self.take(TokenType.COMMA, "a comma between the bounds")
-        high = self._number(f"the upper end of {written}")
+        high = self.number(f"the upper end of {written}")
         self.take(TokenType.R_PAREN, ") after the bounds")
         self._found(call, "per_group" if written == _PER_GROUP else "per_row", (low, high), start)
 
@@ -375,9 +314,9 @@ class _Lifter:
         """`CLAMPED BETWEEN a AND b` at the end of an ANON function."""
         start = self.at
         self.at += 2
-        low = self._number("the lower end of CLAMPED BETWEEN")
+        low = self.number("the lower end of CLAMPED BETWEEN")
         self.take(TokenType.AND, "AND between the bounds")
-        high = self._number("the upper end of CLAMPED BETWEEN")
+        high = self.number("the upper end of CLAMPED BETWEEN")
         self._found(self.open[-1], "clamped", (low, high), start)
 
     def _found(self, call: _Call, what: str, bounds: Bounds, start: int) -> None:
