@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.compiler.sharing import releases_of
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, Measurement
 from dpsql.numbers.cap import Finite
@@ -46,7 +48,8 @@ LEVEL = Fraction(95, 100)
 
 def as_text(plan: Plan, engine_sql: bool = False) -> str:
     """The annotated tree, the measurements of every release, and the price."""
-    lines = _tree(plan.tree, "", "", plan)
+    numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
+    lines = _tree(plan.tree, "", "", numbers, set())
     for i, release in enumerate(plan.releases):
         lines += ["", *_release_lines(release, i)]
     lines += ["", f"cost: {_cost(plan)}"]
@@ -89,13 +92,22 @@ def dumps(plan: Plan) -> str:
 # --- nodes ---------------------------------------------------------------------------------------------------------
 
 
-def _tree(tagged: Tagged[Facts], first: str, rest: str, plan: Plan) -> list[str]:
-    head = f"{first}{operator(tagged.node)}"
-    facts = _facts_text(tagged.fact)
-    lines = [f"{head:<58} {facts}".rstrip()]
+def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: Mapping[int, int], shown: set[int]) -> list[str]:
+    """The lines of a node and its inputs.
+
+    numbers: id of every Release node → its number, if there are several. A release that is `shown` is not shown again.
+    """
+    name, facts = operator(tagged.node), _facts_text(tagged.fact)
+    number = numbers.get(id(tagged.node))
+    if number is not None:
+        name = name.replace("release", f"release {number}:", 1)
+        if number in shown:
+            return [f"{first + name:<58} as above, measured once"]
+        shown.add(number)
+    lines = [f"{first + name:<58} {facts}".rstrip()]
     for i, child in enumerate(tagged.inputs):
         last = i == len(tagged.inputs) - 1
-        lines += _tree(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), plan)
+        lines += _tree(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), numbers, shown)
     return lines
 
 

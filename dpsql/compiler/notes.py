@@ -75,16 +75,20 @@ def _limits(release: MeasuredRelease) -> list[str]:
         counted = bounding.groups if bounding.keys and not bounding.few_groups else None
         return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
     if bounding.rows is not None:
-        found = [f"at most {bounding.rows} rows per {unit} counted"]
+        found = [f"at most {_rows(bounding.rows)} per {unit} counted"]
     elif not bounding.keys or bounding.groups == 1:
-        found = [f"at most {bounding.per_group} rows per {unit} counted"]
+        found = [f"at most {_rows(bounding.per_group)} per {unit} counted"]
     elif bounding.few_groups:
-        found = [f"at most {bounding.per_group} rows per {unit} and group counted"]
+        found = [f"at most {_rows(bounding.per_group)} per {unit} and group counted"]
     else:
-        found = [f"at most {bounding.groups} groups per {unit}, and {bounding.per_group} rows in each, counted"]
+        found = [f"at most {bounding.groups} groups per {unit}, and {_rows(bounding.per_group)} in each, counted"]
     if bounding.truncate_groups:
         found.append(f"only {bounding.groups} groups of each {unit} are kept")
     return found
+
+
+def _rows(count: int | None) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _show(x: Fraction) -> str:

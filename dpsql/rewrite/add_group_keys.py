@@ -91,9 +91,15 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
     if lone:
         whom = facts.units[0] if facts.ids else "row"
         names = ", ".join(i.column.name for i in lone)
+        advice = ["group by something that many share"]
+        if facts.ids:
+            own = min(
+                (c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint), default="the id"
+            )
+            advice.append(f"or, below another aggregate, group by the id as well:  GROUP BY {own}, {names}")
         raise reject(
             "DP301", f"each group of {names} belongs to one {whom}: none could be shown",
-            span=lone[0].expr.span or lone[0].column.span, help=["group by something that many share"],
+            span=lone[0].expr.span or lone[0].column.span, help=advice,
         )  # fmt: skip
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)

@@ -63,6 +63,7 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
     """The node without projections, and what its columns are in terms of the new node's columns."""
     match node:
         case Project(input=child, items=items):
+            child, items = _called(child, items)
             below, known = _inlined(child)
             return below, {**known, **{i.column.uid: _use(i.expr, known) for i in items}}
         case Filter(input=child, predicate=predicate):
@@ -89,6 +90,26 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
             return replace(node, left=below_left, right=below_right, columns=used), {}
         case _:
             return node, {}
+
+
+def _called(node: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]]:
+    """Aggregates under the names that the projection above gives them: messages about them speak of those."""
+    match node:
+        case Filter(input=child):
+            below, items = _called(child, items)
+            return replace(node, input=below), items
+        case Aggregate(calls=calls):
+            given = {i.expr.uid: i.column.name for i in items if isinstance(i.expr, Column)}
+            named = {c.column.uid: replace(c.column, name=given.get(c.column.uid, c.column.name)) for c in calls}
+            renamed = tuple(
+                replace(i, expr=replace(i.expr, name=named[i.expr.uid].name))
+                if isinstance(i.expr, Column) and i.expr.uid in named
+                else i
+                for i in items
+            )
+            return replace(node, calls=tuple(replace(c, column=named[c.column.uid]) for c in calls)), renamed
+        case _:
+            return node, items
 
 
 def _padded(node: Node) -> tuple[Node, Definitions]:

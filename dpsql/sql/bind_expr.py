@@ -112,7 +112,11 @@ class ExprBinder:
                 return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             raise self._volatile(name, node)
-        return find(self.entries, name, relation, self.span(node))
+        advice: list[str] = []
+        if relation is None and isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
+            shown = name.replace("'", "''")
+            advice = [f"if it is a text, not a name, write it in single quotes:  '{shown}'"]
+        return find(self.entries, name, relation, self.span(node), advice)
 
     def _element(self, node: exp.Explode) -> Expr:
         found = written_at(self.entries, self.span(node))
@@ -243,6 +247,8 @@ class ExprBinder:
         )  # fmt: skip
 
     def refuse(self, node: exp.Expr) -> Rejected:
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+            return self.refuse(node.this)  # sqlglot puts it around ANY_VALUE(x)
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
             return self.refuse_subquery(node)
         if isinstance(node, exp.Window):
@@ -262,9 +268,24 @@ class ExprBinder:
                 help=[f"write  {name.upper()}(…) OVER (ORDER BY …)"],
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
+            advice = "supported aggregates: COUNT, SUM, AVG"
+            if isinstance(node, exp.ApproxDistinct):
+                advice = "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
             return reject(
                 "DP105", f"aggregate {self._written(node).upper()} is not supported", span=self.span(node),
-                help=["supported aggregates: COUNT, SUM, AVG"],
+                help=[advice],
+            )  # fmt: skip
+        if isinstance(node, exp.Array):
+            return reject(
+                "DP105", "a list in brackets is not supported here", span=self.span(node),
+                help=['if it is a name, quote it:  "name"'],
+            )  # fmt: skip
+        if isinstance(node, exp.ArrayOverlaps):
+            return reject("DP105", "operator && is not supported", span=self.span(node), help=["write AND"])
+        if isinstance(node, exp.Tuple):
+            return reject(
+                "DP101", "several values at once are outside the accepted SQL here", span=self.span(node),
+                help=["compare one by one:  (a = 1 AND b = 2) OR (a = 3 AND b = 4)"],
             )  # fmt: skip
         if isinstance(node, exp.Func):
             name = self._written(node)

@@ -60,6 +60,12 @@ def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder
 def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:
     if node is None:
         return None
+    if isinstance(node, exp.Fetch):
+        given = node.args.get("count")
+        number = given.name if isinstance(given, exp.Literal) else "1"
+        raise reject(
+            "DP101", "FETCH is outside the accepted SQL", span=binder.span(node), help=[f"write  LIMIT {number}"]
+        )
     plain = replace(
         binder, entries=(), clause="LIMIT", aggregate=None, subquery=None, window=None, grouping=None, aliases={}
     )

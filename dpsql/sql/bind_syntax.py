@@ -138,6 +138,11 @@ def in_(binder: ExprBinder, node: exp.In) -> Expr:
     args = checked(node, binder.source, "this", "expressions", "query")
     if "query" in args:
         raise binder.refuse_subquery(args["query"])
+    if (listed := next((e for e in args["expressions"] if isinstance(e, exp.Values)), None)) is not None:
+        raise reject(
+            "DP101", "IN takes a list or a query, not VALUES", span=binder.span(listed),
+            help=["write the values themselves:  x IN (1, 2)"],
+        )  # fmt: skip
     subject = binder.bind(args["this"])
     return binder.call("in", (subject, *(binder.bind(e) for e in args["expressions"])), binder.span(node))
 

@@ -18,6 +18,8 @@ _CLAUSES = {
     "windows": ("WINDOW", ""),
     "locks": ("FOR UPDATE", ""),
     "limit_options": ("LIMIT … PERCENT", "limit the result to a number of rows"),
+    "except_": ("* EXCLUDE", "name the columns you want"),
+    "replace": ("* REPLACE", "name the columns you want"),
     "on": ("DISTINCT ON", "group by these columns instead"),
     "laterals": ("LATERAL", "join the table instead"),
 }

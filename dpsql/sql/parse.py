@@ -5,6 +5,7 @@ sqlglot's tree stays inside `dpsql/sql/`: `bind` turns it into our own plan, and
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
 from dataclasses import dataclass
@@ -25,6 +26,17 @@ MAX_LENGTH = 100_000
 """Longest accepted statement, in characters."""
 MAX_DEPTH = 200
 """Deepest accepted nesting of the syntax tree: far beyond what people write, far below Python's recursion limit."""
+
+
+_SHOWN = ["the tables and columns that may be asked about:  dpsql policy show POLICY"]
+_INSTEAD = {
+    "EXPLAIN": ["leave EXPLAIN out:  dpsql explain POLICY SQL,  in Python Query.explain()"],
+    "SHOW": _SHOWN,
+    "DESCRIBE": _SHOWN,
+    "DESC": _SHOWN,
+    "SUMMARIZE": _SHOWN,
+}
+"""Statements that people try, and where they find what they look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         what = _first_word(source)
         raise reject(
             "DP012", f"only queries can be answered, not {what}", span=_whole(source), source=source,
-            help=["write one SELECT (or WITH … SELECT)"],
+            help=_INSTEAD.get(what, ["write one SELECT (or WITH … SELECT)"]),
         )  # fmt: skip
     if _depth(tree) > MAX_DEPTH:
         raise _too_deep(source)
@@ -164,8 +176,11 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     description = str(first.get("description") or "the text cannot be read as SQL")
     # sqlglot describes tokens by their Python repr; people want to read where and what.
     description = re.sub(r"<Token .*", "the end of the text", description)
-    description = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", r"incomplete \1", description)
+    missing = re.match(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", description)
+    description = f"incomplete {missing[1].upper()}" if missing else description
     highlight = str(first.get("highlight") or "")
+    if description.startswith("Invalid expression") and highlight:
+        description = f"{highlight} cannot stand here"
     start = len(str(first.get("start_context") or ""))
     # start_context is cut to 100 characters: find the same text in the source, counted by line and column.
     line, column = int(first.get("line") or 1), int(first.get("col") or 1)
@@ -174,7 +189,54 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     begin = max(0, offset - len(highlight)) if highlight else start
     end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
     span = Span(min(begin, end - 1), end) if highlight else _whole(source)
-    return reject(
-        "DP010", f"syntax error: {description[:1].lower()}{description[1:]}", span=span, source=source,
-        help=["look for a missing comma, bracket or keyword before this place"],
-    )  # fmt: skip
+    known = _known_mistake(source, span)
+    if known is not None:
+        description, span, advice = known
+    else:
+        advice = "look for a missing comma, bracket or keyword before this place"
+        if not (highlight and description.startswith(highlight)):
+            description = description[:1].lower() + description[1:]
+    return reject("DP010", f"syntax error: {description}", span=span, source=source, help=[advice])
+
+
+_CLAUSES = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "JOIN",
+    "USING",
+    "UNION",
+    "BETWEEN",
+    "QUALIFY",
+)
+_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)\s*\)?)", re.IGNORECASE)
+
+
+def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
+    """What the text says to a person although no parser sees it: message, place and repair."""
+    start = _whole(source).start
+    word = re.compile(r"[A-Za-z_]+").match(source.text, start)
+    close = (
+        difflib.get_close_matches(word.group(0).upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7) if word else []
+    )
+    if word and close and close[0] != word.group(0).upper():
+        return f"a query does not begin with {word.group(0)}", Span(*word.span()), f"did you mean {close[0]}?"
+    if "`" in source.text[found.start : found.end]:
+        return (
+            "names are not quoted with backticks here", found,
+            'write  "name",  or name the dialect of the text: --dialect bigquery, in Python dialect="bigquery"',
+        )  # fmt: skip
+    top = _TOP.search(source.text)
+    if top and top.start(1) < found.end:
+        return "there is no TOP", Span(*top.span(1)), f"write  LIMIT {top.group(2)}  at the end"
+    before = list(re.finditer(r"\w+", source.text[: found.start]))[-1:]
+    here = re.compile(r"\w+").match(source.text, found.start)
+    for word in (*before, *([here] if here else [])):
+        close = difflib.get_close_matches(word.group(0).upper(), _CLAUSES, n=1, cutoff=0.7)
+        if close and word.group(0).upper() not in (*sqlglot.Tokenizer.KEYWORDS, *_CLAUSES):
+            return f"{word.group(0)} cannot stand here", Span(*word.span()), f"did you mean {close[0]}?"
+    return None

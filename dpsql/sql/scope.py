@@ -60,12 +60,15 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return found
 
 
-def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span) -> Column:
-    """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case."""
+def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span, advice: Sequence[str] = ()) -> Column:
+    """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case.
+
+    advice: repairs for an unknown name at this place.
+    """
     entries = tuple(entries)
     hits = _matches(entries, name, relation)
     if not hits:
-        raise _unknown(entries, name, relation, span)
+        raise _unknown(entries, name, relation, span, advice)
     if len({e.column.uid for e in hits}) > 1:
         choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
         raise reject(
@@ -104,7 +107,7 @@ def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[
     return [e for e in found if e.name.lower() == wanted] or [e for e in found if e.also == wanted]
 
 
-def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span) -> Rejected:
+def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:
     known = sorted(relations(entries))
     if relation is not None and relation.lower() not in {r.lower() for r in known}:
         return reject(
@@ -116,7 +119,9 @@ def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Sp
     meant = [n for n in dict.fromkeys(names) if n.lower() in close]
     advice = [f"did you mean {' or '.join(meant)}?"] if meant else []
     if not meant and names:
-        advice.append("declared columns: " + ", ".join(list(dict.fromkeys(names))[:12]))
+        listed = list(dict.fromkeys(names))
+        advice.append("declared columns: " + ", ".join(listed[:12]) + (", …" if len(listed) > 12 else ""))
+    advice += more
     advice.append("custodian: a column must be listed in the policy to exist")
     shown = name if relation is None else f"{relation}.{name}"
     return reject("DP103", f"column {shown} does not exist", span=span, help=advice)

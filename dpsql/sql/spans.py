@@ -22,6 +22,7 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
     exp.CurrentTime: r"(?:CURRENT_TIME|LOCALTIME)\b",
     exp.CurrentTimestamp: r"(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP|NOW)\b",
     exp.Star: r"\*",
+    exp.Group: r"GROUP\s+BY\b",
 }
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 

@@ -59,7 +59,7 @@ def as_rows(side: Facts, node: Join | None = None) -> Facts:
                     None if node is None else node.span,
                     "one person's row can meet any number of other people's rows",
                     (
-                        "join on the privacy unit's id",
+                        "join on the privacy unit's id, or along the foreign keys of its path",
                         f"or, custodian: promise for {' and '.join(tables) or 'the table'}:  "
                         "max_rows_per_unit: {rows: …, enforce: assume}",
                     ),
@@ -113,7 +113,7 @@ def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
     """Names the keys that may repeat without limit, and how to limit them."""
     help_ = []
     if (left.ids or left.hops) and left.units == right.units:
-        help_.append("join on the privacy unit's id")
+        help_.append("join on the privacy unit's id, or along the foreign keys of its path")
     for side, m, ends in (
         (left, m_left, [e.left for e in node.equalities]),
         (right, m_right, [e.right for e in node.equalities]),

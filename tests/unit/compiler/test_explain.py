@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 
 import pytest
@@ -60,7 +61,7 @@ def test_text_shows_every_node_and_component(sql: str) -> None:
     plan = planned(sql, POLICY)
     text = explain.as_text(plan)
     for tagged in plan.tree.walk():
-        assert explain.operator(tagged.node) in text
+        assert explain.operator(tagged.node) in re.sub(r"release \d+:", "release", text)
     for i, release in enumerate(plan.releases):
         assert f"release {i} · unit person" in text
         for index, m in enumerate(release.measured.measurements):
@@ -88,3 +89,29 @@ def test_expected_error_is_the_quantile() -> None:
     scale = float(m.mechanism.scale * m.unit)
     assert math.isclose(error, scale * math.log(20), rel_tol=1e-4)
     assert explain.expected_error(m, Fraction(1, 2)) < error < explain.expected_error(m, Fraction(999, 1000))
+
+
+def test_releases_are_numbered_where_there_are_several() -> None:
+    """The numbers in the tree are those of the lists below it; what is measured once stands there once."""
+    sql = (
+        "SELECT kind, COUNT(*) AS n, (SELECT COUNT(*) FROM t) AS a, (SELECT COUNT(*) FROM t WHERE x > 1) AS b "
+        "FROM t GROUP BY kind"
+    )
+    text = explain.as_text(planned(sql, POLICY))
+    tree, *lists = text.split("\n\n")
+    numbers = [int(n) for n in re.findall(r"release (\d+): COUNT", tree)]
+    assert sorted(numbers) == [0, 1, 2]
+    assert [re.match(r"release (\d+) ", part)[1] for part in lists[:3]] == ["0", "1", "2"]  # type: ignore[index]
+    by_kind = next(part for part in lists if "keys: domain of t.kind" in part)
+    assert f"release {by_kind.split()[1]}: COUNT(*)" in tree.split("group by kind")[0].splitlines()[-3]
+
+
+def test_a_shared_release_is_shown_once() -> None:
+    sql = "SELECT a.kind, b.kind AS other FROM {0} AS a JOIN {0} AS b ON a.n < b.n".format(
+        "(SELECT kind, COUNT(*) AS n FROM t GROUP BY kind)"
+    )
+    both = sql.replace("b ON", "b ON a.kind <> b.kind AND") + " CROSS JOIN (SELECT COUNT(*) AS m FROM t) AS c"
+    text = explain.as_text(planned(both, POLICY))
+    assert text.count("release 0: COUNT(*)") == 2 and text.count("as above, measured once") == 1
+    assert text.count("group by kind") == 1 and text.count("release 1: COUNT(*)") == 1
+    assert "release 0:" not in explain.as_text(planned(sql, POLICY))  # one release needs no number

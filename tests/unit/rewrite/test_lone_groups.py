@@ -110,3 +110,19 @@ def test_padded_rows_share_a_group() -> None:
     """The order number is missing for everybody without an order."""
     sql = "SELECT o.day, o.number, COUNT(*) FROM people AS p LEFT JOIN orders AS o ON p.pid = o.pid GROUP BY 1, 2"
     assert shown(sql) == "planned"
+
+
+def test_totals_of_lone_groups_have_a_repair_that_holds() -> None:
+    """A subquery grouped by a key of an id's rows is refused, and planned once it groups as the help says."""
+    settings = Settings(Fraction(1), Fraction(1, 10**7))
+    with pytest.raises(Rejected) as caught:
+        compile_query(
+            Source("SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY phone) AS t WHERE n > 1"),
+            POLICY, PublicFacts(), settings,
+        )  # fmt: skip
+    assert any(line.endswith("GROUP BY pid, phone") for line in caught.value.diagnostics[0].help)
+    sql = "SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY pid, phone) AS t WHERE n > 1"
+    assert shown(sql) == "planned"
+    with pytest.raises(Rejected) as rows:
+        compile_query(Source("SELECT entry, COUNT(*) FROM log GROUP BY entry"), POLICY, PublicFacts(), settings)
+    assert len(rows.value.diagnostics[0].help) == 1
