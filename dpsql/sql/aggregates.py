@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Column, Expr, Literal, walk
+from dpsql.plan.expr import Column, Expr, Literal, columns_of
 from dpsql.plan.nodes import AggregateCall
 from dpsql.sql.bind_expr import ExprBinder, SubqueryHandler
 from dpsql.sql.bounds import Own, clip, own_bounds
@@ -31,8 +31,7 @@ class AggregateCollector:
 
     def reads(self, expr: Expr) -> bool:
         """True if an expression contains one of the collected aggregates."""
-        outputs = {c.column.uid for c in self.calls}
-        return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
+        return not columns_of(expr).isdisjoint(c.column.uid for c in self.calls)
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
         """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
-from dpsql.plan.expr import Column, Expr, Literal, walk
+from dpsql.plan.expr import Expr, Literal, columns_of
 from dpsql.plan.nodes import Frame, SortKey, WindowCall
 from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder
@@ -39,8 +39,7 @@ class WindowCollector:
 
     def reads(self, expr: Expr) -> bool:
         """True if an expression contains one of the collected calls."""
-        outputs = {c.column.uid for c in self.calls}
-        return any(isinstance(e, Column) and e.uid in outputs for e in walk(expr))
+        return not columns_of(expr).isdisjoint(c.column.uid for c in self.calls)
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
         """The output column of the window function at `node`. Raises Rejected."""
