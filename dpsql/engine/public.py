@@ -32,24 +32,15 @@ def frequency(engine: Engine, table: str, columns: Sequence[str]) -> int:
     return _number(engine, f"SELECT COALESCE(MAX(n), 0) FROM ({groups}) AS g")
 
 
-def distinct_count(engine: Engine, table: str, columns: Sequence[str]) -> int:
-    """The number of distinct value combinations of `columns`, NULL counted as a value."""
-    return _number(engine, f"SELECT COUNT(*) FROM ({_distinct(engine, table, columns)}) AS g")
-
-
 def key_list(engine: Engine, table: str, columns: Sequence[str], cap: int) -> list[tuple[Any, ...]] | None:
     """The distinct value combinations of `columns`, sorted with NULL (as None) last; None if there are more than `cap`.
 
     columns: at least one.
     """
-    keys = _distinct(engine, table, columns)
+    keys = f"SELECT DISTINCT {', '.join(map(quoted, columns))} FROM {engine.table_sql(table)}"
     order = ", ".join(f"{quoted(column)} ASC NULLS LAST" for column in columns)
     found = engine.fetch(f"SELECT * FROM ({keys}) AS g ORDER BY {order} LIMIT {int(cap) + 1}")
     return None if found.height > cap else list(found.rows())
-
-
-def _distinct(engine: Engine, table: str, columns: Sequence[str]) -> str:
-    return f"SELECT DISTINCT {', '.join(map(quoted, columns))} FROM {engine.table_sql(table)}"
 
 
 def _number(engine: Engine, sql: str) -> int:

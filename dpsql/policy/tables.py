@@ -66,11 +66,6 @@ class Column:
     max_length: int | None = None
 
     @property
-    def is_bounded(self) -> bool:
-        """True if both ends of the bounds are declared."""
-        return self.bounds is not None and None not in self.bounds
-
-    @property
     def is_list(self) -> bool:
         """True for a LIST column."""
         return self.sql_type is not None and self.sql_type.kind is Kind.LIST
