@@ -12,6 +12,7 @@ from dpsql.plan.expr import Cast, Column, columns_of
 from dpsql.plan.nodes import (
     End,
     Filter,
+    Join,
     Limit,
     Node,
     Project,
@@ -106,6 +107,8 @@ def origin_of(node: Node, uid: int, release: Release) -> int | None:
             return uid if node is release else None
         case Filter(input=child) | Sort(input=child) | Limit(input=child) | Window(input=child):
             return origin_of(child, uid, release)
+        case Join(scalar=True, left=left):
+            return origin_of(left, uid, release)
         case Project(input=child, items=items):
             expr = next((i.expr for i in items if i.column.uid == uid), None)
             return origin_of(child, expr.uid, release) if isinstance(expr, Column) else None

@@ -114,7 +114,7 @@ class Emitter:
             right = self._closed(right, tagged.inputs[1])
         if node.kind is JoinKind.FULL and left.where:
             left = self._closed(left, tagged.inputs[0])
-        both = {**left.names.sql, **right.names.sql}
+        both = {**right.names.sql, **left.names.sql}  # where both are traced, rows of the answer are the left ones
         names = Names(both, {**left.names.env, **right.names.env})
         compared = _not_in(node)
         if compared is not None and len(right.clause()) <= MOST_REPEATED:
@@ -314,6 +314,8 @@ def traced_releases(node: Node) -> tuple[Release, ...]:
             return (node,)
         case Project(input=child) | Filter(input=child) | Window(input=child) | Sort(input=child) | Limit(input=child):
             return traced_releases(child)
+        case Join(scalar=True, left=left):  # one value beside each row
+            return traced_releases(left)
         case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right):
             return traced_releases(left) + traced_releases(right)
         case _:
