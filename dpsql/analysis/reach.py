@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.analysis.facts import Contribution
-from dpsql.plan.nodes import Component
+from dpsql.plan.components import Component
 
 
 @dataclass(frozen=True, slots=True)

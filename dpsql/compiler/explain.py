@@ -13,26 +13,20 @@ from dpsql.compiler.sharing import releases_of
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, Measurement
 from dpsql.numbers.cap import Finite
+from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Sum
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
-    Component,
-    Count,
-    End,
     Filter,
     GroupKeys,
     Join,
     Limit,
-    Measure,
     Node,
-    Output,
     Project,
-    Ratio,
     Release,
     Scan,
     SetOperation,
     Sort,
-    Sum,
     Truncate,
     Unnest,
     Values,

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from dpsql.measure.allocate import MeasuredRelease
+from dpsql.plan.components import Measure
 from dpsql.plan.expr import Call, Expr, columns_of
-from dpsql.plan.nodes import BoundContributions, Measure, key_sources
+from dpsql.plan.nodes import BoundContributions, key_sources
 from dpsql.plan.render import expression
 from dpsql.types import Kind
 

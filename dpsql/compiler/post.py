@@ -8,9 +8,9 @@ from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
 from dpsql.diagnostics.errors import reject
+from dpsql.plan.components import End
 from dpsql.plan.expr import Cast, Column, columns_of
 from dpsql.plan.nodes import (
-    End,
     Filter,
     Join,
     Limit,

@@ -7,7 +7,7 @@ from dpsql.analysis.values import evaluate
 from dpsql.compiler.explain import expected_error
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.measure.allocate import MeasuredRelease
-from dpsql.plan.nodes import End, Measure, Output, Ratio
+from dpsql.plan.components import End, Measure, Output, Ratio
 from dpsql.plan.walk import Tagged
 
 

@@ -19,7 +19,8 @@ from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
 from dpsql.measure.scale import LARGEST_SCALE
 from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
-from dpsql.plan.nodes import Component, Release
+from dpsql.plan.components import Component
+from dpsql.plan.nodes import Release
 from dpsql.plan.walk import Tagged
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from dpsql.analysis.facts import Contribution
 from dpsql.analysis.reach import reach
-from dpsql.plan.nodes import Component, Measure
+from dpsql.plan.components import Component, Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.nodes import Ratio
+from dpsql.plan.components import Ratio
 from dpsql.release.outwards import above, below
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.nodes import Count, End, Output, Ratio, Sum
+from dpsql.plan.components import Count, End, Output, Ratio, Sum
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import Kind, SqlType
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.nodes import Count, End, Output, Ratio, Sum
+from dpsql.plan.components import Count, End, Output, Ratio, Sum
 from dpsql.release.columns import average
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below

@@ -11,8 +11,9 @@ from uuid import UUID
 from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.engine.base import Engine, guarded
+from dpsql.plan.components import KeySource
 from dpsql.plan.expr import LiteralValue
-from dpsql.plan.nodes import KeySource, key_sources
+from dpsql.plan.nodes import key_sources
 
 Key = tuple[LiteralValue, ...]
 TOTAL_CAP = 2**100

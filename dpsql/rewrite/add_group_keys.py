@@ -14,8 +14,9 @@ from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
+from dpsql.plan.components import Component, KeySource, Measure
 from dpsql.plan.expr import Column, columns_of
-from dpsql.plan.nodes import Component, GroupKeys, Item, KeySource, Measure, Node, Release
+from dpsql.plan.nodes import GroupKeys, Item, Node, Release
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.keys.lone import lone_unit

@@ -23,8 +23,9 @@ from dpsql.analysis.rules.release import no_limit
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.plan.components import Component, Measure
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import BoundContributions, Component, GroupKeys, Measure, Node, Release, output_columns
+from dpsql.plan.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import Limits, RewriteContext
 

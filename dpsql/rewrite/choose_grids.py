@@ -18,7 +18,8 @@ from dpsql.analysis.rules.release import contribution
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value
-from dpsql.plan.nodes import Aggregate, AggregateCall, BoundContributions, Component, Measure, Node, Release
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.types import Kind

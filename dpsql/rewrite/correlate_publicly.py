@@ -13,18 +13,7 @@ from dataclasses import replace
 from dpsql.plan.expr import Column, Expr, columns_of
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.logic import conjunction, conjuncts
-from dpsql.plan.nodes import (
-    Aggregate,
-    Equality,
-    Filter,
-    Join,
-    JoinKind,
-    Node,
-    Project,
-    Scan,
-    inputs,
-    output_columns,
-)
+from dpsql.plan.nodes import Aggregate, Equality, Filter, Join, JoinKind, Node, Project, Scan, inputs, output_columns
 from dpsql.plan.renumber import renumbered, unused_numbers
 from dpsql.plan.walk import walk, with_inputs
 from dpsql.rewrite.context import RewriteContext

@@ -16,22 +16,9 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
 from dpsql.functions.value import Value
+from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Recipe, Sum
 from dpsql.plan.expr import Call, Column, Expr, walk
-from dpsql.plan.nodes import (
-    Aggregate,
-    AggregateCall,
-    Component,
-    Count,
-    End,
-    GroupKeys,
-    Measure,
-    Node,
-    Output,
-    Ratio,
-    Recipe,
-    Release,
-    Sum,
-)
+from dpsql.plan.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
 from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
 from dpsql.rewrite.clip_columns import bound

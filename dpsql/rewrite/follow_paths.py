@@ -11,18 +11,7 @@ from dataclasses import dataclass
 
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column
-from dpsql.plan.nodes import (
-    Equality,
-    Filter,
-    Join,
-    JoinKind,
-    Node,
-    Project,
-    Scan,
-    Truncate,
-    Unnest,
-    inputs,
-)
+from dpsql.plan.nodes import Equality, Filter, Join, JoinKind, Node, Project, Scan, Truncate, Unnest, inputs
 from dpsql.plan.renumber import unused_numbers
 from dpsql.plan.walk import walk, with_inputs
 from dpsql.policy.units import Hop, PathUnit

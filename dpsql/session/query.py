@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
-from dpsql.plan.nodes import Count, Ratio, Sum
+from dpsql.plan.components import Count, Ratio, Sum
 from dpsql.release.result import Release
 from dpsql.session.settings import Amount
 

@@ -12,17 +12,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.plan.expr import Column, Expr, Literal, columns_of, transform
-from dpsql.plan.nodes import (
-    Aggregate,
-    Filter,
-    Item,
-    Node,
-    Project,
-    SortKey,
-    Window,
-    WindowCall,
-    output_columns,
-)
+from dpsql.plan.nodes import Aggregate, Filter, Item, Node, Project, SortKey, Window, WindowCall, output_columns
 from dpsql.policy.models import Policy
 from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder, condition

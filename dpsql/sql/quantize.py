@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value
+from dpsql.plan.components import Component
 from dpsql.plan.expr import Call, Expr
-from dpsql.plan.nodes import Component
 from dpsql.sql.emit import Names, constant, spell
 from dpsql.types import DOUBLE, HUGEINT, Kind, decimal
 

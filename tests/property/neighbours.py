@@ -11,7 +11,8 @@ from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Component, key_sources
+from dpsql.plan.components import Component
+from dpsql.plan.nodes import key_sources
 from dpsql.release import noisy
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore

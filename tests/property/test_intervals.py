@@ -17,7 +17,8 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.interval import everything
-from dpsql.plan.nodes import Component, Measure, Release, key_sources
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import Release, key_sources
 from dpsql.session.facts import FactStore
 from dpsql.sql.emit import Aliases, Names, spell
 from dpsql.sql.quantize import quantized

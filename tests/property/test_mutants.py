@@ -31,7 +31,8 @@ from dpsql.compiler import Plan
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.measure.sensitivity import Sensitivity, sensitivity
 from dpsql.numbers.cap import ONE, Finite
-from dpsql.plan.nodes import BoundContributions, Component, GroupKeys, Measure
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import BoundContributions, GroupKeys
 from dpsql.release import noisy
 from dpsql.session import facts as session_facts
 from dpsql.session.facts import FactStore

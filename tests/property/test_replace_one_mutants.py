@@ -16,7 +16,7 @@ import dpsql.analysis.rules.set_operation as set_operation
 import dpsql.measure.allocate as allocate
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.measure.sensitivity import Sensitivity, sensitivity
-from dpsql.plan.nodes import Component, Measure
+from dpsql.plan.components import Component, Measure
 from tests.property.test_replace_one import CASES, FORMS, POSITIVE, TWO_SIGNS, Claim, observed, observed_ids
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.plan.nodes import BoundContributions, Component, Measure
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import BoundContributions
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of

@@ -21,7 +21,8 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Unbounded
 from dpsql.numbers.interval import everything, interval
-from dpsql.plan.nodes import Output, Ratio, Release
+from dpsql.plan.components import Output, Ratio
+from dpsql.plan.nodes import Release
 
 
 def release(node: Release, below: Facts, ctx: Context) -> Facts:

@@ -17,9 +17,10 @@ from math import prod
 
 from dpsql.functions.domains import from_keys
 from dpsql.functions.value import Domain
+from dpsql.plan.components import KeySource
 from dpsql.plan.expr import Column, Expr, LiteralValue, columns_of
 from dpsql.plan.logic import conjuncts
-from dpsql.plan.nodes import KeySource, Node, SetKind, SetOperation
+from dpsql.plan.nodes import Node, SetKind, SetOperation
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.keys.domains import LazyKeys, united
 from dpsql.rewrite.keys.rows import Origin, Pad, Rows, rows_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpsql.analysis.facts import Facts
-from dpsql.plan.nodes import Component, Measure, Release
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import Release
 from dpsql.plan.walk import Tagged
 from dpsql.sql.emit import Aliases, Names, TableNames, condition, spell
 from dpsql.sql.quantize import quantized, valid

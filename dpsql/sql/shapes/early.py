@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
+from dpsql.plan.components import Measure
 from dpsql.plan.expr import Column, Expr, walk
 from dpsql.plan.nodes import (
     BoundContributions,
@@ -22,7 +23,6 @@ from dpsql.plan.nodes import (
     GroupKeys,
     Join,
     JoinKind,
-    Measure,
     Project,
     Release,
     Scan,

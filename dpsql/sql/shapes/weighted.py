@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
-from dpsql.plan.nodes import BoundContributions, Component, Measure, Release
+from dpsql.plan.components import Component, Measure
+from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.plan.walk import Tagged
 from dpsql.sql.block import Block
 from dpsql.sql.emit import SALT, Aliases, TableNames, condition, spell

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.compiler import explain
-from dpsql.plan.nodes import Count
+from dpsql.plan.components import Count
 from tests.unit.planning import planned, policy
 
 TABLES = """

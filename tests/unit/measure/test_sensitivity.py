@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.analysis.facts import Contribution
 from dpsql.measure.sensitivity import known, sensitivity
-from dpsql.plan.nodes import Component, Measure
+from dpsql.plan.components import Component, Measure
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
 

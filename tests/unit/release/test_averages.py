@@ -15,7 +15,7 @@ from scipy import integrate, optimize
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
-from dpsql.plan.nodes import Component, Measure, Ratio
+from dpsql.plan.components import Component, Measure, Ratio
 from dpsql.release.averages import AverageIntervals
 from dpsql.release.averages import two_laplace_tail as tail_of_arrays
 

@@ -9,7 +9,7 @@ import pytest
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
-from dpsql.plan.nodes import Component, Measure, Ratio
+from dpsql.plan.components import Component, Measure, Ratio
 from dpsql.release.intervals import _over_known
 
 LEVEL = Fraction(95, 100)

@@ -9,7 +9,8 @@ from typing import Any
 
 from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.nodes import KeySource, key_sources
+from dpsql.plan.components import KeySource
+from dpsql.plan.nodes import key_sources
 from dpsql.plan.public import FrequencyOf, KeysOf, PublicFacts, Request, RowsOf
 from dpsql.policy.models import Policy
 

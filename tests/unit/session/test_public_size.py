@@ -12,7 +12,7 @@ from dpsql.diagnostics.errors import EngineError, Rejected
 from dpsql.engine.base import RawTable
 from dpsql.engine.fake import FakeEngine
 from dpsql.loss import PrivacyLoss
-from dpsql.plan.nodes import Ratio
+from dpsql.plan.components import Ratio
 from dpsql.policy.load import parse_policy
 from dpsql.session.connection import Connection
 

@@ -11,8 +11,9 @@ import pytest
 
 from dpsql.compiler import Settings
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.plan.components import Component, Measure
 from dpsql.plan.expr import Column, walk
-from dpsql.plan.nodes import Component, Measure, Release
+from dpsql.plan.nodes import Release
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
 from dpsql.session.settings import with_privacy

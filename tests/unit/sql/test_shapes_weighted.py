@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.compiler import Plan, Settings
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.nodes import Component, Measure
+from dpsql.plan.components import Component, Measure
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
 from dpsql.session.settings import with_privacy
