@@ -43,13 +43,13 @@ demo: $(VENV)/.installed
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
 slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not processes" --cov --cov-report=term $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

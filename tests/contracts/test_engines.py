@@ -220,11 +220,15 @@ def test_interrupted_from_another_thread(engine: Engine) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_by_the_user(engine: Engine) -> None:
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt) as caught:
-        engine.fetch(_LONG)
-    timer.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in a shell's background ignore it
+    try:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            engine.fetch(_LONG)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert chain(caught.value) == [caught.value]
     assert one(engine, "1 + 1") == 2
 
