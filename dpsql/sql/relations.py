@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
+from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -35,7 +36,7 @@ from dpsql.sql.block import Block
 from dpsql.sql.emit import SALT, Aliases, Names, TableNames, condition, constant, identifier, spell
 from dpsql.sql.grouped import grouped, positive_zero
 from dpsql.sql.windows import spell_window
-from dpsql.types import Kind
+from dpsql.types import BOOLEAN, Kind
 
 _KINDS = {
     JoinKind.INNER: "JOIN",
@@ -119,6 +120,8 @@ class Emitter:
         compared = _not_in(node)
         if compared is not None and len(right.clause()) <= MOST_REPEATED:
             return self._none_equal(left, right, compared, names, tagged)
+        if node.kind.filters and not _compares_sides(node, left, right):
+            return self._if_any(node, left, right, names, tagged)
         on = [f"{spell(e.left, names)[0]} = {spell(e.right, names)[0]}" for e in node.equalities]
         if node.residual is not None:
             on.append(condition(node.residual, names))
@@ -129,6 +132,24 @@ class Emitter:
         source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {' AND '.join(on) or 'TRUE'}"
         kept = left.names.sql if node.kind.filters else both
         return Block(source, where, Names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _if_any(self, node: Join, left: Block, right: Block, names: Names, tagged: Tagged[Facts]) -> Block:
+        """A SEMI or ANTI join of which no condition compares the two sides: whether there is any row at all.
+
+        Counted, because DuckDB 2.0 was seen to give a row once for each match of a SEMI JOIN … ON TRUE.
+        """
+        terms: list[Expr] = [Call("eq", (e.left, e.right), BOOLEAN) for e in node.equalities]
+        terms += [] if node.residual is None else conjuncts(node.residual)
+        own = [condition(t, names) for t in terms if not columns_of(t) & right.names.sql.keys()]
+        theirs = [condition(t, names) for t in terms if columns_of(t) & right.names.sql.keys()]
+        alias = self.aliases.table()
+        some, none = f"{alias}.n > 0", f"{alias}.n = 0"
+        if node.kind is JoinKind.SEMI:
+            on = " AND ".join([some, *own])
+        else:
+            on = " OR ".join([none, *(f"({term}) IS NOT TRUE" for term in own)])
+        source = f"{left.source}\nJOIN (SELECT COUNT(*) AS n\n{right.filtered(*theirs).clause()}) AS {alias} ON {on}"
+        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
 
     def _none_equal(
         self, left: Block, right: Block, compared: tuple[Call, Expr, Expr], names: Names, tagged: Tagged[Facts]
@@ -144,8 +165,9 @@ class Emitter:
         nulls = right.filtered(f"{spell(inner, names)[0]} IS NULL")
         source = (
             f"{left.source}\nANTI JOIN {other} ON {on}"
-            f"\nANTI JOIN (SELECT 1 {nulls.clause()} LIMIT 1) AS {absent} ON TRUE"
-            f"\nANTI JOIN (SELECT 1 {right.clause()} LIMIT 1) AS {every} ON {spell(outer, names)[0]} IS NULL"
+            f"\nJOIN (SELECT COUNT(*) AS n {nulls.clause()}) AS {absent} ON {absent}.n = 0"
+            f"\nJOIN (SELECT COUNT(*) AS n {right.clause()}) AS {every} "
+            f"ON {every}.n = 0 OR {spell(outer, names)[0]} IS NOT NULL"
         )
         return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
 
@@ -320,6 +342,13 @@ def traced_releases(node: Node) -> tuple[Release, ...]:
             return traced_releases(left) + traced_releases(right)
         case _:
             return ()
+
+
+def _compares_sides(node: Join, left: Block, right: Block) -> bool:
+    """Whether some condition reads columns of both sides."""
+    terms = [columns_of(e.left) | columns_of(e.right) for e in node.equalities]
+    terms += [] if node.residual is None else [columns_of(t) for t in conjuncts(node.residual)]
+    return any(read & left.names.sql.keys() and read & right.names.sql.keys() for read in terms)
 
 
 def _values(node: Values) -> str:

@@ -136,3 +136,12 @@ def test_what_is_asked_twice_is_measured_once(second: str, releases: int) -> Non
     plan = planned(f"SELECT * FROM ({first}) AS a JOIN ({second}) AS b USING (segment)")
     assert len(plan.releases) == releases
     assert plan.loss.epsilon == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("negated", ["", "NOT "])
+@pytest.mark.parametrize("condition", ["city = 'Bern'", "customers.age > 5", "city = 'Bern' AND customers.age > 5"])
+def test_whether_any_row_exists_is_counted(negated: str, condition: str) -> None:
+    """An engine was seen to repeat rows of a SEMI JOIN … ON TRUE: that would multiply what one unit contributes."""
+    plan = planned(f"SELECT COUNT(*) FROM customers WHERE {negated}EXISTS (SELECT 1 FROM shops WHERE {condition})")
+    ((statement,),) = (r.statements for r in plan.releases)
+    assert "COUNT(*) AS n" in statement.sql and "SEMI JOIN" not in statement.sql and "ANTI JOIN" not in statement.sql
