@@ -57,8 +57,9 @@ class Parameters:
 
     def take(self, name: str, span: Span) -> Literal:
         """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
+        numbered = name[:1].isdigit()
         if isinstance(self.values, Mapping):
-            if name not in self.values:
+            if name not in self.values or (numbered and (not name.isdigit() or name.startswith("0"))):
                 raise self._missing(name, span)
             value = self.values[name]
         else:
