@@ -189,7 +189,9 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     begin = max(0, offset - len(highlight)) if highlight else start
     end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
     span = Span(min(begin, end - 1), end) if highlight else _whole(source)
-    known = _known_mistake(source, span)
+    # Where the parser knows what is missing, nothing has to be guessed from the words around it.
+    counted = missing is not None or "number of provided arguments" in description
+    known = None if counted else _known_mistake(source, span)
     if known is not None:
         description, span, advice = known
     else:

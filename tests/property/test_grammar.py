@@ -120,9 +120,9 @@ def outcome(sql: str, held: Policy) -> str:
 
 
 def beyond(sql: str, held: Policy) -> bool:
-    """Whether the parser refused what the grammar cannot tell: how many arguments a function takes, `* EXCEPT (…)`,
-    which leaves columns out and is no set operation, and calls in the lists of GROUPING SETS, ROLLUP and CUBE."""
-    if re.search(r"\* EXCEPT \(", sql) or re.search(r"(SETS|ROLLUP|CUBE)\s*\([^)]*\(", sql, re.IGNORECASE):
+    """Whether the parser refused what the grammar cannot tell: how many arguments a function takes, and `* EXCEPT (…)`,
+    which leaves columns out and is no set operation."""
+    if re.search(r"\* EXCEPT \(", sql):
         return True
     found = [d for d in dpsql.check(sql, held, parameters(sql)) if d.code in SYNTAX]
     return all(re.search(r"incomplete|number of provided arguments", d.message) for d in found)
