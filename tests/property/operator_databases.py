@@ -57,6 +57,8 @@ def operator_world(rng: random.Random, replaced: bool | None = None) -> Database
 class _Maker:
     def __init__(self, rng: random.Random, replaced: bool) -> None:
         self.rng, self.replaced = rng, replaced
+        # What is replaced reaches a claim only where what goes and what comes are both at their limits, so both often are.
+        self.few = int(replaced and rng.random() < 0.7)
         self.ids = list(range(1, rng.randint(2, 3) + 1))
         self.extra = [77] if replaced else []
         self.k = {"log": rng.randint(1, 2), "notes": rng.randint(1, 2)}
@@ -71,7 +73,7 @@ class _Maker:
             come = 88 if replaced else None
             self._add(Changed(FIRM, frozenset({gone} | ({come} if come else set()))), gone, come)
         for name in ("log", "notes"):
-            for _ in range(3):
+            for _ in range(3 - self.few):
                 self.removed[name].append(len(self.changes) + 1)
                 self._add(Changed(name), None, None)
         self.sure_id, self.sure_key = rng.random() < 0.5, rng.random() < 0.6
@@ -90,7 +92,7 @@ class _Maker:
         rows = [
             ((f"CAST({one} AS INTEGER)", *self._values(columns[1:])), self.mask[one])
             for one in (*self.firms, 88)
-            for _ in range(self.rng.randint(0, 2))
+            for _ in range(self.rng.randint(self.few, 2))
         ]
         limit = policy.get("max_rows_per_unit")
         if isinstance(limit, dict):
@@ -117,7 +119,8 @@ class _Maker:
             case "code":
                 return Column(name, "INTEGER", self.codes, sure)
             case "x":
-                return Column(name, "INTEGER", ("0", "1", "2", "9"), {**sure, "bounds": [0, 3]})
+                values = ("0", "9") if self.few else ("0", "1", "2", "9")
+                return Column(name, "INTEGER", values, {**sure, "bounds": [0, 3]})
             case "d":
                 return Column(name, "DOUBLE", DOUBLES, {**sure, "bounds": [-1, 1]})
             case "s":
@@ -158,18 +161,19 @@ class _Maker:
         rows = [
             ((f"CAST({one} AS INTEGER)", *self._values(columns[1:])), self.mask[one])
             for one in (*self.ids, *self.extra)
-            if self.rng.random() < 0.8
+            if self.rng.random() < 0.8 or self.few
         ]
         return Table("people", columns, policy, tuple(rows))
 
     def _limits(self, assumed: bool = True) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        most = 1 if self.few else 3
         if assumed and self.rng.random() < 0.6:
-            return {"max_rows_per_unit": {"rows": self.rng.randint(1, 3), "enforce": "assume"}}
+            return {"max_rows_per_unit": {"rows": self.rng.randint(1, max(most, 2)), "enforce": "assume"}}
         if self.rng.random() < 0.7:
-            found["max_rows_per_unit"] = self.rng.randint(1, 4)
+            found["max_rows_per_unit"] = self.rng.randint(1, most + 1)
         if self.rng.random() < 0.6 or not found:
-            found |= {"max_groups_per_unit": self.rng.randint(1, 3), "max_rows_per_group": self.rng.randint(1, 3)}
+            found |= {"max_groups_per_unit": self.rng.randint(1, most), "max_rows_per_group": self.rng.randint(1, most)}
         return found
 
     def _orders(self) -> Table:
@@ -181,7 +185,7 @@ class _Maker:
         policy: dict[str, Any] = {"unit": self._unit(), **self._limits()}
         referenced = ["shop", "oid"] if self.composite else ["oid"]
         policy["unique"] = [referenced]
-        owners = [one for one in (*self.ids, *self.extra) for _ in range(self.rng.randint(0, 3))]
+        owners = [one for one in (*self.ids, *self.extra) for _ in range(self.rng.randint(self.few, 3))]
         owners += [] if self.sure_id else [None] * self.rng.randint(0, 2)
         rows = []
         for number, one in enumerate(owners):
@@ -232,7 +236,7 @@ class _Maker:
         for row, mask in parent.rows:
             key = tuple(row[i] for i in at)
             lost = "NULL" in key or "NULL" in row[0]
-            referred += [(key, -1 if lost else mask)] * self.rng.randint(0, 2)
+            referred += [(key, -1 if lost else mask)] * self.rng.randint(self.few, 2)
         nowhere = tuple("CAST(99 AS INTEGER)" for _ in hop)
         referred += [(nowhere, -1)] * self.rng.randint(0, 1)
         rows = []
