@@ -57,7 +57,7 @@ def operator_world(rng: random.Random, replaced: bool | None = None) -> Database
 class _Maker:
     def __init__(self, rng: random.Random, replaced: bool) -> None:
         self.rng, self.replaced = rng, replaced
-        # What is replaced reaches a claim only where what goes and what comes are both at their limits, so both often are.
+        # What is replaced reaches a claim only where what goes and what comes are both at their limits: both often are.
         self.few = int(replaced and rng.random() < 0.7)
         self.ids = list(range(1, rng.randint(2, 3) + 1))
         self.extra = [77] if replaced else []
@@ -73,7 +73,7 @@ class _Maker:
             come = 88 if replaced else None
             self._add(Changed(FIRM, frozenset({gone} | ({come} if come else set()))), gone, come)
         for name in ("log", "notes"):
-            for _ in range(3 - self.few):
+            for _ in range(3):
                 self.removed[name].append(len(self.changes) + 1)
                 self._add(Changed(name), None, None)
         self.sure_id, self.sure_key = rng.random() < 0.5, rng.random() < 0.6
