@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -12,7 +13,9 @@ from dpsql.rewrite.context import Limits
 class Settings:
     """What a query may set for itself.
 
-    epsilon: ε of the whole query; None is an error (DP401). delta: δ, charged only if private keys need it.
+    epsilon: ε of the whole query; None is an error (DP401). rho: its ρ instead, under zCDP. max_error: output column →
+    the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them.
+    delta: δ, charged only if private keys need it. weights: output column → its part of the whole, where others have 1.
     limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
     """
 
@@ -20,3 +23,7 @@ class Settings:
     delta: Fraction | None = None
     limits: Limits = field(default_factory=Limits)
     dialect: str = "duckdb"
+    rho: Fraction | None = None
+    max_error: Mapping[str, Fraction] = field(default_factory=dict)
+    confidence: Fraction = Fraction(95, 100)
+    weights: Mapping[str, Fraction] = field(default_factory=dict)

@@ -2,24 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import reject
-from dpsql.loss import exact_delta, exact_epsilon
+from dpsql.loss import exact, exact_delta, exact_epsilon
 
 Amount = int | float | str | Fraction
 """0.1 means exactly one tenth: floats are read by their shortest decimal text."""
 
+LEVEL = Fraction(95, 100)
+"""The confidence that is meant where none is given."""
 
-def with_privacy(base: Settings, epsilon: Amount | None, delta: Amount | None) -> Settings:
-    """`base` with the given ε and δ. Raises Rejected DP406 for values that are no privacy parameters."""
+
+def with_privacy(
+    base: Settings,
+    epsilon: Amount | None,
+    delta: Amount | None,
+    *,
+    rho: Amount | None = None,
+    max_error: Mapping[str, Amount] | None = None,
+    confidence: Amount = LEVEL,
+    weights: Mapping[str, Amount] | None = None,
+) -> Settings:
+    """`base` with what a query asks for in place of it.
+
+    ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
+    Rejected DP406 for values that are no privacy parameters, for two of the three at once, and for weights beside a
+    largest error, which says how ε is split as well.
+    """
+    said = {"epsilon": epsilon, "rho": rho, "max_error": max_error}
+    given = [name for name, amount in said.items() if amount is not None]
+    if len(given) > 1:
+        raise reject(
+            "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
+            help=["leave all but one of them out"],
+        )  # fmt: skip
+    if max_error is not None and weights is not None:
+        raise reject(
+            "DP406", "weights were given beside max_error, which says how ε is split, too",
+            help=["leave the weights out, or name more columns in max_error"],
+        )  # fmt: skip
     try:
-        if epsilon is not None:
-            base = replace(base, epsilon=exact_epsilon(epsilon))
+        if given:
+            base = replace(
+                base,
+                epsilon=None if epsilon is None else exact_epsilon(epsilon),
+                rho=None if rho is None else exact_epsilon(rho, "rho"),
+                max_error={} if max_error is None else _by_column(max_error, "max_error", "{'n': 50}"),
+            )
         if delta is not None:
             base = replace(base, delta=exact_delta(delta))
     except ValueError as error:
         raise reject("DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]) from None
-    return base
+    if weights is not None:
+        base = replace(base, weights=_by_column(weights, "weights", "{'n': 2}"))
+    elif max_error is not None:
+        base = replace(base, weights={})
+    return replace(base, confidence=confidence_level(confidence))
+
+
+def confidence_level(confidence: Amount) -> Fraction:
+    """A confidence level as an exact number. Raises Rejected DP406 unless it lies between 0 and 1."""
+    try:
+        level = exact(confidence, "confidence")
+    except ValueError as error:
+        raise reject("DP406", str(error), help=["a confidence is a number such as 0.95"]) from None
+    if not 0 < level < 1:
+        raise reject(
+            "DP406", f"a confidence level lies between 0 and 1, not {confidence}", help=["95 % are written 0.95"]
+        )
+    return level
+
+
+def _by_column(given: object, name: str, example: str) -> dict[str, Fraction]:
+    """Output column → a number above 0."""
+    if not isinstance(given, Mapping) or not given or not all(isinstance(column, str) for column in given):
+        raise reject("DP406", f"{name} names columns and gives each a number", help=[f"{name}={example}"])
+    try:
+        return {column: exact_epsilon(amount, f"{name} of {column}") for column, amount in given.items()}
+    except ValueError as error:
+        raise reject("DP406", str(error), help=[f"e.g.  {name}={example}"]) from None
