@@ -25,7 +25,9 @@ def settle(entry: Entry, accountant: Accountant) -> Entry:
     """
     if not entry.id or not entry.analyst:
         raise ValueError("an entry needs an id and an account")
-    for unit, loss in entry.charges.items():
+    if any(_plain(answer) != answer or not answer for answer in entry.answers):
+        raise ValueError("the id of a stored answer is not valid text")
+    for unit, loss in (*entry.charges.items(), *entry.received.items()):
         if _plain(unit) != unit:
             raise ValueError(f"the name of unit {unit!r} is not valid text")
         if not in_terms_of(accountant, loss):
@@ -35,6 +37,8 @@ def settle(entry: Entry, accountant: Accountant) -> Entry:
         analyst=_plain(entry.analyst),
         charges={unit: loss.on_grid() for unit, loss in entry.charges.items()},
         statement=_plain(entry.statement),
+        received={unit: loss.on_grid() for unit, loss in entry.received.items()},
+        answers=tuple(entry.answers),
     )
 
 
@@ -53,10 +57,15 @@ class Book:
             raise ValueError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {accountant!r}")
         self.accountant: Accountant = match[0]
         self._totals: dict[tuple[str, str | None], PrivacyLoss] = {}
+        self._answers: dict[str, set[str]] = {}
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, of all analysts or of one."""
+        """Total loss of a unit, or what one analyst's account holds."""
         return self._totals.get((unit, None if analyst is None else _plain(analyst)), NO_LOSS)
+
+    def received(self, analyst: str) -> frozenset[str]:
+        """Ids of the stored answers that an account holds."""
+        return frozenset(self._answers.get(_plain(analyst), ()))
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent: units in order, each one's total before its analysts."""
@@ -66,23 +75,27 @@ class Book:
     def add(self, entry: Entry) -> None:
         """Count a settled entry."""
         for unit, loss in entry.charges.items():
-            for account in ((unit, None), (unit, entry.analyst)):
-                self._totals[account] = self._totals.get(account, NO_LOSS) + loss
+            self._totals[unit, None] = self.spent(unit) + loss
+        for unit in entry.units:
+            self._totals[unit, entry.analyst] = self.spent(unit, entry.analyst) + entry.in_account(unit)
+        if entry.answers:
+            self._answers.setdefault(entry.analyst, set()).update(entry.answers)
 
     def check(self, entry: Entry, caps: Caps) -> None:
         """Raise BudgetExceeded with one diagnostic per cap that a settled entry does not fit into."""
         limits: list[Limit] = []
         account = f"budgets.analysts.{_key(entry.analyst)}"
-        for unit, asked in entry.charges.items():
+        for unit in entry.units:
+            own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
             if caps.per_query is not None:
                 name = f"limit per query of analyst {entry.analyst!r} on unit {unit!r}"
-                limits.append(Limit("DP405", name, f"{account}.per_query", asked, caps.per_query))
+                limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
             if unit in caps.analyst:
                 name = f"budget of analyst {entry.analyst!r} on unit {unit!r}"
                 spent = self.spent(unit, entry.analyst)
-                limits.append(Limit("DP404", name, account, asked, caps.analyst[unit], spent))
-            if unit in caps.total:
-                name = f"total budget of unit {unit!r}"
+                limits.append(Limit("DP404", name, account, own, caps.analyst[unit], spent, known))
+            if unit in caps.total and unit in entry.charges:
+                name, asked = f"total budget of unit {unit!r}", entry.charges[unit]
                 limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], self.spent(unit)))
         refusal = over_budget(limits)
         if refusal is not None:

@@ -10,14 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.budget.ledger import Entry, Receipt
 from dpsql.loss import PrivacyLoss
 
-FORMAT = 1
-"""Version of the stored form; a file with a higher one is refused."""
+FORMAT = 2
+"""Version of the stored form; a file with a higher one is refused, one with a lower one is brought up (schema.py).
+Format 2 has two columns more, `received` and `answers`; an entry without either is hashed as in format 1."""
+
+_ORIGIN = 1
+"""The format in which ledgers began: part of every first hash, whatever the file's format is now."""
+
+NOTHING_RECEIVED, NO_ANSWERS = "{}", "[]"
+"""What the columns of format 2 hold in entries that have no use for them."""
 
 
 class BrokenChain(Exception):
@@ -49,7 +57,7 @@ class Identity:
     @property
     def origin(self) -> Point:
         """Where the chain starts."""
-        return Point(0, _digest([FORMAT, self.dataset, self.accountant, self.salt, self.nonce]))
+        return Point(0, _digest([_ORIGIN, self.dataset, self.accountant, self.salt, self.nonce]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +73,39 @@ class Row:
     statement: str
     reserved_at: str
     hash: str
+    received: str = NOTHING_RECEIVED
+    answers: str = NO_ANSWERS
 
     @classmethod
     def after(cls, last: Point, entry: Entry, reserved_at: str) -> Row:
         """The row that stores `entry` next."""
-        columns = (
+        row = cls(
             last.sequence + 1,
             entry.id,
             entry.analyst,
-            _write_charges(entry),
+            _write_losses(entry.charges),
             entry.plan_hash,
             entry.policy_hash,
             entry.statement,
             reserved_at,
+            hash="",
+            received=_write_losses(entry.received),
+            answers=json.dumps(entry.answers, ensure_ascii=False, separators=(",", ":")),
         )
-        return cls(*columns, hash=_digest([last.hash, *columns]))
+        return replace(row, hash=row._hash_after(last))
 
     def follows(self, last: Point) -> Receipt:
         """Check that this row comes right after `last` and is unchanged; return what it stores. BrokenChain if not."""
-        columns = (
+        if self.sequence != last.sequence + 1:
+            raise BrokenChain(f"entry {last.sequence + 1} is missing")
+        if any(not isinstance(column, str) for column in self.columns[1:]) or self.hash != self._hash_after(last):
+            raise BrokenChain(f"entry {self.sequence} was changed after it was written")
+        return self.receipt()
+
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """Every stored value, in column order."""
+        return (
             self.sequence,
             self.id,
             self.analyst,
@@ -92,17 +114,29 @@ class Row:
             self.policy_hash,
             self.statement,
             self.reserved_at,
+            self.hash,
+            self.received,
+            self.answers,
         )
-        if self.sequence != last.sequence + 1:
-            raise BrokenChain(f"entry {last.sequence + 1} is missing")
-        if any(not isinstance(column, str) for column in columns[1:]) or self.hash != _digest([last.hash, *columns]):
-            raise BrokenChain(f"entry {self.sequence} was changed after it was written")
-        return self.receipt()
+
+    def _hash_after(self, last: Point) -> str:
+        first, (_, received, answers) = self.columns[:8], self.columns[8:]
+        # Lists of different lengths never have the same JSON, so neither form can be taken for the other.
+        later = () if (received, answers) == (NOTHING_RECEIVED, NO_ANSWERS) else (received, answers)
+        return _digest([last.hash, *first, *later])
 
     def receipt(self) -> Receipt:
         """The receipt for this row, unchecked."""
-        charges = _read_charges(self.charges)
-        entry = Entry(self.id, self.analyst, charges, self.plan_hash, self.policy_hash, self.statement)
+        entry = Entry(
+            self.id,
+            self.analyst,
+            _read_losses(self.charges),
+            self.plan_hash,
+            self.policy_hash,
+            self.statement,
+            _read_losses(self.received),
+            tuple(json.loads(self.answers)),
+        )
         return Receipt(entry, self.sequence, self.hash)
 
     @property
@@ -116,13 +150,12 @@ def _digest(values: list[object]) -> str:
     return hashlib.sha256(json.dumps(values, ensure_ascii=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def _write_charges(entry: Entry) -> str:
-    charges = {
-        unit: [str(Fraction(part)) for part in (loss.epsilon, loss.delta, loss.rho)]
-        for unit, loss in entry.charges.items()
+def _write_losses(losses: Mapping[str, PrivacyLoss]) -> str:
+    exact = {
+        unit: [str(Fraction(part)) for part in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()
     }
-    return json.dumps(charges, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(exact, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _read_charges(text: str) -> dict[str, PrivacyLoss]:
+def _read_losses(text: str) -> dict[str, PrivacyLoss]:
     return {unit: PrivacyLoss(*(Fraction(part) for part in parts)) for unit, parts in json.loads(text).items()}

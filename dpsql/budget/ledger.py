@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import NO_LOSS, PrivacyLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,13 @@ class Entry:
 
     id: unique per run; reserving the same id twice charges once and returns the same receipt.
     analyst: the account (`*` is the shared one).
-    charges: privacy unit → loss; one query charges every unit whose data it touches.
+    charges: privacy unit → loss of new noise; one query charges every unit whose data it touches. Counts in the total,
+    in the analyst's account and against the limit per query.
     plan_hash, policy_hash: what was run, for the history. `statement`: the analyst's own text, for the history.
+    received: privacy unit → loss of stored answers that this analyst gets for the first time. Counts in the analyst's
+    account and against the limit per query, never in the total: their noise has been paid for there.
+    answers: ids of the stored answers that the analyst holds through this entry, new or received. An id stands for one
+    draw of noise and is never given to another.
     """
 
     id: str
@@ -25,13 +30,25 @@ class Entry:
     plan_hash: str
     policy_hash: str
     statement: str = ""
+    received: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+
+    def in_account(self, unit: str) -> PrivacyLoss:
+        """What this entry adds to its analyst's account of a unit: new noise and received answers."""
+        return self.charges.get(unit, NO_LOSS) + self.received.get(unit, NO_LOSS)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Every unit with a charge or a received loss."""
+        return tuple(dict.fromkeys((*self.charges, *self.received)))
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Limits in force for one entry: per unit in total, per unit for this analyst, and per query.
+    """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
 
-    A missing unit (or None) means "no limit declared".
+    The total limits `charges`; the other two limit `charges` and `received` together. A missing unit (or None) means
+    "no limit declared".
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
@@ -50,7 +67,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What has been spent: of one unit in total (analyst None) or by one analyst."""
+    """What has been spent: of one unit in total (analyst None) or by one analyst, whose received answers count."""
 
     unit: str
     analyst: str | None
@@ -65,7 +82,11 @@ class Ledger(Protocol):
         ...
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, of all analysts or of one."""
+        """Total loss of a unit, or what one analyst's account holds (received answers included)."""
+        ...
+
+    def received(self, analyst: str) -> frozenset[str]:
+        """Ids of the stored answers that an account holds: bought or received."""
         ...
 
     def accounts(self) -> Sequence[Account]:

@@ -38,9 +38,14 @@ class MemoryLedger:
             return receipt
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, of all analysts or of one."""
+        """Total loss of a unit, or what one analyst's account holds."""
         with self._lock:
             return self._book.spent(unit, analyst)
+
+    def received(self, analyst: str) -> frozenset[str]:
+        """Ids of the stored answers that an account holds."""
+        with self._lock:
+            return self._book.received(analyst)
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
@@ -16,7 +17,10 @@ NOTHING_RAN = "nothing was run and nothing was spent"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent."""
+    """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
+
+    received: the part of `asked` that stored answers cost.
+    """
 
     code: str
     name: str
@@ -24,6 +28,7 @@ class Limit:
     asked: PrivacyLoss
     cap: PrivacyLoss
     spent: PrivacyLoss = NO_LOSS
+    received: PrivacyLoss = NO_LOSS
 
     @property
     def left(self) -> PrivacyLoss:
@@ -36,7 +41,7 @@ def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
     broken = [limit for limit in limits if not limit.asked.within(limit.left)]
     if not broken:
         return None
-    repairs = _repairs(broken)
+    repairs = _repairs(broken, limits)
     return BudgetExceeded([_diagnostic(limit, repairs) for limit in broken])
 
 
@@ -51,34 +56,48 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
         )
         if asked > fits
     ]
+    if limit.received != NO_LOSS:
+        parts.append(f"stored answers, new to this account, cost {limit.received} of it")
     custodian = f"custodian: raise {limit.setting} in the policy; what is spent stays spent"
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
 
 
-def _repairs(broken: Sequence[Limit]) -> tuple[str, ...]:
-    """The largest settings that fit every broken limit, rounded down."""
-    epsilons = [limit.left.epsilon for limit in broken if limit.asked.epsilon > limit.left.epsilon]
-    deltas = [limit.left.delta for limit in broken if limit.asked.delta > limit.left.delta]
-    shrink = [limit.left.rho / limit.asked.rho for limit in broken if limit.asked.rho > limit.left.rho]
+_FRESH = " with fresh=True (--fresh), which pays for new noise in place of the stored answers"
+
+
+def _repairs(broken: Sequence[Limit], limits: Sequence[Limit]) -> tuple[str, ...]:
+    """The largest settings that fit, rounded down, for each part in which a limit is broken.
+
+    A smaller ε does not make stored answers cheaper, but new noise can replace them: then every limit has to hold the
+    whole charge, also those that were not broken.
+    """
+    fresh = any(limit.received != NO_LOSS for limit in broken)
+    way = _FRESH if fresh else ""
     repairs: list[str] = []
-    if epsilons:
-        repairs.append(_largest("epsilon", min(epsilons)))
-    if shrink:
+
+    def fits(part: Literal["epsilon", "delta", "rho"]) -> Sequence[tuple[Fraction, Fraction]]:
+        found = [(getattr(limit.asked, part), getattr(limit.left, part)) for limit in limits]
+        exceeded = [(asked, left) for asked, left in found if asked > left]
+        return [(asked, left) for asked, left in found if asked] if fresh and exceeded else exceeded
+
+    if epsilons := fits("epsilon"):
+        repairs.append(_largest("epsilon", min(left for _, left in epsilons), way))
+    if shrink := fits("rho"):
         # ρ grows with the square of ε whatever the split, so ε shrinks by the square root.
-        factor = _floor_sqrt(min(shrink))
+        factor = _floor_sqrt(min(left / asked for asked, left in shrink))
         repairs.append(
-            f"use a smaller epsilon: multiply it by {show_left(factor)} or less"
+            f"use a smaller epsilon{way}: multiply it by {show_left(factor)} or less"
             if factor
             else "nothing is left: no epsilon fits"
         )
-    if deltas:
-        repairs.append(_largest("delta", min(deltas)))
+    if deltas := fits("delta"):
+        repairs.append(_largest("delta", min(left for _, left in deltas), way))
         repairs.append("or group by public keys (a declared `domain:`), which need no delta")
     return tuple(repairs)
 
 
-def _largest(setting: str, left: Fraction) -> str:
-    return f"use {setting} = {show_left(left)} or less" if left else f"nothing is left: no {setting} above 0 fits"
+def _largest(setting: str, left: Fraction, way: str) -> str:
+    return f"use {setting} = {show_left(left)} or less{way}" if left else f"nothing is left: no {setting} above 0 fits"
 
 
 def _floor_sqrt(x: Fraction) -> Fraction:

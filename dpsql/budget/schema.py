@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpsql.budget.accountant import ACCOUNTANTS
-from dpsql.budget.chain import FORMAT, Identity
+from dpsql.budget.chain import FORMAT, NO_ANSWERS, NOTHING_RECEIVED, Identity
 from dpsql.budget.refusals import unusable
 
 MAGIC = b"SQLite format 3\0"
@@ -25,7 +25,7 @@ OTHER_FILE = ("name another file: `ledger:` in the policy, or --ledger; this fil
 
 _APPEND_ONLY = "SELECT RAISE(ABORT, 'a ledger is append-only'); END"
 
-_STATEMENTS = (
+_FORMAT_1 = (
     "CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, analyst TEXT NOT NULL, "
     "charges TEXT NOT NULL, plan_hash TEXT NOT NULL, policy_hash TEXT NOT NULL, statement TEXT NOT NULL, "
@@ -39,6 +39,15 @@ _STATEMENTS = (
     f"name = NEW.name) BEGIN {_APPEND_ONLY}",
     f"CREATE TRIGGER identity_update BEFORE UPDATE ON identity BEGIN {_APPEND_ONLY}",
     f"CREATE TRIGGER identity_delete BEFORE DELETE ON identity BEGIN {_APPEND_ONLY}",
+)
+
+_ADDED = (f"received TEXT NOT NULL DEFAULT '{NOTHING_RECEIVED}'", f"answers TEXT NOT NULL DEFAULT '{NO_ANSWERS}'")
+"""Columns of `entries` that format 2 has more than format 1."""
+
+# Written as SQLite writes the table after ALTER TABLE, so that a new file and one brought up to date are the same.
+_STATEMENTS = tuple(
+    f"{sql.removesuffix(')')}, {', '.join(_ADDED)})" if sql.startswith("CREATE TABLE entries") else sql
+    for sql in _FORMAT_1
 )
 
 
@@ -67,9 +76,25 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         raise unusable(
             path, f"a newer dpsql wrote it (format {form}; this version reads {FORMAT})", "upgrade dpsql to use it"
         )
-    stored = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if form != FORMAT or stored != set(_STATEMENTS):
+    if form != FORMAT or _stored(connection) != set(_STATEMENTS):
         raise unusable(path, "its tables or append-only triggers were changed", *RESTORE)
+
+
+def is_older(connection: sqlite3.Connection) -> bool:
+    """True for an intact ledger of format 1, which `upgrade` can bring up to date."""
+    ours = _pragma(connection, "application_id") == APPLICATION_ID and _pragma(connection, "user_version") == 1
+    return ours and _stored(connection) == set(_FORMAT_1)
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Bring an older ledger up to this format, inside the caller's transaction: no entry and no hash changes."""
+    for column in _ADDED:
+        connection.execute(f"ALTER TABLE entries ADD COLUMN {column}")
+    connection.execute(f"PRAGMA user_version={FORMAT}")
+
+
+def _stored(connection: sqlite3.Connection) -> set[str]:
+    return {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
 
 
 def read_identity(connection: sqlite3.Connection, path: Path) -> Identity:

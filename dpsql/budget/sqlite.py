@@ -30,7 +30,7 @@ from dpsql.budget.refusals import unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
 
-_COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash"
+_COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash, received, answers"
 
 
 class SqliteLedger:
@@ -101,9 +101,14 @@ class SqliteLedger:
         return receipt
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, of all analysts or of one, other processes' charges included."""
+        """Total loss of a unit, or what one analyst's account holds, other processes' charges included."""
         with self._reading():
             return self._book.spent(unit, analyst)
+
+    def received(self, analyst: str) -> frozenset[str]:
+        """Ids of the stored answers that an account holds, through other processes too."""
+        with self._reading():
+            return self._book.received(analyst)
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent."""
@@ -188,11 +193,9 @@ class SqliteLedger:
 
     def _append(self, settled: Entry) -> Receipt:
         row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
-        marks = ", ".join("?" * 9)
-        values = (row.sequence, row.id, row.analyst, row.charges, row.plan_hash, row.policy_hash, row.statement)
-        self._connection.execute(
-            f"INSERT INTO entries ({_COLUMNS}) VALUES ({marks})", (*values, row.reserved_at, row.hash)
-        )
+        values = row.columns
+        marks = ", ".join("?" * len(values))
+        self._connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({marks})", values)
         return row.receipt()
 
     def _latest(self) -> Point:
@@ -289,7 +292,7 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
             if schema.is_empty(connection):
                 head.forget()
                 return
-            schema.check(connection, where)
+            _check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)
             head.put(ledger._latest())
     finally:
@@ -308,7 +311,7 @@ def acceptance_help(path: Path, head: Path) -> tuple[str, ...]:
 
 def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
     if not patiently(lambda: schema.is_empty(connection), timeout):
-        schema.check(connection, path)
+        _check_and_upgrade(connection, path, timeout)
         return
     patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
     with transaction(connection, timeout):
@@ -322,6 +325,17 @@ def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, ident
                     *acceptance_help(path, head.path),
                 )
             schema.create(connection, identity)
+    schema.check(connection, path)
+
+
+def _check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
+    if patiently(lambda: schema.is_older(connection), timeout):
+        with transaction(connection, timeout):
+            # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
+            if schema.is_older(connection):
+                schema.upgrade(connection)
+            schema.check(connection, path)
     schema.check(connection, path)
 
 

@@ -115,6 +115,75 @@ class LedgerContract:
             ledger.reserve(entry("d", "0.1", analyst="ben"), caps)
         assert codes(total) == ["DP403"]
 
+    def test_a_received_answer_counts_for_its_analyst_and_never_in_total(self, ledger: Ledger) -> None:
+        ledger.reserve(replace(entry("a", "0.3"), answers=("n1", "n2")), Caps())
+        got = replace(entry("b", analyst="ben"), charges={}, received={"patient": loss("0.3")}, answers=("n1",))
+        receipt = ledger.reserve(got, Caps(total={"patient": loss("0.3")}))
+        assert receipt.entry == got == ledger.history()[1].entry
+        assert ledger.spent("patient") == ledger.spent("patient", "ben") == loss("0.3")
+        assert ledger.accounts() == [
+            Account("patient", None, loss("0.3")),
+            Account("patient", "ana", loss("0.3")),
+            Account("patient", "ben", loss("0.3")),
+        ]
+        assert ledger.received("ana") == {"n1", "n2"}
+        assert ledger.received("ben") == {"n1"}
+        assert ledger.received("nobody") == frozenset()
+
+    def test_new_noise_and_received_answers_count_together_for_the_analyst_and_per_query(self, ledger: Ledger) -> None:
+        both = replace(entry("a", "0.2"), received={"patient": loss("0.3"), "doctor": loss("0.1")})
+        total = {"patient": loss("0.2"), "doctor": loss(0)}
+        for limit, expected in (("0.5", []), ("0.49", ["DP405", "DP404"])):
+            caps = Caps(total, {"patient": loss(limit), "doctor": loss(1)}, loss(limit))
+            if expected:
+                with pytest.raises(BudgetExceeded) as refusal:
+                    ledger.reserve(replace(both, id="b"), replace(caps, total={}, analyst={"patient": loss("0.99")}))
+                assert codes(refusal) == expected
+            else:
+                ledger.reserve(both, caps)
+        assert ledger.spent("patient") == loss("0.2")
+        assert ledger.spent("doctor") == NO_LOSS
+        assert (ledger.spent("patient", "ana"), ledger.spent("doctor", "ana")) == (loss("0.5"), loss("0.1"))
+
+    def test_a_refused_entry_gives_no_answer_to_its_analyst(self, ledger: Ledger) -> None:
+        wanted = replace(entry("a"), charges={}, received={"patient": loss("0.3")}, answers=("n1",))
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(wanted, Caps(analyst={"patient": loss("0.2")}))
+        assert codes(refusal) == ["DP404"]
+        assert ledger.received("ana") == frozenset()
+        assert ledger.history() == []
+
+    def test_the_repair_of_a_received_answer_is_new_noise_that_fits_every_cap(self, ledger: Ledger) -> None:
+        wanted = replace(entry("a", "0.1"), received={"patient": loss("0.3")})
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(wanted, Caps({"patient": loss("0.15")}, {"patient": loss("0.2")}))
+        (diagnostic,) = refusal.value.diagnostics
+        assert diagnostic.message == (
+            "budget of analyst 'ana' on unit 'patient': ε 0.4 asked, 0.2 left; stored answers, new to this account, "
+            "cost ε 0.3 of it"
+        )
+        assert diagnostic.help[0].startswith("use epsilon = 0.15 or less with fresh=True (--fresh)")
+
+    @pytest.mark.parametrize(
+        "changed", [{"received": {"patient": loss("0.2")}}, {"answers": ("n2",)}, {"answers": ("n1", "n2")}]
+    )
+    def test_the_same_id_with_other_answers_is_another_entry(self, ledger: Ledger, changed: dict[str, object]) -> None:
+        first = replace(entry("a"), received={"patient": loss("0.1")}, answers=("n1",))
+        assert ledger.reserve(first, Caps()) == ledger.reserve(first, Caps())
+        with pytest.raises(ValueError, match="already belongs"):
+            ledger.reserve(replace(first, **changed), Caps())  # type: ignore[arg-type]
+        assert ledger.spent("patient", "ana") == loss("0.2")
+
+    def test_received_losses_are_rounded_up_and_checked_like_charges(self, ledger: Ledger) -> None:
+        odd = Fraction(1, 10**70 + 7)
+        ledger.reserve(replace(entry("a"), charges={}, received={"patient": PrivacyLoss(odd)}), Caps())
+        assert odd <= ledger.spent("patient", "ana").epsilon
+        with pytest.raises(ValueError, match="not in terms"):
+            ledger.reserve(replace(entry("b"), received={"patient": loss(rho=1)}), Caps())
+        for bad in ("", "\ud800"):
+            with pytest.raises(ValueError, match="not valid text"):
+                ledger.reserve(replace(entry("c"), answers=(bad,)), Caps())
+
     def test_delta_is_capped_like_epsilon(self, ledger: Ledger) -> None:
         caps = Caps(total={"patient": loss(10, "1e-6")})
         ledger.reserve(entry("a", "0.1", delta="6e-7"), caps)
@@ -210,7 +279,8 @@ class LedgerContract:
 
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
-        assert public <= {"reserve", "spent", "accounts", "history", "salt", "close", "open", "path", "verify"}
+        looking = {"spent", "received", "accounts", "history", "salt", "path", "verify"}
+        assert public <= {"reserve", "open", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:
         assert 0 <= ledger.salt < 2**62
@@ -259,5 +329,7 @@ class TestSqliteLedger(LedgerContract):
         assert again.history() == with_first.history()
         assert again.accounts() == with_first.accounts()
         assert again.salt == with_first.salt
-        again.reserve(entry("b", "0.2"), Caps())
+        again.reserve(replace(entry("b", "0.2"), received={"doctor": loss(1)}, answers=("n",)), Caps())
         assert with_first.spent("patient") == loss("0.3", "1e-9")
+        assert with_first.received("ana") == {"n"}
+        assert with_first.spent("doctor", "ana") == loss("1.1", "1e-9")

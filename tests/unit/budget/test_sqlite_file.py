@@ -76,8 +76,8 @@ def test_every_commit_waits_for_the_disk(place: Place) -> None:
         "DELETE FROM entries",
         "DELETE FROM entries WHERE sequence = 5",
         "REPLACE INTO entries SELECT * FROM entries WHERE sequence = 2",
-        "INSERT OR REPLACE INTO entries SELECT 6, id, '', '', '', '', '', '', '' FROM entries WHERE sequence = 2",
-        "INSERT INTO entries VALUES (9, 'x', '', '', '', '', '', '', '')",
+        "INSERT OR REPLACE INTO entries SELECT 6, id, '', '', '', '', '', '', '', '', '' FROM entries WHERE sequence=2",
+        "INSERT INTO entries VALUES (9, 'x', '', '', '', '', '', '', '', '', '')",
         "UPDATE identity SET value = '0' WHERE name = 'salt'",
         "DELETE FROM identity",
         "REPLACE INTO identity VALUES ('salt', '0')",
@@ -105,6 +105,9 @@ def test_the_file_itself_refuses_changes(place: Place, charge: Charge, statement
         ("statement", "x'00'"),
         ("reserved_at", "'2020-01-01'"),
         ("hash", "'0'"),
+        ("received", """'{"patient":["1/10","0","0"]}'"""),
+        ("answers", """'["n"]'"""),
+        ("answers", "x'5b5d'"),
         ("sequence", "77"),
     ],
 )
@@ -265,8 +268,9 @@ def test_a_ledger_serves_one_policy_and_one_accountant(place: Place, charge: Cha
 
 def test_a_newer_format_is_refused_unread(place: Place, charge: Charge) -> None:
     fill(place, charge)
-    raw(place, "PRAGMA user_version = 2")
-    assert "newer dpsql" in refused(place.open)
+    raw(place, "PRAGMA user_version = 3")
+    for action in (place.open, lambda: accept_head(place.path, place.head)):
+        assert "a newer dpsql wrote it (format 3; this version reads 2)" in refused(action)
 
 
 @pytest.mark.parametrize("size", [1, 15, 100, 4096, 100_000])
