@@ -15,3 +15,9 @@ def check_scale(scale: object) -> None:
     """
     if not isinstance(scale, Fraction) or not 0 < scale <= LARGEST_SCALE:
         raise ValueError("a noise scale is a Fraction above 0 and at most 2^55")
+
+
+def check_variance(variance: object) -> None:
+    """Raise ValueError unless `variance` is a Fraction with 0 < variance ≤ 2^110, the square of `LARGEST_SCALE`."""
+    if not isinstance(variance, Fraction) or not 0 < variance <= LARGEST_SCALE**2:
+        raise ValueError("σ² is a Fraction above 0 and at most 2^110")

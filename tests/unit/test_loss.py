@@ -15,6 +15,7 @@ from dpsql.loss import (
     NO_LOSS,
     PrivacyLoss,
     compose,
+    epsilon_to_rho,
     exact,
     exact_delta,
     exact_epsilon,
@@ -201,3 +202,23 @@ def test_conversion_at_the_edges() -> None:
             rho_to_epsilon(rho, delta)
     with pytest.raises(ValueError, match="at least 0"):
         rho_to_delta(Fraction(1), Fraction(-1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
+    st.integers(1, 70).map(lambda k: Fraction(1, 10**k)),
+)
+def test_the_rho_of_an_epsilon_is_the_largest(epsilon: Fraction, delta: Fraction) -> None:
+    rho = epsilon_to_rho(epsilon, delta)
+    assert rho > 0
+    assert rho_to_epsilon(rho, delta) <= epsilon < rho_to_epsilon(rho * (1 + Fraction(1, 10**7)), delta)
+
+
+def test_the_rho_of_an_epsilon_at_the_edges() -> None:
+    for tiny in (Fraction(1, 10**9), Fraction(1, 10**15)):
+        for delta in (Fraction(1, 2), Fraction(1, 10**70)):
+            assert rho_to_epsilon(epsilon_to_rho(tiny, delta), delta) <= tiny
+    for epsilon, delta in ((0, Fraction(1, 2)), (1, Fraction(0)), (1, Fraction(1)), (2 * 10**9, Fraction(1, 2))):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            epsilon_to_rho(Fraction(epsilon), delta)

@@ -34,7 +34,11 @@ class Mechanism(Protocol):
         ...
 
     def half_width(self, confidence: Fraction) -> int:
-        """Least integer w ≥ 0 with P(|noise| ≤ w) ≥ confidence, exact."""
+        """Least integer w ≥ 0 with P(|noise| ≤ w) ≥ confidence; may be one above it, never below."""
+        ...
+
+    def upper_tail(self, m: int, bits: int) -> Fraction:
+        """A rigorous upper bound of P(noise ≥ m) for m ≥ 0, whose rounding adds at most 2^(1-bits)."""
         ...
 
     def variance(self) -> float:

@@ -38,6 +38,12 @@ class Exact:
         """0"""
         return 0
 
+    def upper_tail(self, m: int, bits: int) -> Fraction:
+        """P(0 ≥ m) for m ≥ 0: 1 or 0. Raises ValueError for m < 0."""
+        if m < 0:
+            raise ValueError("upper_tail takes m ≥ 0")
+        return Fraction(m == 0)
+
     def variance(self) -> float:
         """0"""
         return 0.0
