@@ -63,8 +63,10 @@ class Book:
         """Total loss of a unit, or what one analyst's account holds."""
         return self._totals.get((unit, None if analyst is None else _plain(analyst)), NO_LOSS)
 
-    def received(self, analyst: str) -> frozenset[str]:
-        """Ids of the stored answers that an account holds."""
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds; None: that anybody has paid for."""
+        if analyst is None:
+            return frozenset().union(*self._answers.values())
         return frozenset(self._answers.get(_plain(analyst), ()))
 
     def accounts(self) -> Sequence[Account]:

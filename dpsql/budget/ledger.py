@@ -85,8 +85,8 @@ class Ledger(Protocol):
         """Total loss of a unit, or what one analyst's account holds (received answers included)."""
         ...
 
-    def received(self, analyst: str) -> frozenset[str]:
-        """Ids of the stored answers that an account holds: bought or received."""
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds, bought or received; of all accounts for None."""
         ...
 
     def accounts(self) -> Sequence[Account]:

@@ -42,8 +42,8 @@ class MemoryLedger:
         with self._lock:
             return self._book.spent(unit, analyst)
 
-    def received(self, analyst: str) -> frozenset[str]:
-        """Ids of the stored answers that an account holds."""
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds; of all accounts for None."""
         with self._lock:
             return self._book.received(analyst)
 

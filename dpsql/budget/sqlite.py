@@ -105,8 +105,8 @@ class SqliteLedger:
         with self._reading():
             return self._book.spent(unit, analyst)
 
-    def received(self, analyst: str) -> frozenset[str]:
-        """Ids of the stored answers that an account holds, through other processes too."""
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds, through other processes too; of all accounts for None."""
         with self._reading():
             return self._book.received(analyst)
 

@@ -129,6 +129,7 @@ class LedgerContract:
         assert ledger.received("ana") == {"n1", "n2"}
         assert ledger.received("ben") == {"n1"}
         assert ledger.received("nobody") == frozenset()
+        assert ledger.received() == {"n1", "n2"}
 
     def test_new_noise_and_received_answers_count_together_for_the_analyst_and_per_query(self, ledger: Ledger) -> None:
         both = replace(entry("a", "0.2"), received={"patient": loss("0.3"), "doctor": loss("0.1")})
