@@ -75,6 +75,10 @@ def query(
     sql: o.Sql = None,
     file: o.File = None,
     epsilon: o.Epsilon = None,
+    rho: o.Rho = None,
+    max_error: o.MaxError = None,
+    confidence: o.Confidence = "0.95",
+    weight: o.Weight = None,
     delta: o.Delta = None,
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
@@ -86,8 +90,10 @@ def query(
     A table shows `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
+    from dpsql.cli.inputs import Asked
 
-    return command.run(policy, sql, file, epsilon, delta, analyst, ledger, format, dialect)
+    asked = Asked.read(epsilon, rho, max_error, confidence, weight, delta)
+    return command.run(policy, sql, file, asked, analyst, ledger, format, dialect)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -96,6 +102,10 @@ def explain(
     sql: o.Sql = None,
     file: o.File = None,
     epsilon: o.Epsilon = None,
+    rho: o.Rho = None,
+    max_error: o.MaxError = None,
+    confidence: o.Confidence = "0.95",
+    weight: o.Weight = None,
     delta: o.Delta = None,
     analyst: o.Analyst = None,
     ledger: Annotated[
@@ -111,8 +121,10 @@ def explain(
 ) -> int:
     """Show sensitivities, noise and price of a query, for free."""
     from dpsql.cli import explain as command
+    from dpsql.cli.inputs import Asked
 
-    return command.run(policy, sql, file, epsilon, delta, analyst, ledger, format, engine_sql, dialect)
+    asked = Asked.read(epsilon, rho, max_error, confidence, weight, delta)
+    return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 
 @app.command(

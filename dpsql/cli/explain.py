@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.cli.inputs import one_query, pointing_into
+from dpsql.cli.inputs import Asked, one_query, pointing_into
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
@@ -15,8 +15,7 @@ def run(
     policy: str,
     sql: str | None,
     file: str | None,
-    epsilon: str | None,
-    delta: str | None,
+    asked: Asked,
     analyst: str | None,
     ledger: str | None,
     format: ExplainFormat,
@@ -25,9 +24,12 @@ def run(
 ) -> int:
     """Raises dpsql.Error."""
     source = one_query(sql, file)
-    with connect(policy, analyst=analyst, ledger=ledger, epsilon=epsilon, delta=delta) as connection:
+    with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            plan = connection.preview(source.text, dialect=dialect)
+            plan = connection.preview(
+                source.text, (), asked.epsilon, asked.delta, dialect,
+                rho=asked.rho, max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+            )  # fmt: skip
         except Error as error:
             raise pointing_into(error, source) from None
     match format:

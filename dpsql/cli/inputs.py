@@ -1,17 +1,68 @@
-"""Where SQL comes from: an argument, a file, or standard input."""
+"""What a command is given: SQL as an argument, in a file or on standard input; and how much to spend on it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpsql.compiler.settings import Settings
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.session.settings import with_privacy
 
 MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one query may spend and how, as written on the command line; it means what it means to `Query.run`."""
+
+    epsilon: str | None
+    rho: str | None
+    max_error: dict[str, str] | None
+    confidence: str
+    weights: dict[str, str] | None
+    delta: str | None
+
+    @classmethod
+    def read(
+        cls,
+        epsilon: str | None,
+        rho: str | None,
+        max_error: Sequence[str] | None,
+        confidence: str,
+        weight: Sequence[str] | None,
+        delta: str | None,
+    ) -> Asked:
+        """Read the options and try them out, so that bad ones are refused before anything is opened.
+
+        Raises Rejected DP406.
+        """
+        asked = cls(epsilon, rho, _pairs("max-error", max_error), confidence, _pairs("weight", weight), delta)
+        with_privacy(
+            Settings(), epsilon, delta,
+            rho=rho, max_error=asked.max_error, confidence=confidence, weights=asked.weights,
+        )  # fmt: skip
+        return asked
+
+
+def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str] | None:
+    """COL=NUMBER, repeated. The last `=` counts: a column's name may hold others."""
+    if not given:
+        return None
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        if not equals or not name.strip() or not number.strip():
+            raise reject("DP406", f"--{option} takes COLUMN=NUMBER, not {text!r}", help=[f"e.g.  --{option} n=50"])
+        if name.strip() in found:
+            raise reject("DP406", f"--{option} was given twice for {name.strip()}", help=["leave one of them out"])
+        found[name.strip()] = number
+    return found
 
 
 def one_query(sql: str | None, file: str | None) -> Source:

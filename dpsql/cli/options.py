@@ -50,6 +50,28 @@ File: TypeAlias = Annotated[
 Epsilon: TypeAlias = Annotated[
     str | None, typer.Option("--epsilon", metavar="E", help="How much to spend, e.g. 0.5. Default: the policy's.")
 ]
+Rho: TypeAlias = Annotated[
+    str | None, typer.Option("--rho", metavar="R", help="How much to spend in ρ, under zCDP, instead of ε.")
+]
+MaxError: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--max-error",
+        metavar="COL=E",
+        help="Spend the least that keeps this column's ± within E, instead of --epsilon; may be repeated.",
+    ),
+]
+Confidence: TypeAlias = Annotated[
+    str, typer.Option("--confidence", metavar="P", help="How often the value lies within the ± of --max-error.")
+]
+Weight: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="COL=W",
+        help="This column's part of ε in proportion to the others', which have 1; may be repeated.",
+    ),
+]
 Delta: TypeAlias = Annotated[
     str | None,
     typer.Option("--delta", metavar="D", help="For private group keys, e.g. 1e-9; spent only if the query needs it."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from dpsql.cli.answer import footer_of, print_answer
-from dpsql.cli.inputs import one_query, pointing_into
+from dpsql.cli.inputs import Asked, one_query, pointing_into
 from dpsql.cli.options import Format
 from dpsql.diagnostics.errors import Error
 from dpsql.loss import PrivacyLoss
@@ -17,8 +17,7 @@ def run(
     policy: str,
     sql: str | None,
     file: str | None,
-    epsilon: str | None,
-    delta: str | None,
+    asked: Asked,
     analyst: str | None,
     ledger: str | None,
     format: Format,
@@ -26,9 +25,12 @@ def run(
 ) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     source = one_query(sql, file)
-    with connect(policy, analyst=analyst, ledger=ledger, epsilon=epsilon, delta=delta) as connection:
+    with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            release = connection.sql(source.text, dialect=dialect).run()
+            release = connection.sql(source.text, dialect=dialect).run(
+                asked.epsilon, asked.delta,
+                rho=asked.rho, max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+            )  # fmt: skip
         except Error as error:
             raise pointing_into(error, source) from None
         left = left_after(connection, release)

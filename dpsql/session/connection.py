@@ -28,7 +28,7 @@ from dpsql.release.result import Release
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
 from dpsql.session.query import Query
-from dpsql.session.settings import Amount, with_privacy
+from dpsql.session.settings import LEVEL, Amount, with_privacy
 
 if TYPE_CHECKING:
     import duckdb
@@ -177,9 +177,14 @@ class Connection:
         *,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
     ) -> Release:
-        """Run at once. Raises Rejected, BudgetExceeded, EngineError."""
-        return self.sql(sql, parameters).run(epsilon, delta)
+        """Run at once, as `Query.run`. Raises Rejected, BudgetExceeded, EngineError."""
+        query = self.sql(sql, parameters)
+        return query.run(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
 
     def plan(
         self,
@@ -188,10 +193,15 @@ class Connection:
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
-        """The plan of a query at this ε and δ (else the session's, else the policy's). Raises Rejected."""
-        settings = replace(with_privacy(self._settings, epsilon, delta), dialect=dialect)
-        return self._compiled(Source(sql), settings, parameters)
+        """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
+        settings = self._wanted(epsilon, delta, rho, max_error, confidence, weights)
+        return self._compiled(Source(sql), replace(settings, dialect=dialect), parameters)
 
     def preview(
         self,
@@ -200,16 +210,33 @@ class Connection:
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows."""
-        settings = replace(with_privacy(self._settings, epsilon, delta), dialect=dialect)
+        settings = self._wanted(epsilon, delta, rho, max_error, confidence, weights)
         defaults = self.policy.defaults
-        settings = replace(
-            settings,
-            epsilon=settings.epsilon or defaults.epsilon or NOMINAL_EPSILON,
-            delta=settings.delta if settings.delta is not None else defaults.delta or NOMINAL_DELTA,
+        if settings.epsilon is None and settings.rho is None and not settings.max_error:
+            settings = replace(settings, epsilon=defaults.epsilon or NOMINAL_EPSILON)
+        if settings.delta is None:
+            settings = replace(settings, delta=defaults.delta or NOMINAL_DELTA)
+        return self._compiled(Source(sql), replace(settings, dialect=dialect), parameters)
+
+    def _wanted(
+        self,
+        epsilon: Amount | None,
+        delta: Amount | None,
+        rho: Amount | None,
+        max_error: Mapping[str, Amount] | None,
+        confidence: Amount,
+        weights: Mapping[str, Amount] | None,
+    ) -> Settings:
+        return with_privacy(
+            self._settings, epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights
         )
-        return self._compiled(Source(sql), settings, parameters)
 
     def _compiled(self, source: Source, settings: Settings, parameters: Sequence[Any] | Mapping[str, Any]) -> Plan:
         self._require_open()

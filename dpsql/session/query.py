@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
-from dpsql.loss import PrivacyLoss, exact
+from dpsql.loss import PrivacyLoss
 from dpsql.plan.components import Count, Ratio, Sum
 from dpsql.release.result import Release
-from dpsql.session.settings import Amount
+from dpsql.session.settings import LEVEL, Amount, confidence_level
 
 if TYPE_CHECKING:
     from dpsql.session.connection import Connection
@@ -28,32 +28,66 @@ class Query:
         self.parameters = parameters
         self.dialect = dialect
 
-    def plan(self, epsilon: Amount | None = None, delta: Amount | None = None) -> Plan:
-        """The plan at this ε and δ. Raises Rejected."""
-        return self._connection.plan(self.sql, self.parameters, epsilon, delta, self.dialect)
+    def plan(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
+    ) -> Plan:
+        """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
+        return self._connection.plan(
+            self.sql, self.parameters, epsilon, delta, self.dialect,
+            rho=rho, max_error=max_error, confidence=confidence, weights=weights,
+        )  # fmt: skip
 
     def explain(
         self,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
         format: str = "text",
         engine_sql: bool = False,
     ) -> str:
         """The annotated tree as `text` or `json`. Without an ε anywhere, priced at ε = 1. Raises Rejected."""
-        plan = self._connection.preview(self.sql, self.parameters, epsilon, delta, self.dialect)
+        plan = self._connection.preview(
+            self.sql, self.parameters, epsilon, delta, self.dialect,
+            rho=rho, max_error=max_error, confidence=confidence, weights=weights,
+        )  # fmt: skip
         if format == "json":
             return explain.dumps(plan)
         if format != "text":
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
         return explain.as_text(plan, engine_sql)
 
-    def cost(self, epsilon: Amount | None = None, delta: Amount | None = None) -> PrivacyLoss:
+    def cost(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
+    ) -> PrivacyLoss:
         """What a run would charge (the largest over all privacy units), from the plan that would run."""
-        return self.plan(epsilon, delta).loss
+        return self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights).loss
 
     def accuracy(
-        self, epsilon: Amount | None = None, delta: Amount | None = None, *, confidence: Amount = 0.95
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
     ) -> dict[str, float | None]:
         """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
         Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
@@ -61,25 +95,37 @@ class Query:
         An average's error depends on the size of its group. Unless that is public, it is None before the run.
         Raises Rejected.
         """
-        try:
-            level = exact(confidence, "confidence")
-        except ValueError as error:
-            raise reject("DP406", str(error)) from None
-        if not 0 < level < 1:
-            raise reject("DP406", f"a confidence level lies between 0 and 1, not {confidence}")
-        plan = self.plan(epsilon, delta)
+        level = confidence_level(confidence)
+        plan = self.plan(epsilon, delta, rho=rho, weights=weights)
         found: dict[str, float | None] = {}
         for at, column in enumerate(plan.columns):
             shown = [branch[at] for branch in plan.post.branches]
-            widths = [_width(plan, source, Fraction(level)) for source in shown if source is not None]
+            widths = [_width(plan, source, level) for source in shown if source is not None]
             if widths:
                 known = [w for w in widths if w is not None]
                 found[column.name] = max(known) if len(known) == len(shown) else None
         return found
 
-    def run(self, epsilon: Amount | None = None, delta: Amount | None = None) -> Release:
-        """Charge the ledger durably, then run. Raises Rejected, BudgetExceeded, EngineError."""
-        return self._connection.run(self.plan(epsilon, delta))
+    def run(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = LEVEL,
+        weights: Mapping[str, Amount] | None = None,
+    ) -> Release:
+        """Charge the ledger durably, then run.
+
+        epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself. max_error: column
+        → the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them is
+        spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of the named ones.
+        weights: column → its part of ε in proportion to the others', which have 1.
+        Raises Rejected, BudgetExceeded, EngineError.
+        """
+        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
+        return self._connection.run(plan)
 
     def __repr__(self) -> str:
         return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
