@@ -49,7 +49,7 @@ def post_processing(
         0 if renamed is None else index[id(renamed[0])],
         emitter.query(tree, columns),
         _public_columns(tree.node, columns),
-        tuple(tuple(_shown(tree.node, c.uid, release, index) for c in columns) for release in traced),
+        shown_by(tree.node, columns, index),
     )
 
 
@@ -82,6 +82,13 @@ def _public_part(node: Node) -> list[Node]:
     if isinstance(node, Release):
         return []
     return [node, *(n for child in inputs(node) for n in _public_part(child))]
+
+
+def shown_by(
+    node: Node, columns: Sequence[Column], index: Mapping[int, int]
+) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
+    """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it."""
+    return tuple(tuple(_shown(node, c.uid, release, index) for c in columns) for release in traced_releases(node))
 
 
 def _shown(node: Node, uid: int, release: Release, index: Mapping[int, int]) -> tuple[int, int] | None:

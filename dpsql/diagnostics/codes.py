@@ -77,6 +77,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP408", "private-keys-under-pure-dp", "private group keys are impossible under pure DP"),
     Code("DP409", "public-facts-changed", "a public table changed after planning"),
     Code("DP410", "noise-scale-out-of-range", "the noise scale is out of range"),
+    Code("DP411", "error-not-plannable", "the named column has no noise that could be planned"),
     Code("DP501", "error-exceeds-value", "the expected error exceeds the plausible value"),
     Code("DP901", "engine-failed", "the engine failed"),
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),

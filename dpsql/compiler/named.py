@@ -1,0 +1,62 @@
+"""Which released numbers a column of the answer shows: for wishes that name columns (max_error, weights)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from dpsql.analysis.facts import Facts
+from dpsql.compiler.post import is_key, shown_by
+from dpsql.compiler.sharing import Releases
+from dpsql.diagnostics.errors import reject
+from dpsql.plan.expr import Column
+from dpsql.plan.walk import Tagged
+
+Place = tuple[int, int]
+"""A released number: which release, which of its outputs."""
+
+
+def places_named(
+    wish: str, named: Mapping[str, Fraction], tree: Tagged[Facts], columns: Sequence[Column], found: Releases
+) -> dict[Place, list[Fraction]]:
+    """Released number → the amounts that were given for the columns that show it.
+
+    wish: what the names are for, as the user wrote it. A name stands for every column that bears it, in any case of
+    letters. Raises Rejected DP411 for a name that is no column, and for a column that does not show released numbers
+    unchanged: group keys, constants, arithmetic.
+    """
+    shown = shown_by(tree.node, columns, found.index)
+    places: dict[Place, list[Fraction]] = {}
+    for name, amount in named.items():
+        bearers = [i for i, c in enumerate(columns) if c.name == name]
+        bearers = bearers or [i for i, c in enumerate(columns) if c.name.casefold() == name.casefold()]
+        if not bearers:
+            raise reject(
+                "DP411", f"{wish} names {name!r}, which is no column of the answer",
+                help=[f"its columns are {_listed(c.name for c in columns)}"],
+            )  # fmt: skip
+        for i in bearers:
+            sources = [branch[i] for branch in shown]
+            if not sources or None in sources:
+                raise _unsuitable(wish, columns[i], tree)
+            for source in sources:
+                assert source is not None
+                places.setdefault(source, []).append(amount)
+    return places
+
+
+def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
+    if is_key(tree.node, column.uid):
+        return reject(
+            "DP411", f"{wish} names {column.name}, a group key, which has no noise",
+            help=["name columns of COUNT and SUM"],
+        )  # fmt: skip
+    return reject(
+        "DP411", f"{wish} names {column.name}, which is not one released number but computed",
+        help=["select the COUNT and SUM that it is computed from, too, and name those"],
+    )  # fmt: skip
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(names))
+    return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "")
