@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import reject
@@ -13,7 +14,7 @@ from dpsql.loss import exact, exact_delta, exact_epsilon
 Amount = int | float | str | Fraction
 """0.1 means exactly one tenth: floats are read by their shortest decimal text."""
 
-LEVEL = Fraction(95, 100)
+LEVEL: Final = 0.95
 """The confidence that is meant where none is given."""
 
 
