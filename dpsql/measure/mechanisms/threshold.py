@@ -1,19 +1,20 @@
 """Releasing private group keys: a key is shown iff its noisy unit count reaches a threshold (semantics.md §7).
 
 A neighbour may add up to g keys that no one else has, each with a count of at most r. The key's exact count is then
-at most r, and it is shown by mistake with probability δ₁ = P(Z ≥ T-r) = q^(T-r)/(1+q); any of g such keys with
-δ = 1-(1-δ₁)^g. The comparison is `noisy ≥ T`; accounting for `noisy > T` would be off by one.
+at most r, and it is shown by mistake with probability δ₁ = P(Z ≥ T-r); any of g such keys with δ = 1-(1-δ₁)^g. For
+Laplace noise δ₁ = q^(T-r)/(1+q), for Gaussian noise it is a sum of the discrete distribution: each mechanism states
+its own tail. This δ is added to the loss of the noise itself, ε or ρ. The comparison is `noisy ≥ T`; accounting for
+`noisy > T` would be off by one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.measure.mechanisms.laplace import DiscreteLaplace
-from dpsql.numbers.exact import exp_minus, floor, log, monotone
-from dpsql.numbers.interval import Interval, add, mul, neg, point, sub
+from dpsql.measure.mechanisms.base import Mechanism
 
 SMALLEST_DELTA = Fraction(1, 1 << 256)
 """A smaller δ may not be asked for; bounds are computed on a grid of 2^-384."""
@@ -31,7 +32,7 @@ class KeyThreshold:
     """
 
     threshold: int
-    mechanism: DiscreteLaplace
+    mechanism: Mechanism
     r: int
     g: int
 
@@ -41,34 +42,34 @@ class KeyThreshold:
             raise ValueError("a threshold below r has no useful δ")
 
     @classmethod
-    def calibrate(cls, mechanism: DiscreteLaplace, r: int, g: int, delta: Fraction, min_units: int = 1) -> KeyThreshold:
+    def calibrate(cls, mechanism: Mechanism, r: int, g: int, delta: Fraction, min_units: int = 1) -> KeyThreshold:
         """The least threshold T ≥ max(r, min_units) whose `.delta` is at most `delta`.
 
-        T = r + ⌈scale·ln(1/(δ₁(1+q)))⌉ with δ₁ = 1-(1-δ)^(1/g). `min_units` can only raise T, so it never costs δ.
-        Raises ValueError unless 2^-256 ≤ delta < 1.
+        For Laplace noise that is r + ⌈scale·ln(1/(δ₁(1+q)))⌉ with δ₁ = 1-(1-δ)^(1/g). `min_units` can only raise T, so
+        it never costs δ. Raises ValueError unless 2^-256 ≤ delta < 1.
         """
         _check(r, g)
         if not SMALLEST_DELTA <= delta < 1:
             raise ValueError("delta is at least 2^-256 and below 1")
         delta = Fraction(delta)
 
-        def excess(bits: int) -> Interval:
-            root = monotone(lambda x: exp_minus(x, bits), mul(point(Fraction(1, g)), neg(log(1 - delta, bits))))
-            delta_1 = sub(point(1), root)
-            log_delta_1 = monotone(lambda x: log(x, bits), delta_1)
-            return mul(point(mechanism.scale), neg(add(log_delta_1, mechanism.log_one_plus_q(bits))))
+        def enough(excess: int) -> bool:
+            return delta_of(r + excess, r, g, mechanism) <= delta
 
-        # Never an integer: q^m = δ₁(1+q) cannot hold, δ₁ being algebraic and q transcendental. So ⌈v⌉ = ⌊v⌋ + 1.
-        above = floor(excess, 2 * _GRID_BITS + g.bit_length()) + 1
-        threshold = max(r, min_units, r + above)
-        while delta_of(threshold, r, g, mechanism.scale) > delta:
-            threshold += 1  # only where the bound's own rounding, 2^-95 of δ, makes the difference
-        return cls(threshold, mechanism, r, g)
+        # Tails fall, so the least excess is found by doubling and halving.
+        low, high = -1, 0
+        step = math.ceil(mechanism.scale)
+        while not enough(high):
+            low, high, step = high, high + step, 2 * step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return cls(max(r + high, min_units), mechanism, r, g)
 
     @property
     def delta(self) -> Fraction:
-        """An upper bound of the probability that a neighbour's own keys show, recomputed from T, r, g and the scale."""
-        return delta_of(self.threshold, self.r, self.g, self.mechanism.scale)
+        """An upper bound of the probability that a neighbour's own keys show, recomputed from T, r, g and the noise."""
+        return delta_of(self.threshold, self.r, self.g, self.mechanism)
 
     def release(self, noisy_counts: Sequence[int]) -> list[bool]:
         """Which keys to show, given their unit counts with noise of `mechanism` already added.
@@ -78,17 +79,18 @@ class KeyThreshold:
         return [count >= self.threshold for count in noisy_counts]
 
 
-def delta_of(threshold: int, r: int, g: int, scale: Fraction) -> Fraction:
-    """A rational upper bound of 1-(1-δ₁)^g with δ₁ = P(Z ≥ threshold-r), Z discrete Laplace of this scale.
+def delta_of(threshold: int, r: int, g: int, mechanism: Mechanism) -> Fraction:
+    """A rational upper bound of 1-(1-δ₁)^g with δ₁ = P(Z ≥ threshold-r), Z the noise of `mechanism`.
 
-    Above the true value by a factor of at most 1 + 2^-90, or 2^-300 if that is more. Raises ValueError for r < 1,
-    g < 1 or threshold < r.
+    Above the value at the mechanism's own `upper_tail` by a factor of at most 1 + 2^-90, or 2^-300 if that is more; the
+    tail itself is as close, but for wide Gaussian noise, whose tail is bounded by an integral.
+    Raises ValueError for r < 1, g < 1 or threshold < r.
     """
     _check(r, g)
     if threshold < r:
         raise ValueError("a threshold below r has no useful δ")
     bits = _GRID_BITS + g.bit_length()
-    delta_1 = DiscreteLaplace(scale).upper_tail(threshold - r, bits)
+    delta_1 = min(Fraction(1), mechanism.upper_tail(threshold - r, bits))
     return _round_up(1 - _lower_power(1 - delta_1, g, bits))
 
 

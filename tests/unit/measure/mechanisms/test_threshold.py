@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.measure.mechanisms import DiscreteLaplace, KeyThreshold, delta_of
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, delta_of
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
+from dpsql.numbers.normal import erfc_root
 
 CONTEXT = Context(prec=200, Emin=-(10**9), Emax=10**9)
 scales = st.one_of(
@@ -52,14 +54,58 @@ def test_the_least_threshold_that_keeps_delta(scale: Fraction, reach: tuple[int,
 def test_delta_is_a_close_upper_bound(scale: Fraction, reach: tuple[int, int], distance: Fraction) -> None:
     r, g = reach
     threshold = r + int(distance * scale)
-    found, true = delta_of(threshold, r, g, scale), true_delta(threshold, r, g, scale)
+    found, true = delta_of(threshold, r, g, DiscreteLaplace(scale)), true_delta(threshold, r, g, scale)
     assert true <= found * (1 + Fraction(1, 10**60))  # the reference's own error
     assert found <= true * (1 + Fraction(1, 1 << 90)) + Fraction(1, 1 << 300)
     assert found.numerator.bit_length() <= 97, "a ledger entry should be short"
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    st.fractions(min_value=Fraction(1, 20), max_value=256, max_denominator=20),
+    st.tuples(st.integers(1, 1000), st.integers(1, 10**6)),
+    deltas,
+)
+def test_the_least_threshold_under_gaussian_noise(v: Fraction, reach: tuple[int, int], delta: Fraction) -> None:
+    r, g = reach
+    rule = KeyThreshold.calibrate(DiscreteGaussian(v), r, g, delta)
+    assert rule.delta <= delta
+    for threshold in (rule.threshold, rule.threshold - 1):
+        one = gaussian_tail(threshold - r, v)
+        none_shows = CONTEXT.power(CONTEXT.subtract(Decimal(1), decimal(one)), Decimal(g))
+        true = Fraction(CONTEXT.subtract(Decimal(1), none_shows))
+        assert true <= delta if threshold == rule.threshold else rule.threshold == r or true > delta
+
+
+def gaussian_tail(m: int, v: Fraction) -> Fraction:
+    """P(Z ≥ m), summed directly by the decimal module."""
+    f = [Fraction(CONTEXT.exp(decimal(-Fraction(z * z) / (2 * v)))) for z in range(math.isqrt(int(500 * v)) + 2)]
+    return sum(f[max(m, 0) :], Fraction(0)) / (2 * sum(f) - 1) if m >= 0 else Fraction(1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(300, 1 << 100), st.integers(1, 10**6), deltas)
+def test_thresholds_under_wide_gaussian_noise(v: int, g: int, delta: Fraction) -> None:
+    """The integral's bound costs at most one unit: one key less, seen from the other side by Q(m/σ)."""
+    mechanism = DiscreteGaussian(Fraction(v))
+    rule = KeyThreshold.calibrate(mechanism, 1, g, delta)
+    assert rule.delta <= delta
+    below = rule.threshold - 1 - 2  # T - r, and one unit for the bound
+    outside = erfc_root(Fraction(max(0, below) ** 2, 2 * v), 700).lo
+    assert outside is not None
+    one = CONTEXT.subtract(Decimal(1), decimal(outside / 2))
+    assert below < 0 or Fraction(CONTEXT.subtract(Decimal(1), CONTEXT.power(one, Decimal(g)))) > delta
+
+
+def test_gaussian_values_by_hand() -> None:
+    """σ = 3: P(Z ≥ 7) = 0.0151 and P(Z ≥ 8) = 0.0062 by direct sums; so δ = 1/100 needs T - r = 8."""
+    rule = KeyThreshold.calibrate(DiscreteGaussian(Fraction(9)), 2, 1, Fraction(1, 100))
+    assert rule.threshold == 10
+    assert float(rule.delta) == pytest.approx(float(gaussian_tail(8, Fraction(9))), rel=1e-12)
+
+
 def test_far_thresholds_cost_little_and_something() -> None:
-    found = delta_of(10**12, 1, 5, Fraction(2))
+    found = delta_of(10**12, 1, 5, DiscreteLaplace(Fraction(2)))
     assert 0 < found < Fraction(1, 1 << 300)
 
 
@@ -67,8 +113,8 @@ def test_values_by_hand() -> None:
     """Scale 1/ln 2 would give q = 1/2; at scale 2, δ₁(T-r = m) = e^(-m/2)/(1+e^(-1/2)): 0.0103 at 8, 0.0063 at 9."""
     assert KeyThreshold.calibrate(DiscreteLaplace(Fraction(2)), 1, 1, Fraction(1, 100)).threshold == 10
     assert KeyThreshold.calibrate(DiscreteLaplace(Fraction(2)), 1, 1, Fraction(12, 1000)).threshold == 9
-    assert float(delta_of(10, 1, 1, Fraction(2))) == pytest.approx(0.0069147, rel=1e-4)
-    assert float(delta_of(1, 1, 1, Fraction(2))) == pytest.approx(0.6224593, rel=1e-6)
+    assert float(delta_of(10, 1, 1, DiscreteLaplace(Fraction(2)))) == pytest.approx(0.0069147, rel=1e-4)
+    assert float(delta_of(1, 1, 1, DiscreteLaplace(Fraction(2)))) == pytest.approx(0.6224593, rel=1e-6)
 
 
 def test_release_compares_with_at_least() -> None:
@@ -109,4 +155,4 @@ def test_shapes_that_are_refused(threshold: int, r: int, g: int) -> None:
     with pytest.raises(ValueError, match=r"at least 1|below r"):
         KeyThreshold(threshold, DiscreteLaplace(Fraction(1)), r, g)
     with pytest.raises(ValueError, match=r"at least 1|below r"):
-        delta_of(threshold, r, g, Fraction(1))
+        delta_of(threshold, r, g, DiscreteLaplace(Fraction(1)))
