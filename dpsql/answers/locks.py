@@ -1,0 +1,98 @@
+"""Names that one thread of one process holds at a time: a locked file for each, which the system lets go by itself.
+
+*Claim.* Of all who ask for a name, one holds it; when its process ends, however it ends, the next one does. *Why.* The
+operating system ties `flock` to the open file, each call opens its own, and the kernel closes the files of dead
+processes. A file is removed by its holder before it is let go, so whoever then gets the lock looks whether the file
+still has its name, and opens a new one if not. Names are taken in order, so nobody waits for somebody who waits for
+him. *When it would be false.* On file systems without `flock` (some network ones), and on Windows, where nothing is
+locked: the same query asked twice at one time is then paid for twice, which is what it cost. *Tested by*
+tests/contracts/test_answers.py, tests/e2e/test_answers.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from dpsql.answers.refusals import DISK, kept_waiting, unusable
+
+if sys.platform != "win32":
+    import fcntl
+
+_SHORTEST, _LONGEST = 0.002, 0.05
+"""Seconds between two attempts, growing: most queries take milliseconds, some take minutes. Ctrl-C is heard between."""
+
+
+@contextlib.contextmanager
+def held(directory: Path, names: Collection[str], patience: float) -> Iterator[None]:
+    """Hold all these names (texts that can be file names) inside `directory`, which is made if it is missing.
+
+    Raises CannotOpen (DP407): not free for `patience` seconds, or no file can be made.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    taken: list[tuple[Path, int]] = []
+    deadline = time.monotonic() + patience
+    try:
+        for name in sorted(set(names)):
+            path = directory / name
+            while (descriptor := _locked(path, deadline, patience)) is None:
+                pass  # its holder removed the file meanwhile
+            taken.append((path, descriptor))
+        yield
+    finally:
+        for path, descriptor in taken:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            os.close(descriptor)
+        with contextlib.suppress(OSError):
+            directory.rmdir()  # only if nobody holds a name in it
+
+
+def _locked(path: Path, deadline: float, patience: float) -> int | None:
+    """The descriptor of the locked file; None if it was removed before it could be locked."""
+    descriptor = _opened(path)
+    try:
+        pause = _SHORTEST
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise kept_waiting(path.parent, patience) from None
+            time.sleep(pause)
+            pause = min(_LONGEST, pause * 1.5)
+        if _same_file(path, descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _opened(path: Path) -> int:
+    while True:
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            if not path.parent.parent.is_dir():
+                raise unusable(path.parent, "its directory is missing", DISK) from None
+            # Somebody removed the empty directory between the two lines.
+        except OSError as error:
+            raise unusable(path.parent, f"it cannot be written ({error.strerror})", DISK) from None
+
+
+def _same_file(path: Path, descriptor: int) -> bool:
+    try:
+        named, ours = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino)

@@ -1,0 +1,53 @@
+"""Stored answers that are forgotten when the process ends: beside a ledger in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from dpsql.answers.refusals import kept_waiting
+from dpsql.answers.store import Answer
+
+_PAUSE = 0.05
+"""Seconds between two looks at whether somebody let go; Ctrl-C is heard as often."""
+
+
+class MemoryAnswers:
+    """The AnswerStore contract without a file; safe for threads of one process."""
+
+    def __init__(self, patience: float = 600.0) -> None:
+        """patience: seconds to wait for somebody who holds a name."""
+        self._patience = patience
+        self._answers: dict[str, list[Answer]] = {}
+        self._held: set[str] = set()
+        self._free = threading.Condition()
+
+    def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
+        """Address → every answer stored for it, oldest first."""
+        with self._free:
+            return {a: tuple(self._answers[a]) for a in addresses if a in self._answers}
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Keep them as long as this object lives."""
+        with self._free:
+            for answer in answers:
+                self._answers.setdefault(answer.address, []).append(answer)
+
+    @contextlib.contextmanager
+    def alone(self, names: Collection[str]) -> Iterator[None]:
+        """See `AnswerStore.alone`: all names at once, so that nobody waits for somebody who waits for him."""
+        wanted, deadline = set(names), time.monotonic() + self._patience
+        with self._free:
+            while wanted & self._held:
+                if time.monotonic() > deadline:
+                    raise kept_waiting("in memory", self._patience)
+                self._free.wait(_PAUSE)
+            self._held |= wanted
+        try:
+            yield
+        finally:
+            with self._free:
+                self._held -= wanted
+                self._free.notify_all()

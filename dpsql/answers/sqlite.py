@@ -1,0 +1,161 @@
+"""Stored answers in a file beside the ledger: durable before they are shown, safe for many processes and threads.
+
+*Claim.* What `add` returned from is found by every later `find`, whatever is killed in between; half an addition is
+never found. *Why.* One transaction; SQLite's rollback journal with `synchronous=FULL` makes the commit durable. A
+connection is opened for each call, so none is shared with a thread or carried over a fork. *When it would be false.*
+If the disk acknowledges writes that it does not make. Nothing about privacy hangs on this file: an answer is served
+only if the ledger names it as paid for, and what is lost is paid for again. *Tested by*
+tests/contracts/test_answers.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+
+from dpsql.answers.locks import held
+from dpsql.answers.refusals import DAMAGED, DISK, unusable
+from dpsql.answers.store import Answer
+from dpsql.answers.text import plain, read_integers, read_losses, read_shown, write_integers, write_losses, write_shown
+
+APPLICATION_ID = 0x64707361
+"""`dpsa`, in SQLite's file header."""
+FORMAT = 1
+"""Version of the stored form; a file with another one is refused."""
+
+_TABLE = (
+    "CREATE TABLE answers (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, address TEXT NOT NULL, "
+    "numbers TEXT NOT NULL, mechanism TEXT NOT NULL, parameter TEXT NOT NULL, losses TEXT NOT NULL, "
+    "conversion TEXT NOT NULL, made_at TEXT NOT NULL, shown TEXT NOT NULL)"
+)
+_INDEX = "CREATE INDEX answers_address ON answers (address)"
+_COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown"
+_AT_ONCE = 500
+"""Addresses in one statement; SQLite's limit may be as low as 999."""
+
+
+class SqliteAnswers:
+    """The AnswerStore contract over one file, which is made by the first `add`."""
+
+    def __init__(self, path: Path, *, timeout: float = 10.0, patience: float = 600.0) -> None:
+        """path: of the file; names are held in a directory beside it.
+
+        timeout: seconds to wait for another process's transaction. patience: for one that is running the same query.
+        """
+        self.path = path.absolute()
+        self._timeout = timeout
+        self._patience = patience
+
+    def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
+        """Address → every answer stored for it, oldest first."""
+        found: dict[str, list[Answer]] = {}
+        wanted = sorted(set(addresses))
+        if not wanted or not self.path.exists():
+            return found
+        with self._connection() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                part = wanted[start : start + _AT_ONCE]
+                marks = ", ".join("?" * len(part))
+                query = f"SELECT {_COLUMNS} FROM answers WHERE address IN ({marks}) ORDER BY number"
+                for row in connection.execute(query, part):
+                    answer = self._read(row)
+                    found.setdefault(answer.address, []).append(answer)
+        return found
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Store all of them, durably, or none."""
+        rows = [_row(a) for a in answers]
+        if not rows:
+            return
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            marks = ", ".join("?" * len(rows[0]))
+            connection.executemany(f"INSERT INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
+            connection.execute("COMMIT")
+
+    def alone(self, names: Collection[str]) -> AbstractContextManager[None]:
+        """See `AnswerStore.alone`."""
+        return held(self.path.with_name(self.path.name + ".running"), names, self._patience)
+
+    def count(self) -> int:
+        """How many answers are stored; 0 if there is no file."""
+        if not self.path.exists():
+            return 0
+        with self._connection() as connection:
+            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def _read(self, row: tuple[str, ...]) -> Answer:
+        name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown = row
+        try:
+            return Answer(
+                name, address, read_integers(numbers), mechanism, Fraction(parameter), read_losses(losses),
+                Fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
+            )  # fmt: skip
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
+            raise unusable(self.path, f"the answer {name!r} is damaged", DAMAGED) from None
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the file, made if it is not there; rolled back and closed at the end."""
+        try:
+            # Made here, because SQLite would let others read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a file name"
+            raise unusable(self.path, f"it cannot be opened for writing ({reason})", DISK) from None
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None)
+            for setting in ("synchronous=FULL", "fullfsync=ON", "trusted_schema=OFF"):
+                connection.execute(f"PRAGMA {setting}")
+            self._check(connection)
+            yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                reason = f"another process has kept it locked for {self._timeout:g} s"
+                raise unusable(self.path, reason, "wait for the other process, or end it, and try again") from None
+            repair = DISK if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY) else DAMAGED
+            raise unusable(self.path, f"it cannot be used ({plain(error)})", repair) from None
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Make an empty file a store; refuse one that is something else."""
+        if self._is(connection):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have made it meanwhile.
+        if not self._is(connection):
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise unusable(self.path, "this is not a file of stored answers, or of another version", DAMAGED)
+            connection.execute(_TABLE)
+            connection.execute(_INDEX)
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+        connection.execute("COMMIT")
+
+    def _is(self, connection: sqlite3.Connection) -> bool:
+        pragmas = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        return tuple(pragmas) == (APPLICATION_ID, FORMAT)
+
+
+def _row(a: Answer) -> tuple[str, ...]:
+    return (
+        a.id,
+        a.address,
+        write_integers(a.values),
+        a.mechanism,
+        str(a.parameter),
+        write_losses(dict(a.losses)),
+        str(a.conversion),
+        a.made_at.isoformat(),
+        write_shown(a.shown),
+    )

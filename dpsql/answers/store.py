@@ -1,0 +1,77 @@
+"""The contract of a store of released answers: it holds public numbers only, never exact ones."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+from dpsql.loss import PrivacyLoss
+
+KeyValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
+Key = tuple[KeyValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKeys:
+    """Private group keys that were released, in release order, and the threshold that their noisy counts passed.
+
+    r, g: what the threshold was made for (semantics.md §7). delta: the δ that it cost.
+    """
+
+    keys: tuple[Key, ...]
+    threshold: int
+    r: int
+    g: int
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One component of one release, as it was released: a noisy integer for each group key.
+
+    id: of this draw of noise; the ledger's entries name it. address: what it answers.
+    values: one integer per group key, in release order: the keys are part of what the address says, or are `shown`.
+    mechanism, parameter: the noise that made it: `laplace` and its scale, or `gaussian` and its σ², in integer units.
+    losses: privacy unit → what it cost, as its mechanism states it. conversion: the δ at which its ρ was turned into
+        ε, where the ledger counts in ε; 0 if it was not.
+    made_at: when it was measured, in UTC.
+    """
+
+    id: str
+    address: str
+    values: tuple[int, ...]
+    mechanism: str
+    parameter: Fraction
+    losses: Mapping[str, PrivacyLoss]
+    conversion: Fraction
+    made_at: datetime
+    shown: ShownKeys | None = None
+
+
+class AnswerStore(Protocol):
+    """Append-only. Implementations: sqlite (durable, for many processes), memory (beside a ledger in memory)."""
+
+    def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
+        """Address → every answer stored for it, oldest first; addresses without any are left out.
+
+        Raises CannotOpen (DP407).
+        """
+        ...
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Store all of them, durably, or none. Raises CannotOpen (DP407)."""
+        ...
+
+    def alone(self, names: Collection[str]) -> AbstractContextManager[None]:
+        """Hold all these names: whoever asks for one of them, in any thread or process, waits until they are let go.
+
+        Let go at the latest when the process ends, however it ends. Raises CannotOpen (DP407) if one is not free after
+        the store's patience. Interrupts end the waiting. Not reentrant.
+        """
+        ...

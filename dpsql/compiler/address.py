@@ -1,0 +1,102 @@
+"""What a released number answers, as a hash: equal addresses, equal exact integers, whatever query asked for them.
+
+*Claim.* Two components with one address have the same exact integer for every group key, over the same data and under
+the same ledger's truncation order. *Why.* The address is taken of all that the integers are computed from: the
+finished plan below the release with its columns numbered by occurrence (what else the query selects, and what it calls
+it, has no part in it), its group keys with their public lists, the bounding of contributions, the component with its
+clip, grid, center, weight and filter; the rows of the releases that it reads, as values; the policy with its
+`data_version`. Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it
+would be false.* If a statement computed anything that the plan does not say, or the custodian changed the data and not
+`data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
+tests/unit/compiler/test_address.py, tests/property/test_answers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.compiler.identity import fingerprint
+from dpsql.compiler.plan import Plan
+from dpsql.compiler.sharing import Releases, releases_of
+from dpsql.plan.components import Component, KeySource
+from dpsql.plan.expr import LiteralValue
+from dpsql.plan.nodes import GroupKeys, Node, Release, Values, inputs
+from dpsql.plan.walk import with_inputs
+
+FORMAT = 1
+"""Part of every address: raise it when equal plans come to mean other integers, and nothing older is served."""
+
+Rows = Sequence[tuple[LiteralValue, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all components of one release stand on."""
+
+    below: Node
+    node: Release
+    setting: tuple[str, ...]
+
+    def address(self, component: Component, keys: str = "") -> str:
+        """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
+        return fingerprint(self.setting, keys, self.below, self.node.keys, component, numbered=True)
+
+    def address_of_keys(self) -> str:
+        """The address of a set of private keys with their noisy counts, found with the declared least number."""
+        assert self.node.threshold is not None
+        least = f"keys of at least {self.node.min_units}"
+        return self.address(self.node.components[self.node.threshold], least)
+
+    @property
+    def name(self) -> str:
+        """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
+        return fingerprint(self.setting, self.below, self.node.keys, numbered=True)
+
+
+class Grounds:
+    """The grounds of all releases of one plan."""
+
+    def __init__(self, plan: Plan, data_version: str | None) -> None:
+        self._plan = plan
+        self._found: Releases = releases_of(plan.tree)
+        self._version = "" if data_version is None else f"version {data_version}"
+
+    def reads(self, place: int) -> frozenset[int]:
+        """The releases whose rows a release reads."""
+        return frozenset(self._places(self._plan.releases[place].measured.node.input))
+
+    def _places(self, node: Node) -> list[int]:
+        if isinstance(node, Release):
+            return [self._found.index[id(node)]]
+        return [place for below in inputs(node) for place in self._places(below)]
+
+    def ground(self, place: int, rows: Mapping[int, Rows] | None = None) -> Ground:
+        """rows: of each release that this one reads, its released rows; None: stand on the releases themselves.
+
+        With rows, releases of other queries that gave the very same rows lead to the same ground.
+        """
+        measured = self._plan.releases[place].measured
+        below = measured.node.input if rows is None else self._with(measured.node.input, rows)
+        units = sorted(measured.contributions)
+        setting = (f"format {FORMAT}", self._plan.policy_hash, self._version, *units)
+        return Ground(_plain(below), measured.node, setting)
+
+    def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
+        if isinstance(node, Release):
+            columns = (*node.keys, *(o.column for o in node.outputs))
+            return Values(columns, tuple(rows[self._found.index[id(node)]]))
+        return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
+
+
+def _plain(node: Node) -> Node:
+    """The node with its public key lists as a hash: the keys count, however they are written or were found."""
+    below = tuple(_plain(child) for child in inputs(node))
+    node = with_inputs(node, below)
+    if isinstance(node, GroupKeys) and node.sources is not None:
+        return replace(node, sources=tuple(_hashed(s) for s in node.sources))
+    return node
+
+
+def _hashed(source: KeySource) -> KeySource:
+    return KeySource(source.positions, ((fingerprint(tuple(source.keys)),),), "")

@@ -1,0 +1,246 @@
+"""Which numbers of a plan are answered from stored ones, and what the others cost.
+
+*Claim.* A number is either noise that the ledger names as paid for, or noise that is charged before it is drawn; no
+number is drawn anew without a charge. *Why.* `losses_of` states the cost of exactly those components that are not
+given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
+ledger, which is durable before its noise is drawn. *When it would be false.* If two draws had one id, or one address
+stood for different integers (then the numbers would be wrong, not less private). *Tested by*
+tests/unit/release/test_reuse.py, tests/property/test_answers.py, tests/attacks/test_f_budget.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from dpsql.answers.store import Answer, AnswerStore, ShownKeys
+from dpsql.budget.accountant import cost
+from dpsql.compiler.address import Ground, Grounds, Rows
+from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.loss import PrivacyLoss
+from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
+from dpsql.plan.nodes import key_sources
+from dpsql.policy.models import Policy
+from dpsql.release.columns import released_columns
+from dpsql.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Per release of a plan, in order: what is given. Everything else is measured."""
+
+    given: tuple[Given, ...]
+
+    @classmethod
+    def nothing(cls, plan: Plan) -> Reuse:
+        """All is measured."""
+        return cls(tuple(Given() for _ in plan.releases))
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All stored answers that are used."""
+        return tuple(a for given in self.given for a in given.answers.values())
+
+    def complete(self, plan: Plan) -> bool:
+        """True if no noise is to be drawn."""
+        return not any(wanted(r.measured, g) for r, g in zip(plan.releases, self.given, strict=True))
+
+    def charges(self, plan: Plan, policy: Policy) -> dict[str, PrivacyLoss]:
+        """Privacy unit → what the numbers that are not given cost, from the objects that will draw their noise."""
+        parts: dict[str, list[PrivacyLoss]] = {}
+        for release, given in zip(plan.releases, self.given, strict=True):
+            measured = release.measured
+            for unit in measured.contributions:
+                parts.setdefault(unit, []).extend(loss_of(measured, i, unit) for i in wanted(measured, given))
+        return _charged(parts, policy, plan.conversion)
+
+
+def _charged(
+    parts: Mapping[str, Sequence[PrivacyLoss]], policy: Policy, conversion: Fraction
+) -> dict[str, PrivacyLoss]:
+    """In the policy's accountant, on the ledger's grid; units that lose nothing are left out."""
+    found = {unit: cost(policy.privacy.accountant, losses, conversion) for unit, losses in parts.items()}
+    return {unit: loss.on_grid() for unit, loss in found.items() if loss != PrivacyLoss()}
+
+
+def received(answers: Iterable[Answer], policy: Policy) -> dict[str, PrivacyLoss]:
+    """Privacy unit → what stored answers cost an analyst who gets them for the first time: all that they cost once.
+
+    Gaussian ones of one query were converted together, and are again: any δ above 0 gives a true bound for them all.
+    """
+    parts: dict[str, list[PrivacyLoss]] = {}
+    conversion = Fraction(0)
+    for answer in answers:
+        conversion = max(conversion, answer.conversion)
+        for unit, loss in answer.losses.items():
+            parts.setdefault(unit, []).append(loss)
+    return _charged(parts, policy, conversion)
+
+
+def loss_of(measured: MeasuredRelease, place: int, unit: str) -> PrivacyLoss:
+    """What one privacy unit loses by one component, the threshold that it decides included."""
+    m = measured.measurements[place]
+    own = m.by_unit.get(unit, m.sensitivity)
+    loss = m.mechanism.loss(Fraction(own.l1), own.l2_squared)
+    if measured.threshold is not None and measured.node.threshold == place:
+        loss += PrivacyLoss(delta=measured.threshold.delta)
+    return loss
+
+
+def look_up(plan: Plan, grounds: Grounds, store: AnswerStore, paid: Collection[str], held: Collection[str]) -> Reuse:
+    """What stored answers give of a plan.
+
+    paid: ids that this ledger names; others are left alone, whatever the store says. held: those of them that the
+    analyst has already. A release that reads others can be given only if they are given whole: new noise there makes
+    another question of it. Raises CannotOpen (DP407).
+    """
+    found: list[Given] = []
+    rows: dict[int, Rows] = {}
+    needed = frozenset().union(*(grounds.reads(place) for place in range(len(plan.releases))))
+    for place, planned in enumerate(plan.releases):
+        below = grounds.reads(place)
+        given = Given()
+        if below <= rows.keys():
+            ground = grounds.ground(place, {p: rows[p] for p in below})
+            given = _given(planned, ground, store, _Choice(paid, held))
+            if place in needed and not wanted(planned.measured, given):
+                rows[place] = released_rows(assembled(planned, given))
+        found.append(given)
+    return Reuse(tuple(found))
+
+
+def released_rows(noisy: NoisyRelease) -> Rows:
+    """The rows of a release as later ones read them: group keys, then released columns."""
+    columns = [*([key[i] for key in noisy.keys] for i in range(noisy.width)), *released_columns(noisy)]
+    if not columns:
+        return [()] * len(noisy.keys)
+    return list(zip(*columns, strict=True))
+
+
+def _given(planned: PlannedRelease, ground: Ground, store: AnswerStore, choice: _Choice) -> Given:
+    measured = planned.measured
+    places = wanted(measured, Given())
+    if measured.threshold is None:
+        sources = key_sources(measured.node)
+        assert sources is not None
+        height = math.prod(len(s.keys) for s in sources)
+        return Given(_answers(measured, ground, store, choice, places, "", height))
+    deciding, address = measured.node.threshold, ground.address_of_keys()
+    assert deciding is not None
+    best, planned_noise = Given(), measured.measurements[deciding].mechanism
+    for keys in choice.ranked(store.find([address]).get(address, ()), planned_noise):
+        # Of several key sets the one over which most is known; the best of those.
+        if keys.shown is None or not _as_good(keys, measured.threshold):
+            continue
+        rest = [i for i in places if i != deciding]
+        found = _answers(measured, ground, store, choice, rest, keys.id, len(keys.values))
+        if len(found) + 1 > len(best.answers):
+            best = Given({deciding: keys, **found}, keys.shown.keys)
+    return best
+
+
+def _answers(
+    measured: MeasuredRelease,
+    ground: Ground,
+    store: AnswerStore,
+    choice: _Choice,
+    places: Sequence[int],
+    keys: str,
+    height: int,
+) -> dict[int, Answer]:
+    """Component → the stored answer for it, with one number for each of `height` keys."""
+    addresses = {i: ground.address(measured.node.components[i], keys) for i in places}
+    stored, found = store.find(addresses.values()), {}
+    for i, address in addresses.items():
+        ranked = choice.ranked(stored.get(address, ()), measured.measurements[i].mechanism)
+        fit = [a for a in ranked if a.shown is None and len(a.values) == height]
+        if fit:
+            found[i] = fit[0]
+    return found
+
+
+def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
+    """Whether stored keys show all that planned ones would, at no larger δ."""
+    shown = keys.shown
+    if shown is None or len(shown.keys) != len(keys.values):
+        return False
+    return shown.threshold <= planned.threshold and shown.delta <= planned.delta
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which of several stored answers to take."""
+
+    paid: Collection[str]
+    held: Collection[str]
+
+    def ranked(self, stored: Sequence[Answer], planned: Mechanism) -> list[Answer]:
+        """Those that are at least as accurate as planned: first what the analyst has, the most accurate in front; then
+        what he has not, the least accurate in front, which costs his account least. Of equal ones the newest first.
+        """
+        own: list[tuple[float, int, Answer]] = []
+        others: list[tuple[float, int, Answer]] = []
+        for at, answer in enumerate(stored):
+            made = _made(answer)
+            if answer.id in self.paid and made is not None and as_accurate(made, planned):
+                side, sign = (own, 1) if answer.id in self.held else (others, -1)
+                side.append((sign * made.variance(), -at, answer))
+        return [a for side in (own, others) for _, _, a in sorted(side, key=lambda f: f[:2])]
+
+
+def as_accurate(made: Mechanism, planned: Mechanism) -> bool:
+    """Whether noise is no wider than planned: exact within a family, by variance between two."""
+    match made, planned:
+        case DiscreteLaplace(scale=a), DiscreteLaplace(scale=b):
+            return a <= b
+        case DiscreteGaussian(sigma_squared=a), DiscreteGaussian(sigma_squared=b):
+            return a <= b
+        case _:
+            return made.variance() <= planned.variance()
+
+
+def _made(answer: Answer) -> Mechanism | None:
+    """The noise that an answer was made with; None if this version does not know it."""
+    try:
+        return made_by(answer.mechanism, answer.parameter)
+    except ValueError:
+        return None
+
+
+def to_store(
+    noisy: NoisyRelease, given: Given, ground: Ground, ids: Mapping[int, str], conversion: Fraction, made_at: datetime
+) -> list[Answer]:
+    """The answers that a measured release adds. ids: component → id of its noise, as in the ledger's entry."""
+    measured = noisy.planned.measured
+    deciding, threshold = measured.node.threshold, measured.threshold
+    over = ""
+    if deciding is not None:
+        over = given.answers[deciding].id if deciding in given.answers else ids[deciding]
+    found = []
+    for i in wanted(measured, given):
+        mechanism, parameter = _stored_form(measured.measurements[i].mechanism)
+        shown = None
+        address = ground.address(measured.node.components[i], over)
+        if i == deciding:
+            assert threshold is not None
+            shown = ShownKeys(noisy.keys, threshold.threshold, threshold.r, threshold.g, threshold.delta)
+            address = ground.address_of_keys()
+        losses = {unit: loss_of(measured, i, unit) for unit in measured.contributions}
+        values = tuple(row[i] for row in noisy.values)
+        spent = conversion if any(loss.rho for loss in losses.values()) else Fraction(0)
+        found.append(Answer(ids[i], address, values, mechanism, parameter, losses, spent, made_at, shown))
+    return found
+
+
+def _stored_form(mechanism: Mechanism) -> tuple[str, Fraction]:
+    match mechanism:
+        case DiscreteLaplace(scale=scale):
+            return "laplace", scale
+        case DiscreteGaussian(sigma_squared=variance):
+            return "gaussian", variance
+        case _:
+            raise AssertionError(f"no stored form for {mechanism.name} noise")
