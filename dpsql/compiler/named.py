@@ -12,21 +12,18 @@ from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column
 from dpsql.plan.walk import Tagged
 
-Place = tuple[int, int]
-"""A released number: which release, which of its outputs."""
 
-
-def places_named(
+def outputs_named(
     wish: str, named: Mapping[str, Fraction], tree: Tagged[Facts], columns: Sequence[Column], found: Releases
-) -> dict[Place, list[Fraction]]:
-    """Released number → the amounts that were given for the columns that show it.
+) -> dict[int, list[Fraction]]:
+    """Number of a release's output column → the amounts that were given for the columns of the answer that show it.
 
     wish: what the names are for, as the user wrote it. A name stands for every column that bears it, in any case of
     letters. Raises Rejected DP411 for a name that is no column, and for a column that does not show released numbers
     unchanged: group keys, constants, arithmetic.
     """
     shown = shown_by(tree.node, columns, found.index)
-    places: dict[Place, list[Fraction]] = {}
+    outputs: dict[int, list[Fraction]] = {}
     for name, amount in named.items():
         bearers = [i for i, c in enumerate(columns) if c.name == name]
         bearers = bearers or [i for i, c in enumerate(columns) if c.name.casefold() == name.casefold()]
@@ -41,8 +38,9 @@ def places_named(
                 raise _unsuitable(wish, columns[i], tree)
             for source in sources:
                 assert source is not None
-                places.setdefault(source, []).append(amount)
-    return places
+                release, position = source
+                outputs.setdefault(found.node(release).outputs[position].column.uid, []).append(amount)
+    return outputs
 
 
 def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
