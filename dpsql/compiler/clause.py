@@ -19,9 +19,14 @@ from dpsql.sql.google import Clause
 
 
 def with_clause(settings: Settings, clause: Clause | None) -> Settings:
-    """The settings with what the clause says in place of what it overrides."""
+    """The settings with what the clause says in place of what it overrides. Raises Rejected DP406."""
     if clause is None:
         return settings
+    if clause.epsilon is not None and settings.max_error:
+        raise reject(
+            "DP406", "the query gives an epsilon, and max_error was given, too: each says how much to spend",
+            span=clause.span, help=["leave one of them out"],
+        )  # fmt: skip
     limits = settings.limits
     if clause.max_groups is not None:
         limits = replace(limits, groups=clause.max_groups)
@@ -32,6 +37,7 @@ def with_clause(settings: Settings, clause: Clause | None) -> Settings:
     return replace(
         settings,
         epsilon=settings.epsilon if clause.epsilon is None else clause.epsilon,
+        rho=settings.rho if clause.epsilon is None else None,
         delta=settings.delta if clause.delta is None else clause.delta,
         limits=limits,
     )
