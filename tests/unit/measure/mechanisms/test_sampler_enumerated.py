@@ -8,16 +8,19 @@ The rest is undecided: those bit strings ask for more bits. Hence for a correct 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pytest
 
-from dpsql.measure.random import BitSource, Chance, Chances, Laplace, Words
-from dpsql.numbers.exact import exp_minus
+from dpsql.measure.random.blocks import Blocks
+from dpsql.measure.random.entropy import BitSource, Kernel, Words
 
 ROUNDING = Fraction(1, 10**60)  # far above the error of 80 decimal digits, far below any mass seen here
 
@@ -72,136 +75,299 @@ def exp_of(x: Fraction) -> Fraction:
     return Fraction(context.exp(context.divide(Decimal(x.numerator), Decimal(x.denominator))))
 
 
-def mass(scale: Fraction, z: int) -> Fraction:
-    q = exp_of(-1 / scale)
-    return (1 - q) / (1 + q) * exp_of(-abs(z) / scale)
+class Law(NamedTuple):
+    """P(Z = z) ∝ e^(-rate·|z|^power)."""
+
+    rate: Fraction
+    power: Literal[1, 2]
+
+    def weight(self, z: int) -> Fraction:
+        return exp_of(-self.rate * abs(z) ** self.power)
+
+    def mass(self, z: int) -> Fraction:
+        return self.weight(z) / total(self)
 
 
-def disagreement(law: Laplace, scale: Fraction, length: int) -> tuple[Fraction, Fraction]:
+@lru_cache
+def total(law: Law) -> Fraction:
+    """The sum of all weights; in closed form for Laplace."""
+    if law.power == 1:
+        q = law.weight(1)
+        return (1 + q) / (1 - q)
+    last = math.isqrt(int(200 / law.rate)) + 2  # what follows is below e^-200
+    return 1 + 2 * sum(law.weight(z) for z in range(1, last))
+
+
+def laplace(scale: Fraction | int) -> Law:
+    return Law(1 / Fraction(scale), 1)
+
+
+def gaussian(variance: Fraction | int) -> Law:
+    return Law(1 / (2 * Fraction(variance)), 2)
+
+
+def blocks(law: Law, low: int | None, first: int, more: int, kind: type[Blocks] = Blocks) -> Blocks:
+    return kind(law.rate, law.power, low, first, first, more)
+
+
+def proposed_mass(drawer: Blocks, law: Law) -> Callable[[int], Fraction]:
+    """The mass with which one proposal is z and accepted: its weight over 2^(N+1) times the blocks' weights."""
+    width = 1 << drawer.low_digits
+    if law.power == 1:
+        starts = 1 / (1 - exp_of(-law.rate * width))
+    else:
+        last = math.isqrt(int(200 / (law.rate * width**2))) + 2
+        starts = sum((law.weight(k * width) for k in range(last)), Fraction(0))
+    return lambda z: law.weight(z) / (starts * 2 * width)
+
+
+def disagreement(drawer: Blocks, law: Law, length: int, *, proposal: bool) -> tuple[Fraction, Fraction]:
     """(largest accepted - true mass or true - accepted - undecided, over all values; undecided mass)."""
-    accepted, undecided = enumerate_all(lambda source: law.draw(1, source)[0], length)
+
+    def run(source: BitSource) -> Hashable:
+        if not proposal:
+            return drawer.draw(1, source)[0]
+        value, accepted = drawer.propose(1, source)
+        return int(value[0]) if accepted[0] else None
+
+    accepted, undecided = enumerate_all(run, length)
+    mass = proposed_mass(drawer, law) if proposal else law.mass
     values = {z for z in accepted if isinstance(z, int)} | set(range(-20, 21))
-    over = max(accepted[z] - mass(scale, z) for z in values)
-    under = max(mass(scale, z) - accepted[z] - undecided for z in values)
+    over = max(accepted[z] - mass(z) for z in values)
+    under = max(mass(z) - accepted[z] - undecided for z in values)
     return max(over, under), undecided
 
 
-CHANCES = [Fraction(1, 7), Fraction(1, 1), Fraction(9, 2), Fraction(1, 1000), Fraction(30)]
+class Case(NamedTuple):
+    law: Law
+    low: int | None
+    first: int  # bits of a first word
+    more: int
+    length: int
+    most_undecided: Fraction
 
 
-@pytest.mark.parametrize("x", CHANCES, ids=str)
-@pytest.mark.parametrize(("first", "second", "length"), [(3, 3, 12), (2, 1, 9), (8, 2, 14)])
-def test_a_chance_is_its_binary_expansion_cut_off(x: Fraction, first: int, second: int, length: int) -> None:
-    """After L bits exactly ⌊p·2^L⌋ of 2^L strings say yes and one is undecided: p is matched digit by digit."""
-    table = Chances([Chance(lambda bits: exp_minus(x, bits))], first, second)
-    accepted, undecided = enumerate_all(lambda source: bool(table.draw(1, source)[0, 0]), length)
-    assert undecided == Fraction(1, 1 << length)
-    expected = exp_of(-x) * (1 << length)
-    assert accepted[True] == Fraction(expected.__floor__(), 1 << length)
+def case(law: Law, low: int | None, first: int, more: int, length: int, percent: int) -> Case:
+    return Case(law, low, first, more, length, Fraction(percent, 100))
 
 
-SPLITS = [
-    # scale, low digits, first, second, length, the undecided mass stated
-    (Fraction(1, 3), 2, 2, 2, 15, Fraction(8, 100)),
-    (Fraction(1), 0, 3, 3, 16, Fraction(7, 100)),
-    (Fraction(1), 1, 3, 3, 18, Fraction(4, 100)),
-    (Fraction(3, 2), 2, 2, 2, 17, Fraction(5, 100)),
-    (Fraction(7, 2), 1, 3, 2, 16, Fraction(30, 100)),
+# low: N. Without places (0, and None for small scales) blocks alone decide. With places the tables of e^-x decide, or,
+# where a block is wider than they reach, the exact digits do.
+CASES = [
+    case(laplace(Fraction(1, 3)), 0, 2, 2, 14, 1),
+    case(laplace(1), 0, 3, 3, 14, 1),
+    case(laplace(1), 1, 3, 2, 17, 1),
+    case(laplace(Fraction(3, 2)), 2, 2, 1, 15, 1),
+    case(laplace(Fraction(1, 3)), 2, 2, 2, 17, 1),
+    case(laplace(Fraction(7, 2)), 1, 3, 2, 16, 1),
+    case(laplace(8), None, 4, 2, 16, 3),
+    case(gaussian(Fraction(1, 9)), 0, 2, 2, 14, 1),
+    case(gaussian(1), None, 3, 3, 14, 1),
+    case(gaussian(1), 1, 3, 2, 17, 1),
+    case(gaussian(1), 2, 2, 1, 15, 1),
+    case(gaussian(Fraction(7, 2)), 1, 3, 2, 16, 1),
+    case(gaussian(64), None, 4, 2, 16, 3),
 ]
+cases = pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.law.power}-{c.law.rate}-{c.low}-{c.first}-{c.more}")
 
 
-@pytest.mark.parametrize(("scale", "low", "first", "second", "length", "most_undecided"), SPLITS)
-def test_every_bit_string(
-    scale: Fraction, low: int, first: int, second: int, length: int, most_undecided: Fraction
-) -> None:
-    wrong, undecided = disagreement(Laplace(scale, low, first, second), scale, length)
+@cases
+def test_every_bit_string_of_a_proposal(case: Case) -> None:
+    drawer = blocks(case.law, case.low, case.first, case.more)
+    wrong, undecided = disagreement(drawer, case.law, case.length, proposal=True)
+    assert wrong <= ROUNDING
+    assert undecided <= case.most_undecided
+
+
+@pytest.mark.parametrize(
+    ("law", "low", "most_undecided"),
+    [
+        (laplace(Fraction(1, 3)), 0, Fraction(20, 100)),
+        (laplace(1), 0, Fraction(8, 100)),
+        (laplace(Fraction(7, 2)), 1, Fraction(36, 100)),
+        (gaussian(Fraction(1, 9)), 0, Fraction(20, 100)),
+        (gaussian(1), 0, Fraction(6, 100)),
+        (gaussian(Fraction(7, 2)), 1, Fraction(36, 100)),
+    ],
+    ids=str,
+)
+def test_every_bit_string_of_a_draw(law: Law, low: int, most_undecided: Fraction) -> None:
+    """Refused proposals and what follows them included."""
+    wrong, undecided = disagreement(blocks(law, low, 3, 2), law, 14, proposal=False)
     assert wrong <= ROUNDING
     assert undecided <= most_undecided
 
 
-class PlusMinusZero(Laplace):
-    """The classic sign error: a sign times a geometric number gives zero twice."""
+class ZeroTwice(Blocks):
+    """The classic sign error: a sign times a size gives zero twice."""
 
-    def draw(self, count: int, source: BitSource) -> list[int]:
-        bits = self.body.draw(count, source)
-        size = self._high(count, source) * (1 << self.low_digits)
-        for i in range(self.low_digits):
-            size += bits[i].astype(np.int64) << i
-        signed: list[int] = np.where(source.words(count, 1) != 0, -size, size).tolist()
-        return signed
+    def propose(self, count: int, source: BitSource) -> tuple[np.ndarray, np.ndarray]:
+        value, accepted = super().propose(count, source)
+        return value, accepted | (value == 0)
 
 
-class NoTail(Laplace):
-    """Digits without the geometric tail: finite support."""
+class NoTail(Blocks):
+    """The last block of the table used for all that is beyond: finite support."""
 
-    def _high(self, count: int, source: BitSource) -> np.ndarray:
-        return np.zeros(count, np.int64)
-
-
-class OffByOne(Laplace):
-    """|Z| - 1 used as |Z|."""
-
-    def draw(self, count: int, source: BitSource) -> list[int]:
-        return [z - (z > 0) + (z < 0) for z in super().draw(count, source)]
+    def _settle_block(self, word: int, source: BitSource) -> int:
+        return min(super()._settle_block(word, source), 1)
 
 
-class TiesAccepted(Laplace):
-    """A tie at the first digits counted as a yes: one part in 2^first too many."""
+class SecondBlock(Blocks):
+    """An off-by-one among the blocks."""
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
-        self.body.first += 1
-
-
-@pytest.mark.parametrize("mutant", [PlusMinusZero, NoTail, OffByOne, TiesAccepted])
-def test_every_bit_string_finds_mutants(mutant: type[Laplace]) -> None:
-    wrong, _ = disagreement(mutant(Fraction(1), 1, 3, 3), Fraction(1), 18)
-    assert wrong > Fraction(1, 1000)
+    def blocks(self, count: int, source: BitSource) -> np.ndarray:
+        return super().blocks(count, source) + 1
 
 
-def joint(law: Laplace, length: int) -> tuple[Counter[Hashable], Fraction]:
-    return enumerate_all(lambda source: tuple(law.draw(2, source)), length)
+class OffByOne(Blocks):
+    """Sizes counted from one."""
+
+    def propose(self, count: int, source: BitSource) -> tuple[np.ndarray, np.ndarray]:
+        value, accepted = super().propose(count, source)
+        return value + np.sign(value), accepted
 
 
-def test_two_draws_of_one_call_share_no_bit() -> None:
+class TiesAccepted(Blocks):
+    """A tie at the first digits counted as a yes."""
+
+    def _settle_accept(self, block: int, place: int, word: int, source: BitSource) -> bool:
+        return super()._settle_accept(block, place, max(0, word - 1), source)
+
+
+class TiesToTheLeast(Blocks):
+    """A tie between blocks given to the lower one."""
+
+    def _settle_block(self, word: int, source: BitSource) -> int:
+        return max(0, super()._settle_block(word, source) - 1)
+
+
+class AllAccepted(Blocks):
+    """Uniform within a block."""
+
+    def accept(self, block: np.ndarray, place: np.ndarray, source: BitSource) -> np.ndarray:
+        return np.ones(block.size, np.bool_)
+
+
+class NoCrossTerm(Blocks):
+    """j² where (k·2^N + j)² - (k·2^N)² is meant (Gaussian)."""
+
+    def accept(self, block: np.ndarray, place: np.ndarray, source: BitSource) -> np.ndarray:
+        return super().accept(np.zeros_like(block), place, source)
+
+
+class WiderByFivePercent(Blocks):
+    """The scale is 5 % too large."""
+
+    def __init__(self, rate: Fraction, power: Literal[1, 2], *rest: int) -> None:
+        super().__init__(rate * Fraction(20, 21) ** power, power, *rest)
+
+
+class MinusPreferred(Blocks):
+    """A sign that is minus three times out of four where the place allows it."""
+
+    def propose(self, count: int, source: BitSource) -> tuple[np.ndarray, np.ndarray]:
+        value, accepted = super().propose(count, source)
+        return np.where(value % 2 == 0, -np.abs(value), value), accepted
+
+
+MUTANTS = [ZeroTwice, NoTail, SecondBlock, OffByOne, TiesAccepted, TiesToTheLeast, AllAccepted, NoCrossTerm]
+MUTANTS += [WiderByFivePercent, MinusPreferred]
+
+
+LAWS = [laplace(Fraction(7, 2)), gaussian(Fraction(7, 2))]
+# The exponent of Laplace noise has no cross term to forget.
+PAIRS = [(m, law) for m in MUTANTS for law in LAWS if m is not NoCrossTerm or law.power == 2]
+
+
+@pytest.mark.parametrize(("mutant", "law"), PAIRS, ids=lambda p: p.__name__ if isinstance(p, type) else str(p.power))
+def test_every_bit_string_finds_mutants(mutant: type[Blocks], law: Law) -> None:
+    wrong, _ = disagreement(blocks(law, 1, 4, 2, mutant), law, 15, proposal=True)
+    assert wrong > Fraction(1, 2000)
+
+
+@pytest.mark.parametrize("law", [laplace(1), gaussian(1)], ids=["laplace", "gaussian"])
+def test_two_draws_of_one_call_share_no_bit(law: Law) -> None:
     """The joint mass of every pair is at most the product of the single masses, and all but `undecided` is there."""
-    scale = Fraction(1)
-    accepted, undecided = joint(Laplace(scale, 0, 2, 1), 15)
-    for (a, b), seen in accepted.items():
-        assert seen <= mass(scale, a) * mass(scale, b) + ROUNDING
-        assert seen >= mass(scale, a) * mass(scale, b) - undecided - ROUNDING
-    assert undecided <= Fraction(36, 100)
+    drawer = blocks(law, 0, 3, 1)
+    accepted, undecided = enumerate_all(lambda source: tuple(drawer.draw(2, source)), 15)
+    for pair, seen in accepted.items():
+        assert isinstance(pair, tuple)
+        product = law.mass(pair[0]) * law.mass(pair[1])
+        assert product - undecided - ROUNDING <= seen <= product + ROUNDING
+    assert undecided <= Fraction(35, 100)
 
 
 def test_two_draws_finds_a_shared_draw() -> None:
     """Twin: the second draw repeats the first."""
 
-    class Repeating(Laplace):
+    class Repeating(Blocks):
         def draw(self, count: int, source: BitSource) -> list[int]:
             return super().draw(1, source) * count
 
-    accepted, _ = joint(Repeating(Fraction(1), 0, 2, 1), 15)
-    assert any(seen > mass(Fraction(1), a) * mass(Fraction(1), b) + ROUNDING for (a, b), seen in accepted.items())
+    law = gaussian(1)
+    drawer = blocks(law, 0, 3, 1, Repeating)
+    accepted, _ = enumerate_all(lambda source: tuple(drawer.draw(2, source)), 15)
+    assert any(
+        seen > law.mass(pair[0]) * law.mass(pair[1]) + ROUNDING
+        for pair, seen in accepted.items()
+        if isinstance(pair, tuple)
+    )
+
+
+class Scripted:
+    """Blocks read ones in the first `ones` bits, then zeros; places and signs are `place`; acceptances read zeros."""
+
+    def __init__(self, ones: int, place: int) -> None:
+        self.ones, self.place = ones, place
+
+    def words(self, count: int, bits: int) -> Words:
+        if bits == 54:
+            return np.full(count, self.place, np.uint64)
+        value = (1 << bits) - 1 if self.ones > 0 and bits != 32 else 0
+        self.ones -= bits
+        return np.full(count, value, object if bits > 64 else np.uint64)
 
 
 def test_the_tail_has_no_end_and_never_overflows() -> None:
-    """A source of zeros enters the tail again and again: past 2^63 the draw is still the right integer."""
+    """Far out, past 2^63, the draw is still the right integer.
 
-    class ZerosThenOnes:
-        def __init__(self, rounds: int) -> None:
-            self.calls, self.rounds = 0, rounds
+    Laplace: U = 1 - 2^-208 (a little above it) and F(k) = 1 - e^-((k+1)/4) give k = ⌊208·4·ln 2⌋ = 576 blocks of 2^53.
+    """
+    law = laplace(1 << 55)
+    drawer = Blocks(law.rate, law.power)
+    assert drawer.low_digits == 53
+    drawn = drawer.draw(1, Scripted(208, (1 << 54) - 1))
+    assert drawn == [-((576 << 53) + (1 << 53) - 1)]
+    assert type(drawn[0]) is int and abs(drawn[0]) > 1 << 62
 
-        def words(self, count: int, bits: int) -> Words:
-            self.calls += 1
-            value = 0 if self.calls <= self.rounds else (1 << bits) - 1
-            return np.full(count, value, np.uint8 if bits <= 8 else np.uint64)
 
-    law = Laplace(Fraction(1 << 55))
-    assert law.low_digits == 58
-    # Every chance in the table starts with a digit group above 0 except the tail's, e^-8 = 0.000000000001…: its tie at
-    # eight zero bits is resolved by the second call. Call 1 is the body; each tail success takes calls 2k, 2k+1.
-    successes = 40
-    drawn = law.draw(3, ZerosThenOnes(1 + 2 * successes))
-    low = sum(1 << i for i in range(58))  # all zeros: below every digit's threshold, so every digit is 1
-    assert drawn == [-(low + (successes << 58) + 1)] * 3
-    assert abs(drawn[0]) > 1 << 63
+def test_the_gaussian_tail_has_no_end_either() -> None:
+    """a = 1/32. 1 - F(k) is about e^-((k+1)²/32)/S with S = √(8π) + ½: at 2^-12016 that is k = 515."""
+    law = gaussian(1 << 110)
+    drawer = Blocks(law.rate, law.power, more_bits=4000)
+    assert (drawer.low_digits, drawer.step) == (53, Fraction(1, 32))
+    drawn = drawer.draw(1, Scripted(12016, 1))
+    expected = math.floor(math.sqrt(32 * (12016 * math.log(2) - math.log(math.sqrt(8 * math.pi) + 0.5)))) - 1
+    assert abs(drawn[0] // (1 << 53) + expected) <= 1
+    assert abs(drawn[0]) > 1 << 62 and drawn[0] % (1 << 53) == 0
+
+
+@pytest.mark.parametrize("law", [laplace(1 << 55), gaussian(1 << 110)], ids=["laplace", "gaussian"])
+def test_far_and_near_draws_mix(law: Law) -> None:
+    """One call in which a proposal lies beyond 64 bits gives exact Python integers for all."""
+
+    class OneFar(Blocks):
+        def blocks(self, count: int, source: BitSource) -> np.ndarray:
+            k = super().blocks(count, source)
+            if count == 100:
+                k[0] = 1 << 40
+            return k
+
+        def accept(self, block: np.ndarray, place: np.ndarray, source: BitSource) -> np.ndarray:
+            return super().accept(np.minimum(block, 3), place, source) | (block > 3)
+
+    drawn = OneFar(law.rate, law.power).draw(100, Kernel())
+    assert {type(z) for z in drawn} == {int}
+    assert 1 << 93 <= max(abs(z) for z in drawn) < (1 << 93) + (1 << 53)
+    assert sum(abs(z) < 1 << 63 for z in drawn) == 99
