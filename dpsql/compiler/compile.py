@@ -13,6 +13,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.budget.accountant import cost
 from dpsql.compiler.clause import require_clause, with_clause
 from dpsql.compiler.identity import fingerprint
+from dpsql.compiler.named import outputs_named
 from dpsql.compiler.notes import notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
@@ -30,6 +31,8 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.allocate import MeasuredRelease, measure
+from dpsql.measure.request import Request
+from dpsql.numbers.normal import root
 from dpsql.plan.nodes import Release
 from dpsql.plan.public import PublicFacts
 from dpsql.plan.walk import Tagged
@@ -92,9 +95,10 @@ def _compile(
     require_one_relation(tagged)
     if parsed.clause is not None:
         require_clause(parsed.clause, tagged)
-    epsilon, delta = _privacy(settings, policy, tagged)
-    measured = measure(tagged, epsilon, delta)
-    charges = _charges(measured, policy, epsilon, delta)
+    weights = outputs_named("weights", settings.weights, tree, bound.columns, found)
+    request = _request(settings, policy, tagged, {uid: max(amounts) for uid, amounts in weights.items()})
+    measured = measure(tagged, request)
+    charges = _charges(measured, policy, request)
     noisy = {
         id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"), traced=False) for n in found.nodes(tree)
     }
@@ -105,41 +109,52 @@ def _compile(
     post = post_processing(tree, bound.columns, releases, found)
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     names = [c.name for c in bound.columns]
-    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, epsilon, delta, policy.hash)
+    asked = (request.budget, request.accountant, sorted(request.weights.items()))
+    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash)
     notes = (*notes_of(measured), *dialects.notes(parsed.dialect))
     return Plan(
-        source, bound.columns, tree, releases, post, epsilon, delta, charges, policy.hash,
+        source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
         identity, dict(public.used), not public.missing, notes, warnings,
     )  # fmt: skip
 
 
-def _privacy(settings: Settings, policy: Policy, releases: list[Tagged[Facts]]) -> tuple[Fraction, Fraction]:
+def _request(
+    settings: Settings, policy: Policy, releases: list[Tagged[Facts]], weights: Mapping[int, Fraction]
+) -> Request:
+    """What the query may lose. Raises Rejected DP401, DP406, DP408."""
+    accountant = policy.privacy.accountant
     epsilon = settings.epsilon if settings.epsilon is not None else policy.defaults.epsilon
     delta = settings.delta if settings.delta is not None else policy.defaults.delta
     if not releases:
-        return Fraction(1), Fraction(0)
+        return Request(Fraction(1), accountant=accountant)
+    if settings.rho is not None:
+        if accountant != "zcdp":
+            raise reject(
+                "DP406", f"a rho was given, and the policy's accountant, {accountant}, counts epsilon",
+                help=["give an epsilon; or, custodian: set  privacy.accountant: zcdp  (a new ledger)"],
+            )  # fmt: skip
+        epsilon = root(2 * settings.rho).lo  # what a pure ε of the same price would be
     if epsilon is None:
         raise reject(
             "DP401", "no epsilon was given, and the policy has no default",
             help=["say how much to spend, e.g.  run(epsilon=0.5)  or  --epsilon 0.5"],
         )  # fmt: skip
     private_keys = [t.node for t in releases if isinstance(t.node, Release) and t.node.threshold is not None]
-    if private_keys and policy.privacy.accountant == "pure_dp":
-        raise reject(
-            "DP408", "private group keys need a δ, which pure differential privacy does not have",
-            span=private_keys[0].keys[0].span, label="no public list of these values is known",
-            help=["custodian: declare a domain for the group columns, or use approx_dp"],
-        )  # fmt: skip
-    return epsilon, (delta or Fraction(0)) if private_keys else Fraction(0)
+    if accountant == "pure_dp":
+        if private_keys:
+            raise reject(
+                "DP408", "private group keys need a δ, which pure differential privacy does not have",
+                span=private_keys[0].keys[0].span, label="no public list of these values is known",
+                help=["custodian: declare a domain for the group columns, or use approx_dp"],
+            )  # fmt: skip
+        delta = None
+    return Request(epsilon, delta or Fraction(0), accountant, settings.rho, weights)
 
 
-def _charges(
-    measured: Sequence[MeasuredRelease], policy: Policy, epsilon: Fraction, delta: Fraction
-) -> dict[str, PrivacyLoss]:
-    """What the plan costs; never above the request."""
-    for unit in {unit for release in measured for unit in release.contributions}:
-        parts = [p for release in measured if unit in release.contributions for p in release.losses(unit)]
-        if sum(p.epsilon for p in parts) > epsilon or sum(p.delta for p in parts) > delta:
+def _charges(measured: Sequence[MeasuredRelease], policy: Policy, request: Request) -> dict[str, PrivacyLoss]:
+    """What the plan costs; never above the request, but for the rounding to the ledger's grid."""
+    for parts in _parts_by_unit(measured).values():
+        if not cost(policy.privacy.accountant, parts, _conversion_delta(measured)).within(request.budget):
             raise reject(
                 "DP406", "the plan would cost more than was asked for; nothing was run",
                 help=["please report this query: the planner contradicts itself"],
@@ -150,10 +165,22 @@ def _charges(
 def charges_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
     """Privacy unit → loss, from the very objects that will draw the noise, in the policy's accountant.
 
-    On the ledger's grid, so that what is announced is exactly what will be charged.
+    On the ledger's grid, so that what is announced is exactly what will be charged. Gaussian noise is converted at the
+    δ that the releases state, and that δ is charged: whatever it is, the two numbers belong together.
     """
-    by_unit: dict[str, list[PrivacyLoss]] = {}
+    releases = tuple(measured)
+    convert = _conversion_delta(releases)
+    by_unit = _parts_by_unit(releases)
+    return {unit: cost(policy.privacy.accountant, parts, convert).on_grid() for unit, parts in by_unit.items()}
+
+
+def _parts_by_unit(measured: Sequence[MeasuredRelease]) -> dict[str, list[PrivacyLoss]]:
+    found: dict[str, list[PrivacyLoss]] = {}
     for release in measured:
         for unit in release.contributions:
-            by_unit.setdefault(unit, []).extend(release.losses(unit))
-    return {unit: cost(policy.privacy.accountant, parts).on_grid() for unit, parts in by_unit.items()}
+            found.setdefault(unit, []).extend(release.losses(unit))
+    return found
+
+
+def _conversion_delta(measured: Sequence[MeasuredRelease]) -> Fraction:
+    return max((release.conversion_delta for release in measured), default=Fraction(0))

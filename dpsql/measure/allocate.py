@@ -1,25 +1,38 @@
 """Splitting a query's ε and δ over everything it measures, and calibrating each part.
 
-ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. The shares are equal for now; the
-cost is recomputed from the finished mechanisms afterwards and never taken from here.
+ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. All noise of a query is of one
+family, Laplace or Gaussian, whichever makes the total error Σ wᵢ·ln(variance of component i) smaller.
+
+*Shares.* Component i of weight wᵢ gets the part wᵢ/Σw of ε (or of ρ). *Why:* its variance is proportional to 1/εᵢ² (to
+1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
+with equality where all εᵢ/wᵢ are the same. Equal weights mean equal shares, whatever the units of the columns.
+
+*Family.* Under ε alone there is only Laplace noise. A δ above 0 allows Gaussian noise, whose ρ is converted once for
+the whole query; where thresholds need a δ, too, each of the two purposes gets half. Under zCDP both are priced in ρ
+(Laplace noise at ε²/2), and no conversion is needed.
+
+The cost is recomputed from the finished mechanisms afterwards and never taken from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.rules.release import contributions
 from dpsql.analysis.values import evaluate
-from dpsql.diagnostics.errors import reject
-from dpsql.loss import PrivacyLoss
-from dpsql.measure.mechanisms import DiscreteLaplace, Exact, KeyThreshold
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.loss import PrivacyLoss, epsilon_to_rho
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
-from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.measure.request import Request
 from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
-from dpsql.plan.components import Component
+from dpsql.numbers.normal import root
+from dpsql.plan.components import Component, components_of
 from dpsql.plan.nodes import Release
 from dpsql.plan.walk import Tagged
 
@@ -34,7 +47,7 @@ class Measurement:
 
     component: Component
     sensitivity: Sensitivity
-    mechanism: DiscreteLaplace | Exact
+    mechanism: DiscreteLaplace | DiscreteGaussian | Exact
     by_unit: Mapping[str, Sensitivity] = field(default_factory=dict)
     known: int | None = None
 
@@ -45,8 +58,8 @@ class Measurement:
 
     @property
     def unit(self) -> Fraction:
-        """What one integer unit is worth in the released number: grid / F."""
-        return self.component.grid / self.component.weight
+        """What one integer unit is worth in the released number."""
+        return self.component.worth / self.component.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +67,15 @@ class MeasuredRelease:
     """A release with everything its noise needs.
 
     contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
-    private keys.
+    private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
+    0 where nothing is converted.
     """
 
     node: Release
     contributions: Mapping[str, Contribution]
     measurements: tuple[Measurement, ...]
     threshold: KeyThreshold | None
+    conversion_delta: Fraction = Fraction(0)
 
     @property
     def unit(self) -> str:
@@ -87,28 +102,125 @@ class MeasuredRelease:
         return tuple(parts)
 
 
-def measure(releases: list[Tagged[Facts]], epsilon: Fraction, delta: Fraction) -> tuple[MeasuredRelease, ...]:
+Family = Literal["laplace", "gaussian"]
+
+LARGEST_CONVERTED = Fraction(10**6)
+"""Gaussian noise is not considered above this ε, which protects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A release whose sensitivities are known and whose noise is not chosen yet.
+
+    contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
+    worst: for each component the largest of these, entry by entry. weights: how much each component matters.
+    """
+
+    node: Release
+    contributions: Mapping[str, Contribution]
+    by_unit: tuple[Mapping[str, Sensitivity], ...]
+    worst: tuple[Sensitivity, ...]
+    weights: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How the noise of a whole query is chosen.
+
+    shares: for each release and each component what it may lose: ε for Laplace noise, ρ for Gaussian noise; not read
+    where nothing can change. threshold_delta: δ of each set of private keys. conversion_delta: see MeasuredRelease.
+    """
+
+    family: Family
+    shares: tuple[tuple[Fraction, ...], ...]
+    threshold_delta: Fraction = Fraction(0)
+    conversion_delta: Fraction = Fraction(0)
+
+
+def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[MeasuredRelease, ...]:
     """Calibrate every component of every release of one query.
 
     releases: tagged Release nodes of the finished tree; their input facts give the sensitivities.
-    epsilon: ε of the whole query, > 0. delta: δ of the whole query, for thresholds; 0 if there are none.
     Raises Rejected: DP210, DP211 (no finite contribution), DP402 (δ needed), DP410 (scale out of range).
     """
+    prepared = prepare(releases, request.weights)
+    found, refused = [], []
+    for split in _splits(prepared, request):
+        try:
+            found.append(calibrated(prepared, split))
+        except Rejected as refusal:
+            refused.append(refusal)
+    if not found:
+        raise refused[0]
+    return min(found, key=lambda measured: _total_error(prepared, measured))  # of equals the first: Laplace
+
+
+def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) -> tuple[Prepared, ...]:
+    """The sensitivities of all components. Raises Rejected DP210, DP211."""
     found = []
     for tagged in releases:
-        node = tagged.node
+        node, below = tagged.node, tagged.inputs[0].fact
         assert isinstance(node, Release)
-        below = tagged.inputs[0].fact
         units = contributions(node, below)
-        found.append((node, units, [_each(c, units, node, below) for c in node.components]))
-    noisy = sum(_worst(each).l1 > 0 for _, _, parts in found for each in parts)
-    share = epsilon / noisy if noisy else epsilon
-    key_sets = sum(node.threshold is not None for node, *_ in found)
-    if key_sets and delta < key_sets * SMALLEST_DELTA:
-        node = next(n for n, *_ in found if n.threshold is not None)
-        raise delta_needed(node)
-    return tuple(
-        _measured(node, units, parts, share, delta / key_sets if key_sets else delta) for node, units, parts in found
+        each = tuple(_each(c, units, node, below) for c in node.components)
+        found.append(Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights)))
+    return tuple(found)
+
+
+def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
+    """Each component's weight: the largest of the columns that are made from it, 1 for what only decides on keys."""
+    found: list[list[Fraction]] = [[] for _ in node.components]
+    for output in node.outputs:
+        for i in components_of(output.recipe):
+            found[i].append(weights.get(output.column.uid, Fraction(1)))
+    return tuple(max(each, default=Fraction(1)) for each in found)
+
+
+def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:
+    """The releases with the noise that this split pays for. Raises Rejected DP410."""
+    return tuple(_measured(p, split, shares) for p, shares in zip(prepared, split.shares, strict=True))
+
+
+def _splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
+    """All ways of spending the request. Raises Rejected DP402."""
+    key_sets = sum(p.node.threshold is not None for p in prepared)
+    budget = request.budget
+    if key_sets and budget.delta < key_sets * SMALLEST_DELTA:
+        raise delta_needed(next(p.node for p in prepared if p.node.threshold is not None))
+    per_key_set = budget.delta / max(1, key_sets)
+    if request.accountant == "zcdp":
+        rhos = _shares(prepared, budget.rho)
+        pure = tuple(tuple(_pure(rho) for rho in each) for each in rhos)
+        return [Split("laplace", pure, per_key_set), Split("gaussian", rhos, per_key_set)]
+    found = [Split("laplace", _shares(prepared, budget.epsilon), per_key_set)]
+    if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
+        convert = budget.delta / 2 if key_sets else budget.delta
+        rhos = _shares(prepared, epsilon_to_rho(budget.epsilon, convert))
+        found.append(Split("gaussian", rhos, per_key_set / 2, convert))
+    return found
+
+
+def _shares(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
+    """`total` in proportion to the weights of the components that need noise; the others get nothing."""
+    weights = [[w if s.l1 else Fraction(0) for w, s in zip(p.weights, p.worst, strict=True)] for p in prepared]
+    whole = sum(map(sum, weights)) or Fraction(1)
+    return tuple(tuple(total * w / whole for w in each) for each in weights)
+
+
+def _pure(rho: Fraction) -> Fraction:
+    """The ε that costs at most ρ under zCDP: √(2ρ), rounded down."""
+    found = root(2 * rho).lo
+    assert found is not None
+    return found
+
+
+def _total_error(prepared: Sequence[Prepared], measured: Sequence[MeasuredRelease]) -> float:
+    """Σ weight · ln variance over all noisy components: a number to compare different noise for one query by."""
+    return sum(
+        float(weight) * math.log(max(m.mechanism.variance(), 1e-300))
+        for p, release in zip(prepared, measured, strict=True)
+        for weight, m in zip(p.weights, release.measurements, strict=True)
+        if m.sensitivity.l1
     )
 
 
@@ -131,42 +243,42 @@ def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:
     )
 
 
-def _measured(
-    node: Release,
-    units: Mapping[str, Contribution],
-    parts: list[dict[str, Sensitivity]],
-    share: Fraction,
-    delta: Fraction,
-) -> MeasuredRelease:
+def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> MeasuredRelease:
     measurements = []
-    for component, each in zip(node.components, parts, strict=True):
-        found = _worst(each)
-        mechanism: DiscreteLaplace | Exact = Exact()
-        number = None
-        if found.l1 == 0:
-            number = known(component, next(iter(units.values())))
+    for component, each, worst, share in zip(p.node.components, p.by_unit, p.worst, shares, strict=True):
+        if worst.l1 == 0:
+            number = known(component, next(iter(p.contributions.values())))
+            measurements.append(Measurement(component, worst, Exact(), each, number))
         else:
-            if Fraction(found.l1) / share > LARGEST_SCALE:
-                raise reject(
-                    "DP410", "the noise would be too large to be of use", span=node.span,
-                    label=f"sensitivity {found.l1:,} units at ε = {float(share):g}",
-                    help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
-                )  # fmt: skip
-            mechanism = DiscreteLaplace.calibrate(Fraction(found.l1), share)
-        measurements.append(Measurement(component, found, mechanism, each, number))
+            measurements.append(Measurement(component, worst, _mechanism(p.node, split.family, worst, share), each))
     threshold = None
-    if node.threshold is not None:
-        deciding = measurements[node.threshold]
-        assert isinstance(deciding.mechanism, DiscreteLaplace)
+    if p.node.threshold is not None:
+        deciding = measurements[p.node.threshold]
+        assert not isinstance(deciding.mechanism, Exact)
         # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
         # units are replaced, as many others are gone.
         r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
-        replaced = any(c.slots or c.ids > 1 for c in units.values())
+        replaced = any(c.slots or c.ids > 1 for c in p.contributions.values())
         new = -(-changed // 2) if replaced else changed
         threshold = KeyThreshold.calibrate(
-            deciding.mechanism, r, new, delta, node.min_units * deciding.component.weight
+            deciding.mechanism, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
         )
-    return MeasuredRelease(node, units, tuple(measurements), threshold)
+    return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta)
+
+
+def _mechanism(
+    node: Release, family: Family, worst: Sensitivity, share: Fraction
+) -> DiscreteLaplace | DiscreteGaussian:
+    try:
+        if family == "laplace":
+            return DiscreteLaplace.calibrate(Fraction(worst.l1), share)
+        return DiscreteGaussian.calibrate(worst.l2_squared, share)
+    except ValueError:
+        raise reject(
+            "DP410", "the noise would be too large to be of use", span=node.span,
+            label=f"sensitivity {worst.l1:,} units at {'ε' if family == 'laplace' else 'ρ'} = {float(share):g}",
+            help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
+        ) from None  # fmt: skip
 
 
 def delta_needed(node: Release) -> Exception:

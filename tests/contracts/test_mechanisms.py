@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.measure.mechanisms import DiscreteLaplace, Exact, Mechanism
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
 
 SCALES = [Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(1 << 55)]
-NOISY: list[Mechanism] = [DiscreteLaplace(s) for s in SCALES]
+NOISY: list[Mechanism] = [*map(DiscreteLaplace, SCALES), *(DiscreteGaussian(s * s) for s in SCALES)]
 ALL: list[Mechanism] = [*NOISY, Exact()]
 
 every = pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -86,5 +86,24 @@ def test_spread_agrees_with_what_is_printed(mechanism: Mechanism) -> None:
     assert inside > 0.47
 
 
+@every
+@pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(19, 20), Fraction(999_999, 10**6)])
+def test_tails_and_widths_tell_the_same_story(mechanism: Mechanism, confidence: Fraction) -> None:
+    """P(|Z| > w) = 2·P(Z ≥ w+1): at most 1 - c at the width, and more than that two below it."""
+    width, rounding = mechanism.half_width(confidence), Fraction(1, 1 << 126)
+    assert 2 * mechanism.upper_tail(width + 1, 128) <= 1 - confidence + 2 * rounding
+    assert width < 2 or 2 * mechanism.upper_tail(width - 1, 128) > 1 - confidence
+
+
+@every
+def test_upper_tails_fall(mechanism: Mechanism) -> None:
+    points = [0, 1, 2, int(mechanism.scale) + 2, 3 * int(mechanism.scale) + 3, 1 << 70]
+    tails = [mechanism.upper_tail(m, 200) for m in points]
+    assert tails == sorted(tails, reverse=True)
+    assert all(0 <= tail <= 1 for tail in tails)
+    with pytest.raises(ValueError, match="m ≥ 0"):
+        mechanism.upper_tail(-1, 200)
+
+
 def test_names_differ() -> None:
-    assert {m.name for m in ALL} == {"laplace", "exact"}
+    assert {m.name for m in ALL} == {"laplace", "gaussian", "exact"}

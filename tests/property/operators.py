@@ -20,6 +20,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.measure.allocate import measure
+from dpsql.measure.request import Request
 from dpsql.numbers.cap import Finite
 from dpsql.plan.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
 from dpsql.plan.public import PublicFacts
@@ -122,7 +123,7 @@ class Bench:
             found = [t for t in tree.walk() if isinstance(t.node, Release)]
             if len(found) != 1:
                 return None
-            (measured,) = measure(found, Fraction(1), Fraction(1, 10**6))
+            (measured,) = measure(found, Request(Fraction(1), Fraction(1, 10**6)))
             return PlannedRelease(measured, statements(found[0], self.store.table_sql), "r0"), tree
 
         return self.compiled(make)  # type: ignore[no-any-return]
