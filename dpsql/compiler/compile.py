@@ -14,7 +14,7 @@ from dpsql.budget.accountant import cost
 from dpsql.compiler.clause import require_clause, with_clause
 from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.named import outputs_named
-from dpsql.compiler.notes import notes_of
+from dpsql.compiler.notes import drawn_by, notes_of
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
 from dpsql.compiler.relied import rely_on_declared
@@ -111,7 +111,7 @@ def _compile(
     names = [c.name for c in bound.columns]
     asked = (request.budget, request.accountant, sorted(request.weights.items()))
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash)
-    notes = (*notes_of(measured), *dialects.notes(parsed.dialect))
+    notes = (*notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
         identity, dict(public.used), not public.missing, notes, warnings,

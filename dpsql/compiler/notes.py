@@ -21,6 +21,11 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def drawn_by(noise: str) -> tuple[str, ...]:
+    """Who draws the noise, where it is not dpsql itself."""
+    return ("the noise is drawn by OpenDP, at scales rounded up to doubles",) if noise == "opendp" else ()
+
+
 def _public(release: MeasuredRelease) -> Iterator[str]:
     """Numbers that follow from a public number of rows."""
     size = release.contribution.size

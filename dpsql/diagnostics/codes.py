@@ -83,6 +83,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),
     Code("DP904", "internal-error", "dpsql itself failed"),
+    Code("DP905", "noise-backend-missing", "the policy's source of noise is not installed"),
 )
 # fmt: on
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.loss import NO_LOSS
@@ -51,7 +51,7 @@ class Policy:
     database: str | None = None
     ledger: str | None = None
     ledger_head: str | None = None
-    noise: str = "exact"
+    noise: Literal["exact", "opendp"] = "exact"
     path: Path | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     places: Places = field(default_factory=Places, repr=False)

@@ -14,6 +14,7 @@ from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.engine.base import Engine, guarded
 from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.backends import EXACT, Backend
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.components import KeySource
 from dpsql.plan.expr import LiteralValue
@@ -61,6 +62,7 @@ def measure_release(
     salt: int,
     earlier: Mapping[str, str] = MappingProxyType({}),
     given: Given = Given(),
+    backend: Backend = EXACT,
 ) -> NoisyRelease:
     """Fetch a release's exact integers and add the planned noise.
 
@@ -68,6 +70,7 @@ def measure_release(
     salt: the ledger's secret number, which fixes the truncation order.
     earlier: label of a release that this one reads → its noisy rows as a query.
     given: stored answers; no noise is drawn for them, and if nothing else is wanted, nothing is fetched.
+    backend: who draws the noise.
     Raises EngineError, whose text never depends on data.
     """
     # Without anything to draw no private row is read, not even for public keys or a sum that is always 0: that the
@@ -77,10 +80,15 @@ def measure_release(
     if receipt is None:
         raise AssertionError("noise without a receipt")
     # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
-    return guarded(lambda: assembled(planned, given, _fetch(planned, engine, salt, earlier)))
+    return guarded(lambda: assembled(planned, given, _fetch(planned, engine, salt, earlier), backend))
 
 
-def assembled(planned: PlannedRelease, given: Given, exact: Mapping[Key, list[int]] | None = None) -> NoisyRelease:
+def assembled(
+    planned: PlannedRelease,
+    given: Given,
+    exact: Mapping[Key, list[int]] | None = None,
+    backend: Backend = EXACT,
+) -> NoisyRelease:
     """The released numbers, of stored answers and of exact ones with noise. exact: not needed where none is wanted."""
     node, measurements = planned.measured.node, list(planned.measured.measurements)
     keys, exact = _keys(planned, given, exact or {}), exact or {}
@@ -92,10 +100,10 @@ def assembled(planned: PlannedRelease, given: Given, exact: Mapping[Key, list[in
             columns.append(answer.values)
             measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
-            columns.append(m.mechanism.add_noise([m.known] * len(keys)))
+            columns.append(m.mechanism.add_noise([m.known] * len(keys), backend))
         else:
             totals = [max(-TOTAL_CAP, min(TOTAL_CAP, exact.get(key, zeros)[i])) for key in keys]
-            columns.append(m.mechanism.add_noise(totals))
+            columns.append(m.mechanism.add_noise(totals, backend))
     threshold = planned.measured.threshold
     if threshold is not None:
         assert node.threshold is not None

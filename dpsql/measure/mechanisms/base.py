@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dpsql.loss import PrivacyLoss
+from dpsql.measure.backends import EXACT, Backend
 
 
 class Mechanism(Protocol):
@@ -29,8 +30,8 @@ class Mechanism(Protocol):
         """The loss when the vector of true integers moves by at most this between neighbours."""
         ...
 
-    def add_noise(self, values: Sequence[int]) -> list[int]:
-        """values[i] + fresh independent noise; exact integers, nothing clipped."""
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+        """values[i] + fresh independent noise drawn by `backend`; exact integers, nothing clipped."""
         ...
 
     def half_width(self, confidence: Fraction) -> int:

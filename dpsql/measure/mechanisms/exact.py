@@ -8,6 +8,7 @@ from fractions import Fraction
 from operator import index
 
 from dpsql.loss import NO_LOSS, PrivacyLoss
+from dpsql.measure.backends import EXACT, Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Exact:
             raise ValueError("a value that may change between neighbours cannot be released without noise")
         return NO_LOSS
 
-    def add_noise(self, values: Sequence[int]) -> list[int]:
-        """The values themselves."""
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+        """The values themselves; nothing is drawn."""
         return [index(v) for v in values]
 
     def half_width(self, confidence: Fraction) -> int:

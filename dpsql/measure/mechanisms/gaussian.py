@@ -23,6 +23,7 @@ from functools import lru_cache
 from operator import index
 
 from dpsql.loss import PrivacyLoss
+from dpsql.measure.backends import EXACT, Backend
 from dpsql.measure.scale import check_variance
 from dpsql.numbers.exact import exp_minus
 from dpsql.numbers.normal import erfc_root, root, two_sided
@@ -68,15 +69,12 @@ class DiscreteGaussian:
         """ρ = l2²/(2σ²); the l1 sensitivity has no influence. Raises ValueError for a negative l2²."""
         return PrivacyLoss(rho=Fraction(l2_squared) / (2 * self.sigma_squared))
 
-    def add_noise(self, values: Sequence[int]) -> list[int]:
-        """values[i] + fresh independent noise, as Python integers: nothing overflows and nothing is clipped.
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+        """values[i] + fresh independent noise by `backend`; Python integers, nothing overflows and nothing is clipped.
 
         Raises TypeError for values that are not integers.
         """
-        # Imported here so that planning and `dpsql check`, which only price, do not load numpy.
-        from dpsql.measure.random import discrete_gaussian
-
-        return [index(v) + z for v, z in zip(values, discrete_gaussian(self.sigma_squared, len(values)), strict=True)]
+        return [index(v) + z for v, z in zip(values, backend.gaussian(self.sigma_squared, len(values)), strict=True)]
 
     def half_width(self, confidence: Fraction) -> int:
         """The least w ≥ 0 with P(|Z| ≤ w) ≥ confidence, or w + 1, never less; confidence in [0, 1), else ValueError.

@@ -13,6 +13,7 @@ from fractions import Fraction
 from operator import index
 
 from dpsql.loss import PrivacyLoss
+from dpsql.measure.backends import EXACT, Backend
 from dpsql.measure.scale import check_scale
 from dpsql.numbers.exact import exp_minus, floor, log, monotone
 from dpsql.numbers.interval import Interval, add, mul, point, sub
@@ -49,15 +50,12 @@ class DiscreteLaplace:
         """ε = l1/scale; the l2 sensitivity has no influence. Raises ValueError for a negative l1."""
         return PrivacyLoss(epsilon=Fraction(l1) / self.scale)
 
-    def add_noise(self, values: Sequence[int]) -> list[int]:
-        """values[i] + fresh independent noise, as Python integers: nothing overflows and nothing is clipped.
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+        """values[i] + fresh independent noise by `backend`; Python integers, nothing overflows and nothing is clipped.
 
         Raises TypeError for values that are not integers.
         """
-        # Imported here so that planning and `dpsql check`, which only price, do not load numpy.
-        from dpsql.measure.random import discrete_laplace
-
-        return [index(v) + z for v, z in zip(values, discrete_laplace(self.scale, len(values)), strict=True)]
+        return [index(v) + z for v, z in zip(values, backend.laplace(self.scale, len(values)), strict=True)]
 
     def half_width(self, confidence: Fraction) -> int:
         """Least w ≥ 0 with P(|Z| ≤ w) ≥ confidence, exact; confidence in [0, 1), else ValueError.
