@@ -30,6 +30,7 @@ from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
+from dpsql.measure.accuracy import meet
 from dpsql.measure.allocate import MeasuredRelease, measure
 from dpsql.measure.request import Request
 from dpsql.numbers.normal import root
@@ -97,7 +98,12 @@ def _compile(
         require_clause(parsed.clause, tagged)
     weights = outputs_named("weights", settings.weights, tree, bound.columns, found)
     request = _request(settings, policy, tagged, {uid: max(amounts) for uid, amounts in weights.items()})
-    measured = measure(tagged, request)
+    errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found) if tagged else {}
+    least = {uid: min(amounts) for uid, amounts in errors.items()}
+    if least:
+        measured, request = meet(tagged, request, least, settings.confidence)
+    else:
+        measured = measure(tagged, request)
     charges = _charges(measured, policy, request)
     noisy = {
         id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"), traced=False) for n in found.nodes(tree)
@@ -109,12 +115,12 @@ def _compile(
     post = post_processing(tree, bound.columns, releases, found)
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     names = [c.name for c in bound.columns]
-    asked = (request.budget, request.accountant, sorted(request.weights.items()))
+    asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash)
     notes = (*notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
-        identity, dict(public.used), not public.missing, notes, warnings,
+        identity, dict(public.used), not public.missing, notes, warnings, settings.max_error, settings.confidence,
     )  # fmt: skip
 
 
@@ -134,6 +140,8 @@ def _request(
                 help=["give an epsilon; or, custodian: set  privacy.accountant: zcdp  (a new ledger)"],
             )  # fmt: skip
         epsilon = root(2 * settings.rho).lo  # what a pure ε of the same price would be
+    if settings.max_error:
+        epsilon = Fraction(1)  # stands for the one that is found
     if epsilon is None:
         raise reject(
             "DP401", "no epsilon was given, and the policy has no default",

@@ -1,4 +1,4 @@
-"""Accuracy first: the least noise parameter that keeps an interval within an asked width, exact for both families.
+"""Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for both families of noise.
 
 A mechanism's *rate* is what it costs per unit of sensitivity: 1/scale for Laplace noise (ε = rate·l1), 1/(2σ²) for
 Gaussian noise (ρ = rate·l2²). A higher rate is less noise, so `half_width(confidence) ≤ w` holds from some rate on.
@@ -6,24 +6,167 @@ Gaussian noise (ρ = rate·l2²). A higher rate is less noise, so `half_width(co
 or 2, which falls in |z|. The least such rate is found on a grid of `DIGITS` significant binary digits, so it is above
 the true infimum by less than one part in 2^47; whether a rate holds is decided by the mechanism's own exact width, and
 floating-point numbers only say where the search begins.
+
+A query's components are independent, so each gets the least rate that its own columns ask for, and the query costs
+their sum. What serves no named column (columns that were not named, the counts that decide on private keys) gets as
+much as the least of those that do. Of both families the cheaper one is taken.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from dpsql.analysis.facts import Facts
+from dpsql.diagnostics.errors import reject
+from dpsql.loss import pure_to_rho, rho_to_epsilon
+from dpsql.measure.allocate import Family, MeasuredRelease, Prepared, Split, calibrated, prepare, splits
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.measure.request import Request
 from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.measure.sensitivity import Sensitivity, known
 from dpsql.numbers.exact import log
-from dpsql.numbers.normal import two_sided
+from dpsql.numbers.normal import root, two_sided
+from dpsql.plan.components import Component, Count, Output, Ratio, Sum
+from dpsql.plan.nodes import Release
+from dpsql.plan.walk import Tagged
+from dpsql.policy.units import Accountant
+
+_NOMINAL = Fraction(1)
+"""Stands for the ε that is not known yet."""
 
 DIGITS = 48
 """Significant binary digits of a rate."""
 
 _HALF = 1 << (DIGITS - 1)
+
+
+def meet(
+    releases: Sequence[Tagged[Facts]], request: Request, errors: Mapping[int, Fraction], confidence: Fraction
+) -> tuple[tuple[MeasuredRelease, ...], Request]:
+    """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
+
+    request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
+    interval at this confidence, > 0.
+    Returns what is measured, and the request with what it costs in place of ε and ρ.
+    Raises Rejected: as `measure`; DP411 for columns whose error depends on the data, or that have none; DP410 for an
+    error that no accepted noise is large enough for.
+    """
+    prepared = prepare(releases, {})
+    widths = tuple(_widths(p, errors) for p in prepared)
+    _require_noise(prepared, widths, errors)
+    found = []
+    for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
+        own = replace(split, shares=_shares(prepared, widths, split.family, confidence))
+        found.append((_price(own, request.accountant), own))
+    price, cheapest = min(found, key=lambda priced: priced[0])  # of equals the first: Laplace
+    if not price:
+        return calibrated(prepared, cheapest), replace(request, epsilon=_NOMINAL, rho=None)
+    if request.accountant != "zcdp":
+        return calibrated(prepared, cheapest), replace(request, epsilon=price)
+    same = root(2 * price).lo  # what a pure ε of the same price would be
+    assert same is not None
+    return calibrated(prepared, cheapest), replace(request, epsilon=same, rho=price)
+
+
+def _widths(p: Prepared, errors: Mapping[int, Fraction]) -> tuple[int | None, ...]:
+    """For each component the widest half-width in its integer units; None if it serves no named column."""
+    found: list[int | None] = [None] * len(p.node.components)
+    for output in p.node.outputs:
+        error = errors.get(output.column.uid)
+        if error is None:
+            continue
+        at, unit = _noisy(p, output)
+        if p.worst[at].l1:
+            widest, earlier = math.floor(error / unit), found[at]
+            found[at] = widest if earlier is None else min(earlier, widest)
+    return tuple(found)
+
+
+def _noisy(p: Prepared, output: Output) -> tuple[int, Fraction]:
+    """The component whose noise is all the noise of this output, and what one of its units is worth there."""
+    match output.recipe:
+        case Count(component=i) | Sum(component=i):
+            return i, _unit(p.node.components[i])
+        case Ratio(sum=s, count=n) if not p.worst[n].l1:
+            rows = known(p.node.components[n], next(iter(p.contributions.values()))) * _unit(p.node.components[n])
+            return s, _unit(p.node.components[s]) / max(Fraction(1), rows)
+        case _:
+            raise reject(
+                "DP411", f"the error of {output.label or output.column.name} depends on the data, "
+                "so no ε can be planned for it", span=output.span,
+                help=["select the SUM and the COUNT that it is made of, too, and name those in max_error",
+                      "or give an ε, and look at the intervals of the answer"],
+            )  # fmt: skip
+
+
+def _unit(component: Component) -> Fraction:
+    return component.worth / component.weight
+
+
+def _require_noise(
+    prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]], errors: Mapping[int, Fraction]
+) -> None:
+    """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
+    if any(width is not None for each in widths for width in each):
+        return
+    noisy = [p.node for p in prepared if any(s.l1 for s in p.worst)]
+    if noisy:
+        raise reject(
+            "DP411", "max_error names only numbers that are exact, but the query measures others, too",
+            span=noisy[0].span, help=["name a column of COUNT or SUM with noise, or give an ε"],
+        )  # fmt: skip
+
+
+def _shares(
+    prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]], family: Family, confidence: Fraction
+) -> tuple[tuple[Fraction, ...], ...]:
+    """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. Raises Rejected DP410."""
+    needs = [
+        [
+            None if width is None else _need(p.node, component, worst, width, family, confidence)
+            for component, worst, width in zip(p.node.components, p.worst, each, strict=True)
+        ]
+        for p, each in zip(prepared, widths, strict=True)
+    ]
+    least = min((need for each in needs for need in each if need is not None), default=Fraction(0))
+    return tuple(
+        tuple(
+            (least if need is None else need) if worst.l1 else Fraction(0)
+            for need, worst in zip(each, p.worst, strict=True)
+        )
+        for each, p in zip(needs, prepared, strict=True)
+    )
+
+
+def _need(
+    node: Release, component: Component, worst: Sensitivity, width: int, family: Family, confidence: Fraction
+) -> Fraction:
+    least, size = (
+        (laplace_rate, Fraction(worst.l1)) if family == "laplace" else (gaussian_rate, worst.l2_squared)
+    )  # fmt: skip
+    rate = least(width, confidence)
+    if rate is None:
+        raise reject(
+            "DP410", f"an error of {float(width * _unit(component)):.3g} is more than any noise that is accepted",
+            span=node.span, help=["ask for a smaller error, or give an ε"],
+        )  # fmt: skip
+    return rate * size
+
+
+def _price(split: Split, accountant: Accountant) -> Fraction:
+    """ε, or ρ under zCDP, of the unit that changes most in everything."""
+    shares = [share for each in split.shares for share in each]
+    match split.family, accountant:
+        case "laplace", "zcdp":
+            return sum(map(pure_to_rho, shares), Fraction(0))
+        case "gaussian", "pure_dp" | "approx_dp":
+            return rho_to_epsilon(sum(shares, Fraction(0)), split.conversion_delta)
+        case _:
+            return sum(shares, Fraction(0))
 
 
 @lru_cache(maxsize=1024)

@@ -145,7 +145,7 @@ def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[Measur
     """
     prepared = prepare(releases, request.weights)
     found, refused = [], []
-    for split in _splits(prepared, request):
+    for split in splits(prepared, request):
         try:
             found.append(calibrated(prepared, split))
         except Rejected as refusal:
@@ -181,7 +181,7 @@ def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRele
     return tuple(_measured(p, split, shares) for p, shares in zip(prepared, split.shares, strict=True))
 
 
-def _splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
+def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
     """All ways of spending the request. Raises Rejected DP402."""
     key_sets = sum(p.node.threshold is not None for p in prepared)
     budget = request.budget
