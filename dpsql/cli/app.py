@@ -82,18 +82,20 @@ def query(
     delta: o.Delta = None,
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
+    fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
 ) -> int:
     """Answer one query with noise, and charge its price.
 
-    A table shows `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
+    What was released before, as accurately or better, is given again and not charged. A table shows
+    `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
     from dpsql.cli.inputs import Asked
 
     asked = Asked.read(epsilon, rho, max_error, confidence, weight, delta)
-    return command.run(policy, sql, file, asked, analyst, ledger, format, dialect)
+    return command.run(policy, sql, file, asked, analyst, ledger, fresh, format, dialect)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -83,6 +83,9 @@ Analyst: TypeAlias = Annotated[
 Ledger: TypeAlias = Annotated[
     str | None, typer.Option("--ledger", metavar="FILE", help="The ledger, instead of the policy's.")
 ]
+Fresh: TypeAlias = Annotated[
+    bool, typer.Option("--fresh", help="Pay for new noise, even where a stored answer would do for nothing.")
+]
 Dialect: TypeAlias = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
 ]

@@ -20,6 +20,7 @@ def run(
     asked: Asked,
     analyst: str | None,
     ledger: str | None,
+    fresh: bool,
     format: Format,
     dialect: str,
 ) -> int:
@@ -30,6 +31,7 @@ def run(
             release = connection.sql(source.text, dialect=dialect).run(
                 asked.epsilon, asked.delta,
                 rho=asked.rho, max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+                fresh=fresh,
             )  # fmt: skip
         except Error as error:
             raise pointing_into(error, source) from None

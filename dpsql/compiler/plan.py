@@ -52,7 +52,6 @@ class Plan:
     complete: every public fact was known; a static plan may lack key lists and cannot be run.
     notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
     max_error: output column → the largest half-width at `confidence` that ε was found for; empty where ε was given.
-    conversion: the δ at which the ρ of Gaussian noise is turned into ε, where the accountant counts in ε; else 0.
     """
 
     source: Source
@@ -71,7 +70,6 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
     confidence: Fraction = Fraction(95, 100)
-    conversion: Fraction = Fraction(0)
 
     @property
     def loss(self) -> PrivacyLoss:

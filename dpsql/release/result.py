@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +84,11 @@ class Release:
 
     @property
     def components(self) -> list[dict[str, Any]]:
-        """The measurements behind the answer, as in EXPLAIN's JSON."""
+        """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it."""
         from dpsql.compiler.explain import as_json
 
-        return [c for r in as_json(self.plan)["releases"] for c in r["components"]]
+        made = replace(self.plan, releases=tuple(n.planned for n in self._noisy) or self.plan.releases)
+        return [c for r in as_json(made)["releases"] for c in r["components"]]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values. Repeated names get a number."""

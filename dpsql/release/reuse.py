@@ -11,10 +11,11 @@ tests/unit/release/test_reuse.py, tests/property/test_answers.py, tests/attacks/
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import cache
 
 from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.budget.accountant import cost
@@ -31,19 +32,18 @@ from dpsql.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Per release of a plan, in order: what is given. Everything else is measured."""
+    """Per release of a plan, in order: what is given. Everything else is measured.
+
+    new: those of the given answers that the analyst gets for the first time.
+    """
 
     given: tuple[Given, ...]
+    new: tuple[Answer, ...] = ()
 
     @classmethod
     def nothing(cls, plan: Plan) -> Reuse:
         """All is measured."""
         return cls(tuple(Given() for _ in plan.releases))
-
-    @property
-    def answers(self) -> tuple[Answer, ...]:
-        """All stored answers that are used."""
-        return tuple(a for given in self.given for a in given.answers.values())
 
     def complete(self, plan: Plan) -> bool:
         """True if no noise is to be drawn."""
@@ -56,7 +56,7 @@ class Reuse:
             measured = release.measured
             for unit in measured.contributions:
                 parts.setdefault(unit, []).extend(loss_of(measured, i, unit) for i in wanted(measured, given))
-        return _charged(parts, policy, plan.conversion)
+        return _charged(parts, policy, max((r.measured.conversion_delta for r in plan.releases), default=Fraction(0)))
 
 
 def _charged(
@@ -91,26 +91,30 @@ def loss_of(measured: MeasuredRelease, place: int, unit: str) -> PrivacyLoss:
     return loss
 
 
-def look_up(plan: Plan, grounds: Grounds, store: AnswerStore, paid: Collection[str], held: Collection[str]) -> Reuse:
+def look_up(
+    plan: Plan, grounds: Grounds, store: AnswerStore, held: Collection[str], paid: Callable[[], Collection[str]]
+) -> Reuse:
     """What stored answers give of a plan.
 
-    paid: ids that this ledger names; others are left alone, whatever the store says. held: those of them that the
-    analyst has already. A release that reads others can be given only if they are given whole: new noise there makes
-    another question of it. Raises CannotOpen (DP407).
+    held: ids of the answers that the analyst has. paid: tells the ids of all that the ledger names, if it comes to
+    that; others are left alone, whatever the store says. A release that reads others can be given only if they are
+    given whole: new noise there makes another question of it. Raises CannotOpen (DP407).
     """
     found: list[Given] = []
     rows: dict[int, Rows] = {}
+    choice = _Choice(held, cache(paid))
     needed = frozenset().union(*(grounds.reads(place) for place in range(len(plan.releases))))
     for place, planned in enumerate(plan.releases):
         below = grounds.reads(place)
         given = Given()
         if below <= rows.keys():
             ground = grounds.ground(place, {p: rows[p] for p in below})
-            given = _given(planned, ground, store, _Choice(paid, held))
+            given = _given(planned, ground, store, choice)
             if place in needed and not wanted(planned.measured, given):
                 rows[place] = released_rows(assembled(planned, given))
         found.append(given)
-    return Reuse(tuple(found))
+    answers = (a for given in found for a in given.answers.values())
+    return Reuse(tuple(found), tuple(a for a in answers if a.id not in held))
 
 
 def released_rows(noisy: NoisyRelease) -> Rows:
@@ -175,8 +179,8 @@ def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
 class _Choice:
     """Which of several stored answers to take."""
 
-    paid: Collection[str]
     held: Collection[str]
+    paid: Callable[[], Collection[str]]
 
     def ranked(self, stored: Sequence[Answer], planned: Mechanism) -> list[Answer]:
         """Those that are at least as accurate as planned: first what the analyst has, the most accurate in front; then
@@ -186,9 +190,12 @@ class _Choice:
         others: list[tuple[float, int, Answer]] = []
         for at, answer in enumerate(stored):
             made = _made(answer)
-            if answer.id in self.paid and made is not None and as_accurate(made, planned):
-                side, sign = (own, 1) if answer.id in self.held else (others, -1)
-                side.append((sign * made.variance(), -at, answer))
+            if made is None or not as_accurate(made, planned):
+                continue
+            if answer.id in self.held:
+                own.append((made.variance(), -at, answer))
+            elif answer.id in self.paid():
+                others.append((-made.variance(), -at, answer))
         return [a for side in (own, others) for _, _, a in sorted(side, key=lambda f: f[:2])]
 
 
@@ -212,7 +219,7 @@ def _made(answer: Answer) -> Mechanism | None:
 
 
 def to_store(
-    noisy: NoisyRelease, given: Given, ground: Ground, ids: Mapping[int, str], conversion: Fraction, made_at: datetime
+    noisy: NoisyRelease, given: Given, ground: Ground, ids: Mapping[int, str], made_at: datetime
 ) -> list[Answer]:
     """The answers that a measured release adds. ids: component → id of its noise, as in the ledger's entry."""
     measured = noisy.planned.measured
@@ -231,8 +238,8 @@ def to_store(
             address = ground.address_of_keys()
         losses = {unit: loss_of(measured, i, unit) for unit in measured.contributions}
         values = tuple(row[i] for row in noisy.values)
-        spent = conversion if any(loss.rho for loss in losses.values()) else Fraction(0)
-        found.append(Answer(ids[i], address, values, mechanism, parameter, losses, spent, made_at, shown))
+        conversion = measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0)
+        found.append(Answer(ids[i], address, values, mechanism, parameter, losses, conversion, made_at, shown))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,23 +10,23 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsql.budget.ledger import Caps, Entry, Ledger, Receipt
-from dpsql.compiler import Plan, Settings, charges_of, compile_query
+from dpsql.answers.store import AnswerStore
+from dpsql.budget.ledger import Ledger
+from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import BudgetExceeded, reject
+from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
-from dpsql.loss import PrivacyLoss, largest, remaining
+from dpsql.loss import PrivacyLoss, remaining
+from dpsql.measure.backends import backend
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
-from dpsql.release.inlined import as_query
-from dpsql.release.noisy import NoisyRelease, measure_release
-from dpsql.release.post import post_process
 from dpsql.release.result import Release
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
 from dpsql.session.query import Query
+from dpsql.session.running import Account, Runner, answers_beside
 from dpsql.session.settings import LEVEL, Amount, with_privacy
 
 if TYPE_CHECKING:
@@ -156,6 +155,7 @@ class Connection:
         self._scratch = Scratch()
         self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
         self._ledger_path = Path(ledger) if isinstance(ledger, str | PathLike) else None
+        self._store: AnswerStore | None = None
         self._closed = False
 
     # --- queries ---------------------------------------------------------------------------------------------------
@@ -181,10 +181,12 @@ class Connection:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = LEVEL,
         weights: Mapping[str, Amount] | None = None,
+        fresh: bool = False,
     ) -> Release:
         """Run at once, as `Query.run`. Raises Rejected, BudgetExceeded, EngineError."""
-        query = self.sql(sql, parameters)
-        return query.run(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
+        return self.sql(sql, parameters).run(
+            epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights, fresh=fresh
+        )
 
     def plan(
         self,
@@ -245,10 +247,12 @@ class Connection:
             lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
         )
 
-    def run(self, plan: Plan) -> Release:
-        """Run a plan made by this session: check public facts, reserve, fetch, add noise, post-process.
+    def run(self, plan: Plan, *, fresh: bool = False) -> Release:
+        """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
-        Raises Rejected (DP409), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
+        Numbers that were released before, as accurately as planned or better, are given again instead.
+        fresh: pay for new noise all the same.
+        Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self._require_open()
         if not plan.complete:
@@ -258,41 +262,26 @@ class Connection:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        with self._engine.transaction():
-            self._facts.check_again(plan)
-            receipt = self._reserve(plan)
-            salt = 0 if receipt is None else self._open_ledger().salt
-            noisy: list[NoisyRelease] = []
-            for planned in plan.releases:
-                read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
-                earlier = {n.planned.label: as_query(n) for n in read}
-                noisy.append(measure_release(planned, self._engine, receipt, salt, earlier))
-            rows = post_process(plan, noisy, self._engine, self._scratch)
-        spent = PrivacyLoss() if receipt is None else largest(receipt.entry.charges.values())
-        return Release(
-            tuple(c.name for c in plan.columns),
-            tuple(c.type for c in plan.columns),
-            rows.rows,
-            spent,
-            (*plan.notes, *self._engine.notes),
-            plan,
-            tuple(noisy),
-            rows.origin,
-        )
+        runner = Runner(self._engine, self._facts, self._scratch, backend(self.policy.noise))
+        if all(r.measured.known for r in plan.releases):
+            return runner.free(plan)
+        return runner.run(plan, self._account(), fresh)
 
-    def _reserve(self, plan: Plan) -> Receipt | None:
-        # Not what the plan says it costs, but what its mechanisms say: a plan is a value that anybody can edit.
-        losses = charges_of((r.measured for r in plan.releases), self.policy)
-        charges = {unit: loss for unit, loss in losses.items() if loss != PrivacyLoss()}
-        if not charges:
-            return None  # public data only, or numbers that are public by definition
-        found = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        entry = Entry(uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text)
-        try:
-            return self._open_ledger().reserve(entry, Caps(found.total, found.analyst, found.per_query))
-        except BudgetExceeded as refusal:
-            refusal.diagnostics = tuple(d.at(plan.source) for d in refusal.diagnostics)
-            raise
+    def price(self, plan: Plan) -> PrivacyLoss:
+        """What a run of a plan would charge now, stored answers considered: the largest over all units.
+
+        Raises CannotOpen.
+        """
+        self._require_open()
+        if self._ledger is None and not ledger_places(self.policy, self._ledger_path)[0].exists():
+            return plan.loss  # looking makes no ledger, and without one nothing is stored
+        return plan.loss if all(r.measured.known for r in plan.releases) else self._account().price(plan)
+
+    def _account(self) -> Account:
+        ledger = self._open_ledger()
+        if self._store is None:
+            self._store = answers_beside(ledger)
+        return Account(self.policy, self.analyst, ledger, self._store)
 
     # --- budget ----------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import PrivacyLoss, exact
 from dpsql.plan.components import Count, Ratio, Sum
 from dpsql.release.result import Release
 from dpsql.session.settings import LEVEL, Amount, confidence_level
@@ -77,8 +78,11 @@ class Query:
         confidence: Amount = LEVEL,
         weights: Mapping[str, Amount] | None = None,
     ) -> PrivacyLoss:
-        """What a run would charge (the largest over all privacy units), from the plan that would run."""
-        return self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights).loss
+        """What a run would charge now (the largest over all privacy units): the price of the plan that would run, less
+        what is answered from stored answers. `plan(…).loss` is the price of new noise for all of it.
+        """
+        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
+        return self._connection.price(plan)
 
     def accuracy(
         self,
@@ -86,6 +90,7 @@ class Query:
         delta: Amount | None = None,
         *,
         rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = LEVEL,
         weights: Mapping[str, Amount] | None = None,
     ) -> dict[str, float | None]:
@@ -96,14 +101,16 @@ class Query:
         Raises Rejected.
         """
         level = confidence_level(confidence)
-        plan = self.plan(epsilon, delta, rho=rho, weights=weights)
+        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
         found: dict[str, float | None] = {}
         for at, column in enumerate(plan.columns):
             shown = [branch[at] for branch in plan.post.branches]
             widths = [_width(plan, source, level) for source in shown if source is not None]
             if widths:
                 known = [w for w in widths if w is not None]
-                found[column.name] = max(known) if len(known) == len(shown) else None
+                largest = _as_float(max(known)) if len(known) == len(shown) else None
+                earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
+                found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
         return found
 
     def run(
@@ -115,28 +122,41 @@ class Query:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = LEVEL,
         weights: Mapping[str, Amount] | None = None,
+        fresh: bool = False,
     ) -> Release:
-        """Charge the ledger durably, then run.
+        """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
 
         epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself. max_error: column
         → the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them is
         spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of the named ones.
-        weights: column → its part of ε in proportion to the others', which have 1.
+        weights: column → its part of ε in proportion to the others', which have 1. fresh: pay for new noise, whatever
+        is stored.
         Raises Rejected, BudgetExceeded, EngineError.
         """
         plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
-        return self._connection.run(plan)
+        return self._connection.run(plan, fresh=fresh)
 
     def __repr__(self) -> str:
         return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
 
 
-def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> float | None:
+def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | None:
     """Expected ± of one output of one release."""
     measured = plan.releases[source[0]].measured
     recipe = measured.node.outputs[source[1]].recipe
     if isinstance(recipe, Count | Sum):
-        return explain.expected_error(measured.measurements[recipe.component], level)
-    if isinstance(recipe, Ratio) and (rows := measured.measurements[recipe.count].known) is not None:
-        return explain.expected_error(measured.measurements[recipe.sum], level) / max(1, rows)
+        m = measured.measurements[recipe.component]
+        return m.mechanism.half_width(level) * m.unit
+    if isinstance(recipe, Ratio):
+        m, count = measured.measurements[recipe.sum], measured.measurements[recipe.count]
+        if count.known is not None:
+            return m.mechanism.half_width(level) * m.unit / max(Fraction(1), count.known * count.unit)
     return None
+
+
+def _as_float(x: Fraction) -> float:
+    """The nearest float that is read back (by its shortest decimal text) as no less: asked for, it costs no more."""
+    found = float(x)
+    while exact(found) < x:
+        found = math.nextafter(found, math.inf)
+    return found

@@ -91,7 +91,7 @@ def test_item_42_a_scalar_subquery_is_a_release(attack: Attack) -> None:
         assert plan.loss.epsilon == 1
     assert len(attack.con.sql(f"SELECT diag FROM pub WHERE {scalar} = 1").plan(epsilon=1, delta=DELTA).releases) == 1
     seen = {
-        attack.con.sql(f"SELECT CASE WHEN {scalar} > 0 THEN 1 ELSE 0 END FROM pub").run(epsilon="0.2").rows[0][0]
+        attack.con.sql(f"SELECT CASE WHEN {scalar} > 0 THEN 1 ELSE 0 END FROM pub").run(epsilon="0.2", fresh=True).rows[0][0]
         for _ in range(40)
     }
     assert seen == {0, 1}
@@ -111,7 +111,7 @@ def test_item_43_having_and_order_read_the_released_numbers(attack: Attack) -> N
     for _ in range(30):
         answer = attack.con.sql(
             "SELECT diag, COUNT(*) n FROM patients GROUP BY diag HAVING COUNT(*) >= 2 ORDER BY COUNT(*) DESC"
-        ).run(epsilon=1)
+        ).run(epsilon=1, fresh=True)
         shown = [n for _, n in answer.rows]
         assert all(n >= 2 for n in shown) and shown == sorted(shown, reverse=True)
         assert answer.spent.epsilon == 1
@@ -232,10 +232,13 @@ def test_item_47_every_column_and_every_run_is_charged(clinic: Clinic) -> None:
         # One number shown twice is one number; two questions in two words are two.
         ((a, b),) = con.execute("SELECT COUNT(*) a, COUNT(*) b FROM patients", epsilon=1).rows
         assert a == b
+        again = a
         ((a, b),) = con.execute("SELECT SUM(age) a, SUM(age + 0) b FROM patients", epsilon="0.01").rows
         assert a != b or abs(a) < 10**9
         plan = con.sql("SELECT COUNT(*) FROM patients").plan(epsilon=1)
-        con.run(plan), con.run(plan)
+        # A number that was released is the same number when it is asked for again; new noise is charged again.
+        assert con.run(plan).rows[0][0] == con.run(plan).rows[0][0] == again
+        con.run(plan, fresh=True), con.run(plan, fresh=True)
         assert spent() == start + 3 + dpsql.loss.exact("0.01")  # type: ignore[attr-defined,operator]
 
 
@@ -633,7 +636,7 @@ def test_item_59_bounds_never_come_from_data(attack: Attack) -> None:
 def test_item_60_noise_is_added_to_what_is_shown_not_after_it(attack: Attack) -> None:
     """Rounding and formatting are post-processing; counts are not clamped at 0; no exact number of rows is printed."""
     seen = {
-        attack.con.sql("SELECT COUNT(*) FROM patients WHERE age > 1000").run(epsilon="0.5").rows[0][0]
+        attack.con.sql("SELECT COUNT(*) FROM patients WHERE age > 1000").run(epsilon="0.5", fresh=True).rows[0][0]
         for _ in range(60)
     }
     assert min(seen) < 0

@@ -11,6 +11,7 @@ from dpsql.engine.scratch import Scratch
 from dpsql.release.columns import released_columns
 from dpsql.release.noisy import measure_release
 from dpsql.release.post import post_process
+from dpsql.release.reuse import Reuse
 from dpsql.session.connection import Connection
 
 RENAMED = [
@@ -38,7 +39,7 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     assert plan.post.renamed is not None
     engine = shared._engine
     assert isinstance(engine, DuckDBEngine)
-    receipt = shared._reserve(plan)
+    receipt = shared._account().reserve(plan, Reuse.nothing(plan), {})
     scratch = Scratch()
     try:
         noisy = [measure_release(r, engine, receipt, 7) for r in plan.releases]

@@ -22,7 +22,7 @@ FROM members GROUP BY city ORDER BY city"""
 
 @pytest.fixture
 def mixed(shared: Connection) -> Release:
-    return shared.sql(MIXED).run(epsilon=4)
+    return shared.sql(MIXED).run(epsilon=4, fresh=True)
 
 
 def test_rows(mixed: Release) -> None:

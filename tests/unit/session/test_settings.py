@@ -105,7 +105,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
         con.sql(COUNT).run(epsilon=2)
         assert con.sql(COUNT).plan().epsilon == 1
         assert con.execute(COUNT, epsilon=3).spent.epsilon == 3
-        assert con.execute(COUNT).spent.epsilon == 1
+        assert con.execute(COUNT, fresh=True).spent.epsilon == 1
 
 
 def test_decimals_are_refused_or_exact() -> None:

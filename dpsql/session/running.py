@@ -1,0 +1,189 @@
+"""Running a plan: look stored answers up, reserve what the rest costs, measure it, store it, and only then show it.
+
+*Claim.* Whatever is killed and whenever: no noisy number is shown that is not charged, and the same question asked
+twice at one time is charged once. *Why.* Reserve, draw, store, show, in this order; the ledger's entry names the
+answers before their noise is drawn, and a stored answer that no entry names is never served. Whoever has something to
+pay holds the names of the releases until it is stored, and looks again after he got them. *When it would be false.* If
+the store were asked for an answer under a name that stands for another question (compiler/address.py). *Tested by*
+tests/unit/session/test_answers.py, tests/e2e/test_answers.py.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from weakref import WeakKeyDictionary
+
+from dpsql.answers.store import AnswerStore
+from dpsql.budget.ledger import Caps, Entry, Ledger, Receipt
+from dpsql.compiler import Plan
+from dpsql.compiler.address import Grounds
+from dpsql.compiler.notes import notes_of
+from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.engine.base import Engine
+from dpsql.engine.scratch import Scratch
+from dpsql.loss import NO_LOSS, PrivacyLoss, largest
+from dpsql.measure.backends import Backend
+from dpsql.policy.models import Policy
+from dpsql.release.given import given_notes
+from dpsql.release.inlined import as_query
+from dpsql.release.noisy import Given, NoisyRelease, measure_release, wanted
+from dpsql.release.post import post_process
+from dpsql.release.result import Release
+from dpsql.release.reuse import Reuse, look_up, received, released_rows, to_store
+from dpsql.session.facts import FactStore
+
+Ids = Mapping[tuple[int, int], str]
+"""(release, component) → the id of the noise that will be drawn for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who pays: one analyst's account in one ledger, and the answers stored beside it."""
+
+    policy: Policy
+    analyst: str
+    ledger: Ledger
+    store: AnswerStore
+
+    def look_up(self, plan: Plan, *, own: bool = False) -> Reuse:
+        """What can be answered from stored answers; `own`: only from those that the analyst has already."""
+        held = self.ledger.received(self.analyst)
+        grounds = Grounds(plan, self.policy.data_version)
+        return look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
+
+    def price(self, plan: Plan) -> PrivacyLoss:
+        """What a run would charge this account now: the largest over all units."""
+        entry = self.entry(plan, self.look_up(plan), {})
+        return NO_LOSS if entry is None else _in_account(entry)
+
+    def entry(self, plan: Plan, reuse: Reuse, ids: Ids) -> Entry | None:
+        """The request to charge a run; None if there is nothing to charge."""
+        # Not what the plan says it costs, but what its mechanisms say: a plan is a value that anybody can edit.
+        charges = reuse.charges(plan, self.policy)
+        got = received(reuse.new, self.policy)
+        if not charges and not got:
+            return None  # public data only, numbers that are public by definition, or answers he has
+        answers = (*ids.values(), *(a.id for a in reuse.new))
+        return Entry(
+            uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text, got, answers
+        )
+
+    def reserve(self, plan: Plan, reuse: Reuse, ids: Ids) -> Receipt | None:
+        """Charge a run durably. Raises BudgetExceeded, CannotOpen."""
+        entry = self.entry(plan, reuse, ids)
+        if entry is None:
+            return None
+        caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        try:
+            return self.ledger.reserve(entry, Caps(caps.total, caps.analyst, caps.per_query))
+        except BudgetExceeded as refusal:
+            refusal.diagnostics = tuple(d.at(plan.source) for d in refusal.diagnostics)
+            raise
+
+
+def _in_account(entry: Entry) -> PrivacyLoss:
+    return largest(entry.in_account(unit) for unit in entry.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Where plans are run. backend: who draws the noise."""
+
+    engine: Engine
+    facts: FactStore
+    scratch: Scratch
+    backend: Backend
+
+    def free(self, plan: Plan) -> Release:
+        """Run a plan that needs no noise."""
+        return self._execute(plan, Reuse.nothing(plan), None)
+
+    def run(self, plan: Plan, account: Account, fresh: bool) -> Release:
+        """Run a plan on an account. fresh: pay for new noise, whatever is stored.
+
+        Raises Rejected (DP409), BudgetExceeded, CannotOpen (nothing ran), EngineError.
+        """
+        if fresh:
+            return self._execute(plan, Reuse.nothing(plan), account)
+        reuse = account.look_up(plan)
+        if reuse.complete(plan) and not reuse.new:
+            return self._execute(plan, reuse, account)
+        grounds = Grounds(plan, account.policy.data_version)
+        private = [at for at, r in enumerate(plan.releases) if wanted(r.measured, Given())]
+        with account.store.alone({grounds.ground(at).name for at in private}):
+            # Whoever held the names may have stored what we need.
+            reuse = account.look_up(plan)
+            try:
+                return self._execute(plan, reuse, account)
+            except BudgetExceeded:
+                # Somebody else's answers may be better, and cost this account more, than what was asked for.
+                own = account.look_up(plan, own=True)
+                if own == reuse:
+                    raise
+                return self._execute(plan, own, account)
+
+    def _execute(self, plan: Plan, reuse: Reuse, account: Account | None) -> Release:
+        ids = {
+            (at, i): uuid.uuid4().hex
+            for at, (release, given) in enumerate(zip(plan.releases, reuse.given, strict=True))
+            for i in wanted(release.measured, given)
+        }
+        noisy: list[NoisyRelease] = []
+        notes: list[str] = []
+        with self.engine.transaction():
+            self.facts.check_again(plan)
+            receipt = None if account is None else account.reserve(plan, reuse, ids)
+            salt = 0 if receipt is None or account is None else account.ledger.salt
+            for planned, given in zip(plan.releases, reuse.given, strict=True):
+                read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
+                earlier = {n.planned.label: as_query(n) for n in read}
+                noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, self.backend))
+                if account is not None and wanted(planned.measured, given):
+                    notes += _stored(plan, noisy, given, ids, account)
+            rows = post_process(plan, noisy, self.engine, self.scratch)
+        spent = NO_LOSS if receipt is None else _in_account(receipt.entry)
+        served = () if account is None else given_notes(plan, reuse, received(reuse.new, account.policy))
+        expected = notes_of([r.measured for r in plan.releases])
+        made = notes_of([n.planned.measured for n in noisy])
+        return Release(
+            tuple(c.name for c in plan.columns),
+            tuple(c.type for c in plan.columns),
+            rows.rows,
+            spent,
+            # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
+            (*served, *dict.fromkeys(notes), *made, *(n for n in plan.notes if n not in expected), *self.engine.notes),
+            plan,
+            tuple(noisy),
+            rows.origin,
+        )
+
+
+def _stored(plan: Plan, noisy: list[NoisyRelease], given: Given, ids: Ids, account: Account) -> list[str]:
+    """Store what was measured last; a note if that fails: the answer is paid for, so it is shown all the same."""
+    place = len(noisy) - 1
+    grounds = Grounds(plan, account.policy.data_version)
+    ground = grounds.ground(place, {at: released_rows(noisy[at]) for at in grounds.reads(place)})
+    own = {i: name for (at, i), name in ids.items() if at == place}
+    answers = to_store(noisy[place], given, ground, own, datetime.now(UTC))
+    try:
+        account.store.add(answers)
+    except Exception:  # whatever it is, keeping back what was paid for helps nobody
+        return ["the answer could not be stored: asking again costs again"]
+    return []
+
+
+_BESIDE: WeakKeyDictionary[Ledger, AnswerStore] = WeakKeyDictionary()
+
+
+def answers_beside(ledger: Ledger) -> AnswerStore:
+    """The stored answers that belong to a ledger: in a file beside its file, or in memory as long as it lives."""
+    from dpsql.answers.memory import MemoryAnswers
+    from dpsql.answers.sqlite import SqliteAnswers
+    from dpsql.budget.sqlite import SqliteLedger
+
+    if isinstance(ledger, SqliteLedger):
+        return SqliteAnswers(ledger.path.with_name(ledger.path.name + ".answers"))
+    return _BESIDE.setdefault(ledger, MemoryAnswers())
