@@ -21,17 +21,25 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpsql.analysis.facts import Facts
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import pure_to_rho, rho_to_epsilon
-from dpsql.measure.allocate import Family, MeasuredRelease, Prepared, Split, calibrated, prepare, splits
+from dpsql.measure.allocate import (
+    LARGEST_CONVERTED,
+    Family,
+    MeasuredRelease,
+    Prepared,
+    Split,
+    calibrated,
+    prepare,
+    splits,
+)
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.request import Request
 from dpsql.measure.scale import LARGEST_SCALE
-from dpsql.measure.sensitivity import Sensitivity, known
+from dpsql.measure.sensitivity import known
 from dpsql.numbers.exact import log
 from dpsql.numbers.normal import root, two_sided
 from dpsql.plan.components import Component, Count, Output, Ratio, Sum
-from dpsql.plan.nodes import Release
 from dpsql.plan.walk import Tagged
 from dpsql.policy.units import Accountant
 
@@ -57,19 +65,29 @@ def meet(
     """
     prepared = prepare(releases, {})
     widths = tuple(_widths(p, errors) for p in prepared)
-    _require_noise(prepared, widths, errors)
+    _require_noise(prepared, widths)
     found = []
     for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
-        own = replace(split, shares=_shares(prepared, widths, split.family, confidence))
-        found.append((_price(own, request.accountant), own))
-    price, cheapest = min(found, key=lambda priced: priced[0])  # of equals the first: Laplace
+        shares = _shares(prepared, widths, split.family, confidence)
+        if shares is not None:
+            own = replace(split, shares=shares)
+            found.append((_price(own, request.accountant), own))
+    priced = [(price, split) for price, split in found if price is not None]
+    if not priced:
+        raise _too_wide(prepared)
+    price, cheapest = min(priced, key=lambda pair: pair[0])  # of equals the first: Laplace
+    try:
+        measured = calibrated(prepared, cheapest)
+    except Rejected:  # DP410, of a column that was not named
+        raise _too_wide(prepared) from None
+    _require_met(measured, widths, confidence)
     if not price:
-        return calibrated(prepared, cheapest), replace(request, epsilon=_NOMINAL, rho=None)
+        return measured, replace(request, epsilon=_NOMINAL, rho=None)
     if request.accountant != "zcdp":
-        return calibrated(prepared, cheapest), replace(request, epsilon=price)
+        return measured, replace(request, epsilon=price)
     same = root(2 * price).lo  # what a pure ε of the same price would be
     assert same is not None
-    return calibrated(prepared, cheapest), replace(request, epsilon=same, rho=price)
+    return measured, replace(request, epsilon=same, rho=price)
 
 
 def _widths(p: Prepared, errors: Mapping[int, Fraction]) -> tuple[int | None, ...]:
@@ -107,9 +125,7 @@ def _unit(component: Component) -> Fraction:
     return component.worth / component.weight
 
 
-def _require_noise(
-    prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]], errors: Mapping[int, Fraction]
-) -> None:
+def _require_noise(prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
     if any(width is not None for each in widths for width in each):
         return
@@ -123,50 +139,59 @@ def _require_noise(
 
 def _shares(
     prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]], family: Family, confidence: Fraction
-) -> tuple[tuple[Fraction, ...], ...]:
-    """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. Raises Rejected DP410."""
-    needs = [
-        [
-            None if width is None else _need(p.node, component, worst, width, family, confidence)
-            for component, worst, width in zip(p.node.components, p.worst, each, strict=True)
-        ]
-        for p, each in zip(prepared, widths, strict=True)
-    ]
-    least = min((need for each in needs for need in each if need is not None), default=Fraction(0))
+) -> tuple[tuple[Fraction, ...], ...] | None:
+    """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. None if no noise is that large."""
+    needs: list[list[Fraction | None]] = []
+    for p, each in zip(prepared, widths, strict=True):
+        own: list[Fraction | None] = []
+        for worst, width in zip(p.worst, each, strict=True):
+            rate = None
+            if width is not None:
+                rate = laplace_rate(width, confidence) if family == "laplace" else gaussian_rate(width, confidence)
+                if rate is None:
+                    return None
+            size = Fraction(worst.l1) if family == "laplace" else worst.l2_squared
+            own.append(None if rate is None else rate * size)
+        needs.append(own)
+    least = min((need for own in needs for need in own if need is not None), default=Fraction(0))
     return tuple(
         tuple(
             (least if need is None else need) if worst.l1 else Fraction(0)
-            for need, worst in zip(each, p.worst, strict=True)
+            for need, worst in zip(own, p.worst, strict=True)
         )
-        for each, p in zip(needs, prepared, strict=True)
+        for own, p in zip(needs, prepared, strict=True)
     )
 
 
-def _need(
-    node: Release, component: Component, worst: Sensitivity, width: int, family: Family, confidence: Fraction
-) -> Fraction:
-    least, size = (
-        (laplace_rate, Fraction(worst.l1)) if family == "laplace" else (gaussian_rate, worst.l2_squared)
-    )  # fmt: skip
-    rate = least(width, confidence)
-    if rate is None:
-        raise reject(
-            "DP410", f"an error of {float(width * _unit(component)):.3g} is more than any noise that is accepted",
-            span=node.span, help=["ask for a smaller error, or give an ε"],
-        )  # fmt: skip
-    return rate * size
-
-
-def _price(split: Split, accountant: Accountant) -> Fraction:
-    """ε, or ρ under zCDP, of the unit that changes most in everything."""
+def _price(split: Split, accountant: Accountant) -> Fraction | None:
+    """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
     shares = [share for each in split.shares for share in each]
-    match split.family, accountant:
-        case "laplace", "zcdp":
-            return sum(map(pure_to_rho, shares), Fraction(0))
-        case "gaussian", "pure_dp" | "approx_dp":
-            return rho_to_epsilon(sum(shares, Fraction(0)), split.conversion_delta)
-        case _:
-            return sum(shares, Fraction(0))
+    whole = sum(shares, Fraction(0))
+    if accountant == "zcdp":
+        return sum(map(pure_to_rho, shares), Fraction(0)) if split.family == "laplace" else whole
+    if split.family == "laplace":
+        return whole
+    return rho_to_epsilon(whole, split.conversion_delta) if whole <= LARGEST_CONVERTED else None
+
+
+def _require_met(
+    measured: Sequence[MeasuredRelease], widths: Sequence[Sequence[int | None]], confidence: Fraction
+) -> None:
+    """The finished mechanisms themselves, once more. Raises Rejected DP406."""
+    for release, each in zip(measured, widths, strict=True):
+        for m, width in zip(release.measurements, each, strict=True):
+            if width is not None and m.mechanism.half_width(confidence) > width:
+                raise reject(
+                    "DP406", "the plan would miss the error that was asked for; nothing was run",
+                    help=["please report this query: the planner contradicts itself"],
+                )  # fmt: skip
+
+
+def _too_wide(prepared: Sequence[Prepared]) -> Exception:
+    return reject(
+        "DP410", "no noise that is accepted is as large as the error asked for", span=prepared[0].node.span,
+        help=["ask for a smaller error, or give an ε"],
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -123,3 +125,185 @@ def test_what_an_epsilon_reaches_costs_no_more_when_asked_for(
     reached = {n: w or 1e-9 for n, w in query.accuracy(epsilon, delta).items() if n in NAMED[sql]}  # 0 is no wish
     again = query.cost(delta=delta, max_error=reached)
     assert price(again) <= price(query.cost(epsilon, delta)) * (1 + Fraction(1, 10**12))
+
+
+# What each part gets --------------------------------------------------------------------------------
+
+
+def parts(con: Connection, sql: str, **wish: Any) -> list[PrivacyLoss]:
+    return [m.loss for r in con.sql(sql).plan(**wish).releases for m in r.measured.measurements]
+
+
+def test_every_part_gets_what_its_own_columns_need(con: Connection) -> None:
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS s FROM members"
+    both = parts(con, sql, max_error={"n": 50, "s": 20_000})
+    (alone,) = parts(con, "SELECT COUNT(*) AS n FROM members", max_error={"n": 50})
+    (total,) = parts(con, "SELECT SUM(age) AS s FROM members", max_error={"s": 20_000})
+    assert both == [alone, total]
+    assert con.sql(sql).cost(max_error={"n": 50, "s": 20_000}).epsilon == pytest.approx(
+        float(alone.epsilon + total.epsilon), rel=1e-12
+    )
+
+
+def test_what_was_not_named_gets_the_least_of_the_named_ones(con: Connection) -> None:
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS s, COUNT(note) AS k, SUM(fee) AS f FROM members"
+    n, s, k, f = parts(con, sql, max_error={"n": 50, "s": 20_000})
+    assert n.epsilon != s.epsilon and k == f == min(n, s, key=lambda loss: loss.epsilon)
+
+
+def test_a_column_shown_twice_and_a_component_asked_for_twice(con: Connection) -> None:
+    """The narrowest wish decides; the component is measured, and paid, once."""
+    sql = "SELECT COUNT(*) AS n, COUNT(*) AS m, AVG(age) AS a FROM members"
+    (n, s) = sorted(parts(con, sql, max_error={"n": 50, "m": 10}), key=lambda loss: loss.epsilon)
+    assert n == s == parts(con, "SELECT COUNT(*) AS n FROM members", max_error={"n": 10})[0]
+    doubled = "SELECT COUNT(*) AS n, SUM(age) AS n FROM members"
+    worst = con.sql(doubled).accuracy(max_error={"n": 50})["n"]
+    assert worst is not None and 40 < worst <= 50
+
+
+def test_names_in_any_case_of_letters(con: Connection) -> None:
+    query = con.sql("SELECT COUNT(*) AS Total FROM members")
+    assert query.cost(max_error={"TOTAL": 50}) == query.cost(max_error={"Total": 50})
+
+
+def test_private_keys_get_their_part_and_their_delta(con: Connection) -> None:
+    query = con.sql("SELECT note, SUM(age) AS n FROM members GROUP BY note")
+    with pytest.raises(Rejected) as refusal:
+        query.cost(max_error={"n": 5})
+    assert refusal.value.diagnostics[0].code == "DP402"
+    plan = query.plan(delta="1e-9", max_error={"n": 5})
+    assert 0 < plan.loss.delta <= Fraction(1, 10**9)
+    named, deciding = (m.loss for m in plan.releases[0].measured.measurements)
+    assert named == deciding
+
+
+def test_the_cheaper_family(sessions: dict[str, Connection]) -> None:
+    """Many columns under a δ want Gaussian noise, a single one Laplace noise; under zCDP one number wants Gaussian."""
+    many = "SELECT " + ", ".join(f"SUM(CLIP(age, 0, {i})) AS s{i}" for i in range(40, 60)) + " FROM members"
+    wish = {f"s{i}": 200 for i in range(40, 60)}
+    for accountant, sql, own, family in (
+        ("pure_dp", many, wish, "laplace"),
+        ("approx_dp", many, wish, "gaussian"),
+        ("approx_dp", "SELECT COUNT(*) AS n FROM members", {"n": 5}, "laplace"),
+        ("zcdp", "SELECT COUNT(*) AS n FROM members", {"n": 5}, "gaussian"),
+    ):
+        plan = sessions[accountant].sql(sql).plan(delta="1e-6", max_error=own)
+        assert {m.mechanism.name for m in plan.releases[0].measured.measurements} == {family}
+        if accountant == "approx_dp":
+            pure = sessions["pure_dp"].sql(sql).cost(max_error=own).epsilon
+            assert plan.loss.epsilon <= pure
+
+
+def test_exact_numbers_are_met_for_nothing(con: Connection) -> None:
+    public = con.sql("SELECT country, COUNT(*) AS n FROM cities GROUP BY country")
+    assert public.cost(max_error={"n": 1}) == PrivacyLoss()
+
+
+# The run, and what is told --------------------------------------------------------------------------------
+
+
+def test_the_run_charges_what_was_announced(con: Connection, ledger: MemoryLedger) -> None:
+    query = con.sql("SELECT city, COUNT(*) AS n FROM members GROUP BY city")
+    cost = query.cost(max_error={"n": 20})
+    result = query.run(max_error={"n": 20})
+    assert result.spent == cost == ledger.spent("member") and 0 < cost.epsilon < Fraction(16, 100)
+    for around in result.intervals():
+        assert around["n"] is not None and around["n"][1] - around["n"][0] <= 40
+    assert con.execute("SELECT COUNT(*) AS n FROM visits", max_error={"n": 20}).spent.epsilon > 0
+
+
+def test_explain_says_what_for(con: Connection, sessions: dict[str, Connection]) -> None:
+    query = con.sql("SELECT COUNT(*) AS n, SUM(age) AS s FROM members")
+    first = query.explain(max_error={"n": 50, "s": "12.5"}, confidence=0.9).splitlines()[0]
+    assert re.fullmatch(r"epsilon \d+\.\d+ for n ± 50, s ± 12\.5 at 90 %", first)
+    told = json.loads(query.explain(max_error={"n": 50}, format="json"))
+    assert told["max_error"] == {"n": 50} and told["confidence"] == 0.95
+    assert "max_error" not in json.loads(query.explain(epsilon=1, format="json"))
+    rho = sessions["zcdp"].sql("SELECT COUNT(*) AS n FROM members").explain(max_error={"n": 50})
+    assert rho.startswith("rho 0.0007532 for n ± 50 at 95 %")
+
+
+def test_caps_refuse_it_and_nothing_is_spent(con: Connection, ledger: MemoryLedger) -> None:
+    with pytest.raises(BudgetExceeded):
+        con.sql("SELECT SUM(hours) AS s FROM visits").run(max_error={"s": "1e-9"})
+    assert ledger.spent("member") == PrivacyLoss()
+
+
+# What is refused --------------------------------------------------------------------------------
+
+KEYED = "SELECT city, COUNT(*) AS n, AVG(age) AS a, COUNT(*) / 2 AS h, 7 AS c FROM members GROUP BY city"
+
+
+@pytest.mark.parametrize(
+    ("max_error", "code", "says"),
+    [
+        ({"n": 0}, "DP406", "above 0"),
+        ({"n": -5}, "DP406", "above 0"),
+        ({"n": float("nan")}, "DP406", "finite"),
+        ({"n": float("inf")}, "DP406", "finite"),
+        ({"n": "few"}, "DP406", "finite"),
+        ({"n": None}, "DP406", "finite"),
+        ({"n": True}, "DP406", "finite"),
+        ({}, "DP406", "names columns"),
+        ({1: 5}, "DP406", "names columns"),
+        (50, "DP406", "names columns"),
+        ("n=5", "DP406", "names columns"),
+        ({"x": 5}, "DP411", "its columns are city, n, a, h, c"),
+        ({"n": 5, "x": 5}, "DP411", "no column"),
+        ({"city": 5}, "DP411", "group key"),
+        ({"a": 5}, "DP411", "SUM and the COUNT"),
+        ({"n": 5, "a": 5}, "DP411", "depends on the data"),
+        ({"h": 5}, "DP411", "computed"),
+        ({"c": 5}, "DP411", "computed"),
+        ({"n": "1e300"}, "DP410", "no noise"),
+        ({"n": 10**17}, "DP410", "no noise"),
+    ],
+)
+def test_absurd_wishes(con: Connection, ledger: MemoryLedger, max_error: Any, code: str, says: str) -> None:
+    query = con.sql(KEYED)
+    for use in (query.run, query.plan, query.cost, query.explain, query.accuracy):
+        with pytest.raises(Rejected) as refusal:
+            use(max_error=max_error)
+        (found,) = refusal.value.diagnostics
+        assert found.code == code and says in " ".join((found.message, *found.help)) and found.help
+    assert ledger.spent("member") == PrivacyLoss()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"max_error": {"n": 5}, "epsilon": 1},
+        {"max_error": {"n": 5}, "rho": 1},
+        {"epsilon": 1, "rho": 1},
+        {"max_error": {"n": 5}, "weights": {"n": 2}},
+        {"max_error": {"n": 5}, "confidence": 1},
+        {"max_error": {"n": 5}, "confidence": "95 %"},
+        {"rho": 0},
+        {"rho": 1},  # approx_dp counts in ε
+        {"weights": {"n": 0}},
+        {"weights": {}},
+        {"weights": ["n"]},
+    ],
+    ids=repr,
+)
+def test_wishes_that_exclude_each_other_or_mean_nothing(con: Connection, wish: dict[str, Any]) -> None:
+    with pytest.raises(Rejected) as refusal:
+        con.sql("SELECT COUNT(*) AS n FROM members").run(**{"epsilon": 1, **wish} if "weights" in wish else wish)
+    (found,) = refusal.value.diagnostics
+    assert found.code == "DP406" and found.help
+
+
+def test_a_clause_in_the_query_says_how_much(con: Connection, sessions: dict[str, Connection]) -> None:
+    sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) COUNT(*) AS n FROM members"
+    with pytest.raises(Rejected) as refusal:
+        con.sql(sql).plan(max_error={"n": 5})
+    assert refusal.value.diagnostics[0].code == "DP406"
+    assert sessions["zcdp"].sql(sql).cost(rho=7).rho == Fraction(1, 8)
+
+
+def test_the_session_and_the_policy_give_way(club_folder: Path) -> None:
+    with connect(club_folder / "given.yaml", ledger=MemoryLedger(), epsilon=3) as con:
+        query = con.sql("SELECT COUNT(*) AS n FROM members")
+        assert query.accuracy(max_error={"n": 50})["n"] == 50 and query.cost(max_error={"n": 50}).epsilon < Fraction(
+            1, 16
+        )
