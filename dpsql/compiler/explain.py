@@ -10,10 +10,10 @@ from typing import Any
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import PrivacyLoss, show_spent
 from dpsql.measure.allocate import MeasuredRelease, Measurement
 from dpsql.numbers.cap import Finite
-from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Sum
+from dpsql.plan.components import Component, Measure, components_of
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -43,7 +43,7 @@ LEVEL = Fraction(95, 100)
 def as_text(plan: Plan, engine_sql: bool = False) -> str:
     """The annotated tree, the measurements of every release, and the price."""
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
-    lines = _tree(plan.tree, "", "", numbers, set())
+    lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
         lines += ["", *_release_lines(release, i)]
     lines += ["", f"cost: {_cost(plan)}"]
@@ -75,6 +75,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "cost": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
         "notes": list(plan.notes),
         "plan": plan.hash,
+        **_goal_json(plan),
     }
 
 
@@ -220,12 +221,21 @@ def component_name(c: Component, measured: MeasuredRelease, index: int) -> str:
     arg = "*" if c.arg is None else expression(c.arg)
     name = {
         Measure.COUNT: f"COUNT({arg})",
-        Measure.SUM: f"SUM({arg})" if not c.center else f"SUM({arg} - {_amount(c.center * c.grid)})",
+        Measure.SUM: f"SUM({_centred(arg, c)})",
         Measure.DISTINCT: f"COUNT(DISTINCT {arg})",
         Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
     }[c.measure]
     name = name if c.filter is None else f"{name} FILTER ({_short(expression(c.filter))})"
     return name if c.per_group is None else f"{name} in [{', '.join(map(_amount, c.per_group))}] per id and group"
+
+
+def _centred(arg: str, c: Component) -> str:
+    """What is added up: the argument less the middle of its bounds, or the square of that less the middle of these."""
+    base = f"{arg} - {_amount(c.center * c.grid)}" if c.center else arg
+    if not c.squared:
+        return base
+    square = f"({base})^2" if c.center else f"{base}^2"
+    return f"{square} - {_amount(c.shift * c.worth)}" if c.shift else square
 
 
 def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
@@ -235,14 +245,14 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
     return {
         "name": component_name(m.component, measured, index),
         "aggregate": m.component.measure.value,
-        "columns": [o.column.name for o in measured.node.outputs if index in _components_of(o)],
+        "columns": [o.column.name for o in measured.node.outputs if index in components_of(o.recipe)],
         "l0": s.l0,
         "l1": _number(s.l1 * m.unit),
         "l2": float(s.l2_squared) ** 0.5 * float(m.unit),
         "linf": _number(s.linf * m.unit),
         "mechanism": m.mechanism.name,
         "scale": float(m.mechanism.scale * m.unit),
-        "grid": _number(m.component.grid),
+        "grid": _number(m.component.worth),
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
@@ -253,15 +263,6 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
     """Half the width of the interval at this confidence, in the released number's unit."""
     return float(m.mechanism.half_width(level) * m.unit)
-
-
-def _components_of(output: Output) -> tuple[int, ...]:
-    recipe = output.recipe.of if isinstance(output.recipe, End) else output.recipe
-    match recipe:
-        case Count(component=i) | Sum(component=i):
-            return (i,)
-        case Ratio(sum=s, count=n):
-            return (s, n)
 
 
 def _key_source(node: Release) -> str:
@@ -279,6 +280,25 @@ def _key_source(node: Release) -> str:
 def _cost(plan: Plan) -> str:
     paid = [f"{loss} of each {unit}" for unit, loss in plan.cost.items() if loss != PrivacyLoss()]
     return ", ".join(paid) or "nothing: only public data"
+
+
+def _goal(plan: Plan) -> list[str]:
+    """What the ε was found for, e.g. `epsilon 0.0731 for n ± 50 at 95 %`."""
+    if not plan.max_error:
+        return []
+    loss = plan.loss
+    price = f"rho {show_spent(loss.rho, 4)}" if loss.rho else f"epsilon {show_spent(loss.epsilon, 4)}"
+    errors = ", ".join(f"{column} ± {_amount(error)}" for column, error in plan.max_error.items())
+    return [f"{price} for {errors} at {_amount(plan.confidence * 100)} %"]
+
+
+def _goal_json(plan: Plan) -> dict[str, Any]:
+    if not plan.max_error:
+        return {}
+    return {
+        "max_error": {column: _number(error) for column, error in plan.max_error.items()},
+        "confidence": float(plan.confidence),
+    }
 
 
 def _loss_json(loss: PrivacyLoss) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dpsql.analysis.values import evaluate
 from dpsql.compiler.explain import expected_error
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.measure.allocate import MeasuredRelease
-from dpsql.plan.components import End, Measure, Output, Ratio
+from dpsql.plan.components import End, Measure, Output, Ratio, Variance
 from dpsql.plan.walk import Tagged
 
 
@@ -16,7 +16,7 @@ def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) 
     found = []
     env = below.fact.key_env
     for output in release.node.outputs:
-        if isinstance(output.recipe, Ratio | End):
+        if isinstance(output.recipe, Ratio | Variance | End):
             continue
         measurement = release.measurements[output.recipe.component]
         component = measurement.component

@@ -119,7 +119,8 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
             if not grouped and kept and component.measure is Measure.COUNT:
                 one = 0
         case Measure.SUM:
-            width = component.hi - component.lo
+            least, most = component.ends
+            width = most - least
             apart, one = 2 * B, width if kept and not grouped else max(B, width)
             pair = max(2 * B**2, width**2)
     if not grouped:
@@ -133,4 +134,4 @@ def known(component: Component, contribution: Contribution) -> int:
     Of a public number of rows, that number; a sum of one constant over them; else nothing but zeros.
     """
     size = contribution.size or 0
-    return size if component.measure is Measure.COUNT else component.lo * size
+    return size if component.measure is Measure.COUNT else component.ends[0] * size

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from typing import assert_never
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.plan.expr import Column, Expr, LiteralValue
@@ -44,7 +46,9 @@ class Component:
     arg: the argument, already clipped where it reads columns; None for COUNT(*) and UNITS.
     filter: FILTER (WHERE …); None is all rows.
     grid: worth of one integer unit of a SUM's argument; a power of two, or 10^-s · 2^j for DECIMAL.
-    center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of (arg/grid - center), integers.
+    center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of y = arg/grid - center, integers.
+    squared: the integer of a row is round(y²/step) - shift instead of y (variances); step: squared grid units per
+        integer unit; shift: so that what a row adds lies around 0, which halves its magnitude.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
@@ -61,21 +65,44 @@ class Component:
     weight: int = 1
     paired: bool = False
     per_group: tuple[Fraction, Fraction] | None = None
+    squared: bool = False
+    step: int = 1
+    shift: int = 0
+
+    @property
+    def worth(self) -> Fraction:
+        """What one integer unit, before the weight F, is worth in the unit of the released number."""
+        return self.grid**2 * self.step if self.squared else self.grid
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest integer of a row that counts."""
+        if not self.squared:
+            return self.lo, self.hi
+        low, high = sorted((abs(self.lo), abs(self.hi)))
+        least = 0 if self.lo <= 0 <= self.hi else low
+        return self.square(least), self.square(high)
+
+    def square(self, y: int) -> int:
+        """The integer of a row with this y: y²/step, halves rounded up, less the shift. Grows with |y|."""
+        return (y * y + self.step // 2) // self.step - self.shift
 
     @property
     def magnitude(self) -> int:
-        """B = max(|lo|, |hi|) in grid units; 1 for counts."""
-        return max(abs(self.lo), abs(self.hi))
+        """B: the largest |integer| of a row; 1 for counts."""
+        return max(map(abs, self.ends))
 
     @property
     def one_sign(self) -> bool:
         """True if no value is negative, or none positive."""
-        return self.lo >= 0 or self.hi <= 0
+        low, high = self.ends
+        return low >= 0 or high <= 0
 
     @property
     def span(self) -> int:
-        """How far a value can be from another, or from the 0 of no row, in grid units."""
-        return max(self.hi, 0) - min(self.lo, 0)
+        """How far a value can be from another, or from the 0 of no row, in integer units."""
+        low, high = self.ends
+        return max(high, 0) - min(low, 0)
 
     @property
     def ends_per_group(self) -> tuple[int, int]:
@@ -99,9 +126,13 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Output recipe: the component's value in the column's type."""
+    """Output recipe: the component's value in the column's type.
+
+    count: of the same rows, where the component is a centred sum: each row adds its center to it.
+    """
 
     component: int
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +146,86 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Variance:
+    """Output recipe of VAR_POP and its relatives, from Σy, Σy² and the count (y = x - center).
+
+    v = Σy²/n - (Σy/n)², clamped to [0, (hi-lo)²/4]; of a sample times n/(n-1); root: its square root (STDDEV).
+    lo, hi: ends of the argument.
+    """
+
+    sum: int
+    squares: int
+    count: int
+    lo: Fraction
+    hi: Fraction
+    sample: bool = False
+    root: bool = False
+
+    @property
+    def top(self) -> Fraction:
+        """The largest variance that values in [lo, hi] can have (Popoviciu); of a sample of two, twice that."""
+        return (self.hi - self.lo) ** 2 / (2 if self.sample else 4)
+
+    @property
+    def greatest(self) -> float:
+        """The largest number that can be released."""
+        return math.sqrt(self.top) if self.root else float(self.top)
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Output recipe: the lower or upper end of the 95 % confidence interval of another recipe."""
 
-    of: Count | Sum | Ratio
+    of: Count | Sum | Ratio | Variance
     high: bool
 
 
-Recipe = Count | Sum | Ratio | End
+Recipe = Count | Sum | Ratio | Variance | End
+
+
+def components_of(recipe: Recipe) -> tuple[int, ...]:
+    """Which components a recipe reads."""
+    match recipe:
+        case Count(component=i):
+            return (i,)
+        case Sum(component=i, count=counted):
+            return (i,) if counted is None else (i, counted)
+        case Ratio(sum=s, count=n):
+            return (s, n)
+        case Variance(sum=s, squares=q, count=n):
+            return (s, q, n)
+        case End(of=inner):
+            return components_of(inner)
+        case _:
+            assert_never(recipe)
+
+
+def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[tuple[int, Fraction], ...]:
+    """What the output is a sum of: components, each with what one of its integers is worth in the output."""
+    c = components[recipe.component]
+    own = (recipe.component, c.worth / c.weight)
+    if isinstance(recipe, Count) or recipe.count is None or not c.center:
+        return (own,)
+    return own, (recipe.count, c.center * c.grid / components[recipe.count].weight)
+
+
+def moved(recipe: Recipe, to: Mapping[int, int]) -> Recipe:
+    """The same recipe where the components have other places."""
+    match recipe:
+        case Count(component=i):
+            return Count(to[i])
+        case Sum(component=i, count=n):
+            return Sum(to[i], None if n is None else to[n])
+        case Ratio(sum=s, count=n):
+            return replace(recipe, sum=to[s], count=to[n])
+        case Variance(sum=s, squares=q, count=n):
+            return replace(recipe, sum=to[s], squares=to[q], count=to[n])
+        case End(of=inner):
+            found = moved(inner, to)
+            assert not isinstance(found, End)
+            return replace(recipe, of=found)
+        case _:
+            assert_never(recipe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,15 @@
 """Confidence intervals of averages, by test inversion (Fieller 1954).
 
-With θ the true centred mean and Ŝ, N̂ the noisy sum and count, Ŝ - θN̂ is noise alone: X + θY, with X and Y independent
-Laplace variables of scales b_S and b_N. The interval is the hull of all θ in [L, U] at which the p-value
-P(|X + θY| ≥ |Ŝ - θN̂|) is at least 1 - level, so it covers with at least the level whatever the counts, small groups and
-empty ones included. Discreteness: a discrete Laplace variable is the difference of the integer parts of two
-exponentials, so it differs by less than one unit from a continuous one; |Ŝ - θN̂| is made smaller by one unit of the sum
-and |θ| units of the count.
+With θ the true centred mean and Ŝ, N̂ the noisy sum and count, Ŝ - θN̂ is noise alone: X + θY, with X and Y the
+independent noises of the two, each Laplace or Gaussian. The interval is the hull of all θ in [L, U] at which the
+p-value P(|X + θY| ≥ |Ŝ - θN̂|) is at least 1 - level, so it covers with at least the level whatever the counts, small
+groups and empty ones included. `tails.py` gives the p-value, discreteness allowed for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,77 +18,91 @@ from numpy.typing import NDArray
 from dpsql.measure.allocate import Measurement
 from dpsql.plan.components import Ratio
 from dpsql.release.outwards import above, below
-
-Floats = NDArray[np.float64]
+from dpsql.release.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 
 _STEPS = 60
-_MARGIN = 1e-9
-"""Relative allowance for the rounding of floating-point numbers, far above it; always widens."""
-_TINY = 1e-300
 
 
 class AverageIntervals:
     """Intervals of averages as a function of their noisy sums and counts, in the components' integer units."""
 
     def __init__(self, total: Measurement, count: Measurement, ratio: Ratio, level: Fraction) -> None:
-        self._sum_unit, self._count_unit = float(total.unit), float(count.unit)
-        self._sum_scale = float(total.mechanism.scale) * self._sum_unit
-        self._count_scale = float(count.mechanism.scale) * self._count_unit
+        self._units = float(total.unit), float(count.unit)
+        noises = Noise.of(total, total.unit), Noise.of(count, count.unit)
         center = total.component.center * total.component.grid
         self._center = float(center)
         self._ends = below(ratio.lo), above(ratio.hi)
-        self._low, self._high = below(ratio.lo - center), above(ratio.hi - center)
-        self._least = float(1 - level) * (1 - _MARGIN)
+        self._hull = MeanHull(noises, (below(ratio.lo - center), above(ratio.hi - center)), float(1 - level))
 
     def __call__(self, totals: Sequence[int], counts: Sequence[int]) -> list[tuple[float, float]]:
-        """For each pair the hull of all averages in [L, U] that it does not reject; [L, U] if it rejects them all.
+        """For each pair the hull of all averages in [L, U] that it does not reject; [L, U] if it rejects them all."""
+        s = np.array([float(t) for t in totals]) * self._units[0]
+        n = np.array([float(c) for c in counts]) * self._units[1]
+        lower, upper = self._hull(s, n)
+        low, high = self._hull.ends
+        bounds = np.clip(
+            [
+                np.where(lower <= low, self._ends[0], lower + self._center),
+                np.where(upper >= high, self._ends[1], upper + self._center),
+            ],
+            *self._ends,
+        ).tolist()
+        return list(zip(bounds[0], bounds[1], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanHull:
+    """The hull of all centred means θ between `ends` whose p-value is at least `least`; all, if none has that.
+
+    noises: of the sum and the count, in the units in which these are given.
+    """
+
+    noises: tuple[Noise, Noise]
+    ends: tuple[float, float]
+    least: float
+
+    def __call__(self, s: Floats, n: Floats) -> tuple[Floats, Floats]:
+        """(lower, upper) for noisy sums and counts.
 
         The quantile of |X + θY| is convex in θ (Meyer & Reisner 1991 for symmetric convex bodies, of whose marginals
         symmetric log-concave laws are limits). Between the four points below |Ŝ - θN̂| is linear; hence what is accepted
         between two neighbouring points lies at the ends of that stretch, and one bisection finds the hull's edge.
         """
-        s = np.array([float(t) for t in totals]) * self._sum_unit
-        n = np.array([float(c) for c in counts]) * self._count_unit
         at_zero = np.divide(s, n, out=np.zeros_like(s), where=n != 0)
-        points = np.stack([np.full_like(s, self._low), np.full_like(s, self._high), np.zeros_like(s), at_zero])
-        points = np.sort(np.clip(points, self._low, self._high), axis=0)
-        accepted = self._accepts(s, n, points)
-        lower = self._edge(s, n, points, accepted, self._ends[0])
-        upper = self._edge(s, n, points[::-1], accepted[::-1], self._ends[1])
-        bounds = np.clip([lower, upper], *self._ends).tolist()
-        return list(zip(bounds[0], bounds[1], strict=True))
+        points = np.stack([np.full_like(s, end) for end in self.ends] + [np.zeros_like(s), at_zero])
+        largest = max(map(abs, self.ends))
+        bend = worthwhile(curvature(self.noises[:1], (1.0,)), self.noises[1], largest, self.least)
+        return hull(lambda theta: self._accepts(s, n, theta, bend), np.sort(np.clip(points, *self.ends), axis=0))
 
-    def _edge(self, s: Floats, n: Floats, points: Floats, accepted: NDArray[np.bool_], end: float) -> Floats:
-        """The end of the hull on the side where `points` begins, rounded outwards; `end` where all is accepted."""
-        last = accepted.argmax(axis=0)  # 0 also where nothing is accepted: then the answer is `end`, too
-        inside = np.take_along_axis(points, last[None], axis=0)[0]
-        outside = np.take_along_axis(points, np.maximum(last - 1, 0)[None], axis=0)[0]
-        for _ in range(_STEPS):
-            middle = (outside + inside) / 2
-            inner = self._accepts(s, n, middle)
-            inside, outside = np.where(inner, middle, inside), np.where(inner, outside, middle)
-        return np.where(last == 0, end, outside + self._center)
-
-    def _accepts(self, s: Floats, n: Floats, theta: Floats) -> NDArray[np.bool_]:
-        size = np.abs(theta)
-        slack = self._sum_unit + size * self._count_unit + _MARGIN * (np.abs(s) + size * np.abs(n))
-        distance = np.maximum(np.abs(s - theta * n) - slack, 0)
-        p = two_laplace_tail(self._sum_scale, size * self._count_scale, distance)
-        accepted: NDArray[np.bool_] = (distance == 0) | (p >= self._least)
+    def _accepts(self, s: Floats, n: Floats, theta: Floats, bend: Floats) -> NDArray[np.bool_]:
+        rounding = MARGIN * (np.abs(s) + np.abs(theta * n))
+        distance = np.maximum(np.abs(s - theta * n) - rounding, 0)
+        accepted: NDArray[np.bool_] = tail(self.noises, (1.0, theta), distance, bend) >= self.least * (1 - MARGIN)
         return accepted
 
 
-def two_laplace_tail(a: float, b: Floats, w: Floats) -> Floats:
-    """P(|X + Y| > w) for w ≥ 0 and independent Laplace X, Y of scales a, b ≥ 0 (0: no noise); within 1e-9, or above.
+def hull(accepts: Callable[[Floats], NDArray[np.bool_]], points: Floats, steps: int = _STEPS) -> tuple[Floats, Floats]:
+    """The ends of the hull of what is accepted, rounded outwards; the outermost points where nothing is.
 
-    (a²·e^(-w/a) - b²·e^(-w/b)) / (a² - b²), and for b = a its limit e^(-w/a)·(1 + w/(2a)).
+    points: along the first axis, increasing; what is accepted between two neighbours must lie at the ends of that
+    stretch. They are given to `accepts` as a whole first, single values in the shape of the other axes later.
+    steps: how often a stretch is halved.
     """
-    larger = np.maximum(np.maximum(a, b), _TINY)
-    r, t = np.minimum(a, b) / larger, w / larger
-    first = np.exp(-t)
-    # Where the scales nearly agree the difference would lose its digits; the limit at the larger one is above it.
-    near = r > 1 - 1e-6
-    rest = 1 - np.where(near, 0, r) ** 2
-    with np.errstate(over="ignore"):
-        second = r**2 * np.exp(-t / np.maximum(r, _TINY))
-    return np.where(near, first * (1 + t / 2), (first - second) / rest)
+    accepted = accepts(points)
+    lower = _edge(accepts, points, accepted, steps)
+    return lower, _edge(accepts, points[::-1], accepted[::-1], steps)
+
+
+def _edge(
+    accepts: Callable[[Floats], NDArray[np.bool_]], points: Floats, accepted: NDArray[np.bool_], steps: int
+) -> Floats:
+    """The end of the hull on the side where `points` begins."""
+    first = accepted.argmax(axis=0)  # 0 also where nothing is accepted: then the answer is the outermost point, too
+    inside = np.take_along_axis(points, first[None], axis=0)[0]
+    outside = np.take_along_axis(points, np.maximum(first - 1, 0)[None], axis=0)[0]
+    for _ in range(steps):
+        middle = (outside + inside) / 2
+        inner = accepts(middle)
+        inside, outside = np.where(inner, middle, inside), np.where(inner, outside, middle)
+    found: Floats = np.where(first == 0, points[0], outside)
+    return found

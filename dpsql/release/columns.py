@@ -1,14 +1,15 @@
-"""Released columns from noisy components: counts, sums, and averages as ratios. Public arithmetic."""
+"""Released columns from noisy components: counts, sums, averages as ratios, variances. Public arithmetic."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.components import Count, End, Output, Ratio, Sum
+from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import Kind, SqlType
 
@@ -29,21 +30,48 @@ def released_columns(noisy: NoisyRelease) -> list[list[object]]:
 
 
 def _column(
-    o: Output, recipe: Count | Sum | Ratio, columns: Sequence[Sequence[int]], measurements: Sequence[Measurement]
+    o: Output,
+    recipe: Count | Sum | Ratio | Variance,
+    columns: Sequence[Sequence[int]],
+    measurements: Sequence[Measurement],
 ) -> list[object]:
     match recipe:
         case Count(component=i):
             return [rounded(v, measurements[i].unit) for v in columns[i]]
-        case Sum(component=i):
-            unit = measurements[i].unit
-            return [_typed(v, unit, o.column.type) for v in columns[i]]
+        case Sum():
+            parts = coefficients(recipe, [m.component for m in measurements])
+            return [_typed(linear(parts, row), o.column.type) for row in zip(*columns, strict=True)]
         case Ratio(sum=s, count=n, lo=lo, hi=hi):
             center = measurements[s].component.center * measurements[s].component.grid
             units = measurements[s].unit, measurements[n].unit
             pairs = zip(columns[s], columns[n], strict=True)
             return [float(min(hi, max(lo, average(a, b, units, center)))) for a, b in pairs]
+        case Variance():
+            return _variances(recipe, columns, measurements)
         case _:
             assert_never(recipe)
+
+
+def _variances(recipe: Variance, columns: Sequence[Sequence[int]], measurements: Sequence[Measurement]) -> list[object]:
+    """As floats: of a root that of the exact variance, which is rounded once more."""
+    s, q, n = (measurements[i] for i in (recipe.sum, recipe.squares, recipe.count))
+    middle = q.component.shift * q.component.worth
+    found: list[object] = []
+    for a, b, c in zip(columns[recipe.sum], columns[recipe.squares], columns[recipe.count], strict=True):
+        v = variance(a * s.unit, b * q.unit, c * n.unit, recipe, middle)
+        found.append(min(recipe.greatest, math.sqrt(v) if recipe.root else float(v)))
+    return found
+
+
+def variance(total: Fraction, squares: Fraction, count: Fraction, recipe: Variance, middle: Fraction) -> Fraction:
+    """squares/n + middle - (total/n)², clamped, with n = max(1, count); of a sample times n/(n-1), n = max(2, count).
+
+    middle: what was subtracted from each square before they were added up.
+    """
+    n = max(Fraction(2 if recipe.sample else 1), count)
+    top = (recipe.hi - recipe.lo) ** 2 / 4
+    found = min(top, max(Fraction(0), squares / n + middle - (total / n) ** 2))
+    return found * n / (n - 1) if recipe.sample else found
 
 
 def average(total: int, count: int, units: tuple[Fraction, Fraction], center: Fraction) -> Fraction:
@@ -59,9 +87,14 @@ def rounded(value: int, unit: Fraction) -> int:
     return whole if scaled >= 0 else -whole
 
 
-def _typed(value: int, unit: Fraction, type_: SqlType) -> object:
+def linear(parts: Sequence[tuple[int, Fraction]], row: Sequence[int]) -> Fraction:
+    """Σ coefficient · value of that component, exact."""
+    return sum((coefficient * row[i] for i, coefficient in parts), Fraction(0))
+
+
+def _typed(value: Fraction, type_: SqlType) -> object:
     if type_.kind is Kind.INTEGER:
-        return rounded(value, unit)
+        return rounded(1, value)
     if type_.kind is Kind.DECIMAL:
-        return Decimal(rounded(value, unit * 10**type_.scale)).scaleb(-type_.scale)
-    return value * unit.numerator / unit.denominator
+        return Decimal(rounded(10**type_.scale, value)).scaleb(-type_.scale)
+    return value.numerator / value.denominator

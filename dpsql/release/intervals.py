@@ -2,18 +2,20 @@
 
 They speak of the *bounded* truth: what the query would give without noise, clips and contribution limits in place.
 Counts and sums: value ± the exact quantile of the discrete noise, so the coverage is at least the level. Averages: see
-`averages.py`; over a public number of rows only the sum is noisy, and its interval is divided by that number.
+`averages.py`; over a public number of rows only the sum is noisy, and its interval is divided by that number. Variances
+and their roots: see `variances.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
-from dpsql.plan.components import Count, End, Output, Ratio, Sum
-from dpsql.release.columns import average
+from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
+from dpsql.release.columns import average, linear
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
@@ -26,10 +28,11 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
     """One (low, high) per row of the release for one output column, at confidence `level` in (0, 1)."""
     measurements = noisy.planned.measured.measurements
     match output.recipe:
-        case Count(component=i) | Sum(component=i):
-            m = measurements[i]
-            width = m.mechanism.half_width(level)
-            return [(below((row[i] - width) * m.unit), above((row[i] + width) * m.unit)) for row in noisy.values]
+        case Count() | Sum() as recipe:
+            parts = coefficients(recipe, [m.component for m in measurements])
+            width = linear_width(recipe, measurements, level)
+            middles = [linear(parts, row) for row in noisy.values]
+            return [(below(middle - width), above(middle + width)) for middle in middles]
         case Ratio(sum=s, count=n) as ratio:
             if measurements[n].known is not None:
                 return _over_known(measurements[s], measurements[n], ratio, level, [row[s] for row in noisy.values])
@@ -38,10 +41,26 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
 
             intervals = AverageIntervals(measurements[s], measurements[n], ratio, level)
             return intervals([row[s] for row in noisy.values], [row[n] for row in noisy.values])
+        case Variance(sum=s, squares=q, count=n) as variance:
+            from dpsql.release.variances import VarianceIntervals
+
+            columns = [[row[i] for row in noisy.values] for i in (s, q, n)]
+            return VarianceIntervals(measurements[s], measurements[q], measurements[n], variance, level)(*columns)
         case End(of=recipe):
             return output_intervals(noisy, replace(output, recipe=recipe), level)
         case _:
             assert_never(output.recipe)
+
+
+def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level: Fraction) -> Fraction:
+    """Half the width of the interval of a count, a sum, or a centred sum and a count, in the released number's unit."""
+    parts = coefficients(recipe, [m.component for m in measurements])
+    noisy = [(measurements[i], worth) for i, worth in parts if measurements[i].known is None]
+    if len(noisy) <= 1:
+        return sum((m.mechanism.half_width(level) * abs(worth) for m, worth in noisy), Fraction(0))
+    from dpsql.release.tails import half_width
+
+    return Fraction(half_width(noisy, level))
 
 
 def _over_known(

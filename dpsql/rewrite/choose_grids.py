@@ -40,19 +40,23 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
             return _summed(node, derive(node.input, ctx.analysis).fact)
         if not isinstance(node, Release):
             return node
-        facts = derive(node.input, ctx.analysis).fact
-        limits = contribution(node, facts)
-        bounding = node.input if isinstance(node.input, BoundContributions) else None
-        env = facts.env
-        return replace(
-            node,
-            components=tuple(
-                _gridded(c, None if c.arg is None else evaluate(c.arg, env), limits, bounding, node)
-                for c in node.components
-            ),
-        )
+        return gridded(node, derive(node.input, ctx.analysis).fact)
 
     return transform(root, change)
+
+
+def gridded(node: Release, facts: Facts) -> Release:
+    """The release with grids. facts: of its input."""
+    limits = contribution(node, facts)
+    bounding = node.input if isinstance(node.input, BoundContributions) else None
+    env = facts.env
+    return replace(
+        node,
+        components=tuple(
+            _gridded(c, None if c.arg is None else evaluate(c.arg, env), limits, bounding, node)
+            for c in node.components
+        ),
+    )
 
 
 def _summed(node: Aggregate, facts: Facts) -> Aggregate:
@@ -86,7 +90,7 @@ def _gridded(
             most = min(MOST_UNITS, BUDGET // (least * limits.rows))
             if most < 2:
                 raise _too_many_rows(limits, node)
-            c = _quantized(c, value, most)
+            c = _stepped(_quantized(c, value, most), most)
     elif BUDGET // least < reach(c, limits).in_all:
         raise _too_many_rows(limits, node)
     if not weighted:
@@ -132,6 +136,20 @@ def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction
         if grid >= least and max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
             return replace(c, grid=grid, center=int(center), lo=low, hi=high)
         grid *= 2
+
+
+def _stepped(c: Component, most: int) -> Component:
+    """Squares on the same grid as their sum, so that the sum is shared; in steps, so that they fit `most` units, too.
+
+    They lie in [least, largest] and are shifted by the middle: the sensitivity is half of that of the squares
+    themselves, and the count that a variance is divided by puts the shift back.
+    """
+    if not c.squared:
+        return c
+    c = replace(c, step=1, shift=0)
+    while c.ends[1] - c.ends[0] > most:
+        c = replace(c, step=c.step * 2)
+    return replace(c, shift=(c.ends[0] + c.ends[1]) // 2)
 
 
 def _too_many_rows(limits: Contribution, node: Release) -> Exception:

@@ -1,7 +1,7 @@
 """An aggregate over private rows becomes a release: noisy components, and recipes that make the columns from them.
 
-AVG splits into a centred sum and a count; equal components are measured once, whatever columns they serve
-(semantics.md §5, "Share components").
+AVG splits into a centred sum and a count, variances into these two and a sum of squares; equal components are measured
+once, whatever columns they serve (semantics.md §5, "Share components").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
 from dpsql.functions.value import Value
-from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Recipe, Sum
+from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Recipe, Sum, Variance
 from dpsql.plan.expr import Call, Column, Expr, walk
 from dpsql.plan.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
 from dpsql.plan.render import expression
@@ -80,6 +80,22 @@ def _recipe(call: AggregateCall, facts: Facts, shared: Callable[[Component], int
             assert value.interval.lo is not None and value.interval.hi is not None
             total = shared(Component(Measure.SUM, call.arg, call.filter, paired=True))
             return Ratio(total, shared(_count(call.arg, call, facts)), value.interval.lo, value.interval.hi)
+        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp", False:
+            value = _bounded(call, facts)
+            assert value.interval.lo is not None and value.interval.hi is not None
+            if _out_of_range(value):
+                raise reject(
+                    "DP410", f"{call.function.upper()} of these bounds could be larger than any DOUBLE", span=call.span,
+                    help=[_CLIP],
+                )  # fmt: skip
+            total, squares = (
+                shared(Component(Measure.SUM, call.arg, call.filter, paired=True, squared=squared))
+                for squared in (False, True)
+            )
+            return Variance(
+                total, squares, shared(_count(call.arg, call, facts)), value.interval.lo, value.interval.hi,
+                sample=call.function.endswith("samp"), root=call.function.startswith("stddev"),
+            )  # fmt: skip
         case "min" | "max", _:
             raise reject(
                 "DP101", f"{call.function.upper()} over private rows is not supported", span=call.span,
@@ -94,12 +110,16 @@ def _recipe(call: AggregateCall, facts: Facts, shared: Callable[[Component], int
 
 
 def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
+    return replace(count_of(arg, call.filter, facts), per_group=call.per_group)
+
+
+def count_of(arg: Expr | None, where: Expr | None, facts: Facts) -> Component:
     """COUNT(x) is COUNT(*) where x is never NULL nor NaN; otherwise the two are different questions."""
     if arg is not None:
         value = evaluate(arg, facts.env)
         if not value.nullable and value.finite:
             arg = None
-    return Component(Measure.COUNT, arg, call.filter, per_group=call.per_group)
+    return Component(Measure.COUNT, arg, where)
 
 
 def _within_group(call: AggregateCall, facts: Facts) -> AggregateCall:
@@ -146,6 +166,12 @@ def _bounded(call: AggregateCall, facts: Facts) -> Value:
             message = f"{label} loses its bounds, so its sensitivity is unbounded: {reason.message}"
         found.append(Diagnostic(reason.code, message, None, span or call.span, reason.label, reason.help))
     raise Rejected(found)
+
+
+def _out_of_range(value: Value) -> bool:
+    lo, hi = value.interval.lo, value.interval.hi
+    assert lo is not None and hi is not None
+    return (hi - lo) ** 2 >= 2**1023
 
 
 def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:

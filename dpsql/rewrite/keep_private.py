@@ -28,7 +28,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
     """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
     match node:
         case Aggregate(calls=calls):
-            released = bool(calls) and all(c.function in ("count", "sum", "avg") for c in calls)
+            released = bool(calls) and not any(c.function in ("min", "max") for c in calls)
             child = _kept(node.input, True, below_release or released, ctx)
             node = node if child is node.input else replace(node, input=child)
             if not below_any or not node.keys or not ctx.private(node.input):

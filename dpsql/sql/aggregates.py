@@ -136,6 +136,6 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
             "DP203", f"{function.upper()} needs a number, not {arg.type}", span=arg.span or binder.span(node),
             help=[advice],
         )  # fmt: skip
-    if function == "avg" or arg.type.kind is Kind.DOUBLE:
+    if function != "sum" or arg.type.kind is Kind.DOUBLE:
         return DOUBLE
     return HUGEINT if arg.type.kind is Kind.INTEGER else decimal(38, arg.type.scale)

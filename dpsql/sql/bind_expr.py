@@ -73,7 +73,9 @@ class ExprBinder:
         match node:
             case exp.Column():
                 return self._column(node)
-            case exp.Filter() | exp.Count() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max() | exp.CountIf():
+            case exp.Filter() | exp.CountIf():
+                return self._aggregate(node)
+            case _ if type(node) in AGGREGATES:
                 return self._aggregate(node)
             case exp.Window() if self.window is not None:
                 return self.window(node, self)
@@ -268,7 +270,7 @@ class ExprBinder:
                 help=[f"write  {name.upper()}(…) OVER (ORDER BY …)"],
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
-            advice = "supported aggregates: COUNT, SUM, AVG"
+            advice = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
             if isinstance(node, exp.ApproxDistinct):
                 advice = "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
             return reject(

@@ -75,7 +75,7 @@ class WindowCollector:
             raise reject(
                 "DP105", "this is not supported as a window function", span=binder.span(node),
                 help=[f"supported: {', '.join(n for n in WINDOW_FUNCTIONS if ' ' not in n)}, and COUNT, SUM, AVG, "
-                      "MIN, MAX over a window"],
+                      "MIN, MAX, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP over a window"],
             )  # fmt: skip
         name, slots = WINDOWED[type(node)]
         args = checked(node, binder.source, *slots)

@@ -1,6 +1,7 @@
-"""Bounds that one aggregate brings in GoogleSQL's spelling: what they mean for COUNT, SUM and AVG.
+"""Bounds that one aggregate brings in GoogleSQL's spelling: what they mean for COUNT, SUM, AVG and variances.
 
-COUNT and SUM bound what an id may contribute to a group, AVG and SUM what a row may; an id without rows contributes 0.
+COUNT and SUM bound what an id may contribute to a group, SUM, AVG and variances what a row may; an id without rows
+contributes 0.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def own_bounds(node: exp.Expr, function: str, distinct: bool) -> Own:
         raise _wrong("an aggregate over DISTINCT values takes no bounds", written.span, "leave them out")
     per_group, per_row = written.per_group, written.per_row
     if written.clamped is not None:  # of an average the values are clipped, of anything else the totals
-        per_group, per_row = (None, written.clamped) if function == "avg" else (written.clamped, None)
-    if function == "avg" and per_group is not None:
-        raise _wrong("AVG bounds each value, not a total", written.span, "use contribution_bounds_per_row")
+        per_group, per_row = (written.clamped, None) if function in ("count", "sum") else (None, written.clamped)
+    if function not in ("count", "sum") and per_group is not None:
+        name = function.upper()
+        raise _wrong(f"{name} bounds each value, not a total", written.span, "use contribution_bounds_per_row")
     if function == "count" and per_row is not None:
         raise _wrong("COUNT bounds rows per group, not values", written.span, "use contribution_bounds_per_group")
     if per_group is None:

@@ -36,8 +36,15 @@ _OPTIONS = {
 }
 _STRATEGIES = {"PUBLIC_GROUPS": True, "LAPLACE_THRESHOLD": False}
 _PER_GROUP, _PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
-_ANON = {"ANON_COUNT": "COUNT", "ANON_SUM": "SUM", "ANON_AVG": "AVG"}
-_BOUNDED = {"COUNT", "SUM", "AVG"}
+_ANON = {
+    "ANON_COUNT": "COUNT", "ANON_SUM": "SUM", "ANON_AVG": "AVG", "ANON_VAR_POP": "VAR_POP",
+    "ANON_STDDEV_POP": "STDDEV_POP",
+}  # fmt: skip
+_VARIANCES = {"VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV"}
+_BOUNDED = {"COUNT", "SUM", "AVG", *_VARIANCES}
+_TAKES_BOUNDS = (
+    exp.Count, exp.Sum, exp.Avg, exp.VariancePop, exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Stddev,
+)  # fmt: skip
 _NOT_AFTER = frozenset({
     "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "THEN", "ELSE", "WHEN", "CASE", "DISTINCT", "DIV", "MOD"
 })  # fmt: skip
@@ -100,7 +107,7 @@ def attach(tree: exp.Expr, calls: Sequence[CallBounds]) -> None:
         return
     for node in tree.walk():
         start = node.meta_get("start")
-        if start in waiting and isinstance(node, exp.Count | exp.Sum | exp.Avg):
+        if start in waiting and isinstance(node, _TAKES_BOUNDS):
             call = waiting.pop(start)
             around = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
             if isinstance(around, exp.Window):
@@ -108,7 +115,9 @@ def attach(tree: exp.Expr, calls: Sequence[CallBounds]) -> None:
             node.meta[BOUNDS_KEY] = call
             node.meta["end"] = call.end - 1  # sqlglot's ends are inclusive
     for call in waiting.values():
-        raise _wrong("bounds of contributions can stand in COUNT, SUM and AVG only", call.span, "leave them out")
+        raise _wrong(
+            "bounds of contributions can stand in COUNT, SUM, AVG and variances only", call.span, "leave them out"
+        )
 
 
 def bounds_of(node: exp.Expr) -> CallBounds | None:
@@ -285,7 +294,7 @@ class _Lifter(Cursor):
             if own or written in (_PER_GROUP, _PER_ROW):
                 raise _wrong(
                     f"{name or 'this'} takes no argument called {written}", self.span(self.at + 1, self.at + 1),
-                    f"COUNT and SUM take {_PER_GROUP}, SUM and AVG take {_PER_ROW}",
+                    f"COUNT and SUM take {_PER_GROUP}; SUM, AVG and variances take {_PER_ROW}",
                 )  # fmt: skip
             self.kept.append(self.tokens[self.at])
             self.at += 1

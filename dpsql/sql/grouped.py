@@ -63,7 +63,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
         case "sum" | "avg" if not c.distinct:
             pass
         case _:
-            raise reject("DP101", f"{c.function.upper()}(DISTINCT …) is not supported here", span=c.span)
+            raise reject("DP101", f"{c.function.upper()} is not supported here", span=c.span)
     if value.type.kind is Kind.DOUBLE:
         if c.summed is None:
             raise reject("DP904", "a sum over private rows has no grid", span=c.span)

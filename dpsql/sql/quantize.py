@@ -21,7 +21,19 @@ LARGEST_POWER = Fraction(2**1000)
 
 
 def quantized(c: Component, names: Names) -> str:
-    """SQL of the component's argument as an integer in [c.lo, c.hi], or NULL."""
+    """SQL of what a row adds: an integer between the component's ends, or NULL.
+
+    Of a square at most 2³⁰: y is an INTEGER of at most 2³⁰ units, so that y² + step/2 fits BIGINT.
+    """
+    if not c.squared:
+        return _units(c, names)
+    y = f"CAST({_units(c, names)} AS BIGINT)"
+    square = f"{y} * {y}" if c.step == 1 else f"({y} * {y} + {c.step // 2}) // CAST({c.step} AS BIGINT)"
+    return f"CAST({square} - {c.shift} AS INTEGER)"
+
+
+def _units(c: Component, names: Names) -> str:
+    """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
     assert c.arg is not None
     sql, value = spell(_unclipped(c.arg), names)
     match value.type.kind:

@@ -68,7 +68,7 @@ WINDOW_FUNCTIONS: Mapping[str, WindowFunction] = {
 }  # fmt: skip
 """Every window function that is no aggregate."""
 
-AGGREGATES = ("count", "sum", "avg", "min", "max")
+AGGREGATES = ("count", "sum", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 """The aggregates that may stand over a window."""
 
 

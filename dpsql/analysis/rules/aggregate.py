@@ -131,10 +131,15 @@ def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | No
             total = _total(each, most, call)
             held = Value(call.column.type, total, type_range(call.column.type), True, True)
             return ColumnFact(held, _hint(call, None if limit is None else _total(each, Fraction(limit), call)))
-        case _:
+        case _, True:
             raise reject(
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
                 help=["select the distinct values first:  FROM (SELECT DISTINCT … )"],
+            )  # fmt: skip
+        case _:
+            raise reject(
+                "DP101", f"{call.function.upper()} is not supported below another aggregate of private rows",
+                span=call.span, help=["compute it from SUM(x * x), SUM(x) and COUNT(x)"],
             )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Unbounded
 from dpsql.numbers.interval import everything, interval
-from dpsql.plan.components import Output, Ratio
+from dpsql.plan.components import Output, Ratio, Variance
 from dpsql.plan.nodes import Release
 
 
@@ -38,11 +38,13 @@ def release(node: Release, below: Facts, ctx: Context) -> Facts:
 
 
 def _released(output: Output) -> Value:
-    """A released number: of an average it is known where it was clamped to, so that later releases can bound it."""
+    """A released number: of averages and variances it is known where they were clamped to, for later releases."""
     column, recipe = output.column, output.recipe
     span = everything()
     if isinstance(recipe, Ratio):
         span = interval(Fraction(float(recipe.lo)), Fraction(float(recipe.hi)))  # rounding keeps the order
+    elif isinstance(recipe, Variance):
+        span = interval(Fraction(0), Fraction(recipe.greatest))
     return Value(column.type, span, type_range(column.type), nullable=False)
 
 

@@ -17,7 +17,8 @@ from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.plan.components import Component, Measure, Ratio
 from dpsql.release.averages import AverageIntervals
-from dpsql.release.averages import two_laplace_tail as tail_of_arrays
+from dpsql.release.tails import Noise, curvature, tail, worthwhile
+from dpsql.release.tails import two_laplace_tail as tail_of_arrays
 
 LEVEL = Fraction(95, 100)
 scales = st.floats(0.01, 1000)
@@ -95,13 +96,13 @@ def test_the_hull_is_that_of_a_dense_grid(
     (found,) = interval([total], [count])
     assert low <= found[0] <= found[1] <= high
     thetas = np.linspace(low - center, high - center, 2001)
-    accepted = [
-        t
-        for t in thetas
-        if (d := abs(total - t * count) - 1 - abs(t)) <= 0 or two_laplace_tail(b_sum, abs(t) * b_count, d) >= 1 - level
-    ]
+    noises = Noise(b_sum, 0, 1), Noise(b_count, 0, 1)
+    largest = max(abs(low - center), high - center)
+    bend = worthwhile(curvature(noises[:1], (1,)), noises[1], largest, float(1 - level))
+    p_values = tail(noises, (1, thetas), np.abs(total - thetas * count), bend)
+    accepted = thetas[p_values >= float(1 - level)]
     step = thetas[1] - thetas[0]
-    if not accepted:
+    if not accepted.size:
         # Nothing on the grid fits: either nothing does (and all is said), or a stretch shorter than one step.
         assert found == (low, high) or found[1] - found[0] <= step * 1.01
         return
