@@ -60,7 +60,7 @@ def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str] | None:
         if not equals or not name.strip() or not number.strip():
             raise reject("DP406", f"--{option} takes COLUMN=NUMBER, not {text!r}", help=[f"e.g.  --{option} n=50"])
         if name.strip() in found:
-            raise reject("DP406", f"--{option} was given twice for {name.strip()}", help=["leave one of them out"])
+            raise reject("DP406", f"--{option} was given twice for {name.strip()!r}", help=["leave one of them out"])
         found[name.strip()] = number
     return found
 

@@ -83,6 +83,6 @@ def _by_column(given: object, name: str, example: str) -> dict[str, Fraction]:
     if not isinstance(given, Mapping) or not given or not all(isinstance(column, str) for column in given):
         raise reject("DP406", f"{name} names columns and gives each a number", help=[f"{name}={example}"])
     try:
-        return {column: exact_epsilon(amount, f"{name} of {column}") for column, amount in given.items()}
+        return {column: exact_epsilon(amount, f"{name} of {column!r}") for column, amount in given.items()}
     except ValueError as error:
         raise reject("DP406", str(error), help=[f"e.g.  {name}={example}"]) from None
