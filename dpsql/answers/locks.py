@@ -86,6 +86,10 @@ def _opened(path: Path) -> int:
             if not path.parent.parent.is_dir():
                 raise unusable(path.parent, "its directory is missing", DISK) from None
             # Somebody removed the empty directory between the two lines.
+        except FileExistsError:
+            if path.parent.is_file():
+                raise unusable(path.parent, "this is not a directory", DISK) from None
+            # Somebody removed it just after mkdir had found it there.
         except OSError as error:
             raise unusable(path.parent, f"it cannot be written ({error.strerror})", DISK) from None
 

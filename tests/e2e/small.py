@@ -164,7 +164,7 @@ def work(job):
     with dpsql.connect(job["policy"]) as con:
         for _ in range(job["queries"]):
             try:
-                release = con.execute(job["sql"], epsilon="0.1")
+                release = con.execute(job["sql"], epsilon="0.1", fresh=job["fresh"])
                 exec(job["before_output"])
                 print(release.spent.epsilon, release.rows, flush=True)
             except BudgetExceeded as refusal:
@@ -209,9 +209,17 @@ class Nursery:
         self._folder = folder
 
     def start(
-        self, shop: Shop, queries: int, *, sql: str = COUNT, prepare: str = "", before_output: str = "", copies: int = 1
+        self,
+        shop: Shop,
+        queries: int,
+        *,
+        sql: str = COUNT,
+        prepare: str = "",
+        before_output: str = "",
+        copies: int = 1,
+        fresh: bool = True,
     ) -> tuple[list[int], list[Path]]:
-        """The numbers of the new processes, and the files they print to."""
+        """The numbers of the new processes, and the files they print to. fresh: every query pays for new noise."""
         outputs = []
         for _ in range(copies):
             self._outputs += 1
@@ -220,7 +228,7 @@ class Nursery:
         jobs = [
             {
                 "policy": str(shop.policy), "output": str(output), "queries": queries, "sql": sql, "prepare": prepare,
-                "before_output": before_output,
+                "before_output": before_output, "fresh": fresh,
             }
             for output in outputs
         ]  # fmt: skip

@@ -57,7 +57,7 @@ def test_threads_of_eight_sessions_get_exactly_as_many_answers_as_the_budget_hol
             gate.wait()
             for _ in range(3):
                 try:
-                    con.execute(COUNT, epsilon="0.1")
+                    con.execute(COUNT, epsilon="0.1", fresh=True)
                     outcomes.append("answer")
                 except BudgetExceeded:
                     outcomes.append("refused")
@@ -78,7 +78,7 @@ def test_one_session_in_many_threads_runs_one_query_after_the_other(shop: Shop) 
         def work(sql: str, height: int) -> None:
             for _ in range(5):
                 try:
-                    rows = con.execute(sql, epsilon="0.01").rows
+                    rows = con.execute(sql, epsilon="0.01", fresh=True).rows
                     found.append(len(rows) == height or rows)
                 except Error as error:  # a clean refusal would do as well
                     found.append(error)
@@ -99,7 +99,7 @@ def test_a_session_closed_by_another_thread_fails_cleanly(shop: Shop) -> None:
     def work() -> None:
         try:
             while True:
-                con.execute(COUNT, epsilon="0.001")
+                con.execute(COUNT, epsilon="0.001", fresh=True)
         except Error as error:
             done.append(error)
 
@@ -140,6 +140,9 @@ class Refusing:
     def reserve(self, *_: object) -> Receipt:
         raise self.error
 
+    def received(self, *_: object) -> frozenset[str]:
+        return frozenset()
+
     def close(self) -> None:
         pass
 
@@ -176,9 +179,9 @@ def test_an_exhausted_budget_says_so_and_runs_nothing(shop: Shop) -> None:
         con.execute(COUNT, epsilon="0.95")
         del events[:]
         with pytest.raises(BudgetExceeded) as refusal:
-            con.execute(COUNT, epsilon="0.1")
+            con.execute(COUNT, epsilon="0.1", fresh=True)
         assert events == []
-        con.execute(COUNT, epsilon="0.05")
+        con.execute(COUNT, epsilon="0.05", fresh=True)
     text = str(refusal.value)
     assert "DP403" in text and "0.05" in text and "nothing was run and nothing was spent" in text
     assert shop.spent() == 1

@@ -46,7 +46,7 @@ def reopen(shop: Shop) -> None:
     """A new session answers and pays."""
     before = shop.spent()
     with dpsql.connect(shop.policy) as con:
-        assert len(con.execute(MEANS, epsilon="0.1").rows) == 3
+        assert len(con.execute(MEANS, epsilon="0.1", fresh=True).rows) == 3
     assert shop.spent() == before + PRICE
 
 

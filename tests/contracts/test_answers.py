@@ -1,0 +1,300 @@
+"""What every store of released answers must do. A new store inherits StoreContract and gives `make`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql.answers.memory import MemoryAnswers
+from dpsql.answers.sqlite import SqliteAnswers
+from dpsql.answers.store import Answer, AnswerStore, ShownKeys
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.loss import PrivacyLoss
+
+Make = Callable[..., AnswerStore]
+NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
+LOSSES = {"person": PrivacyLoss(Fraction(1, 3), Fraction(1, 10**9)), "till": PrivacyLoss(rho=Fraction(1, 7))}
+KEYS = (
+    ("x", 1, True, Decimal("1.50"), 0.1, b"\0\xff", None),
+    ("it's", -(2**70), False, Decimal("-0"), -0.0, b"", None),
+    ("", 0, None, Decimal("1E+5"), float("inf"), None, dt.date(2024, 2, 29)),
+    ("é", 7, None, None, 5e-324, None, dt.datetime(2024, 2, 29, 1, 2, 3, 4)),
+    (None, None, None, None, None, dt.time(23, 59, 59, 999999), dt.timedelta(days=-3, microseconds=1)),
+)
+
+
+def answer(name: str = "n1", address: str = "a", values: tuple[int, ...] = (1, -(2**90))) -> Answer:
+    return Answer(name, address, values, "laplace", Fraction(10, 3), LOSSES, Fraction(1, 10**7), NOON)
+
+
+class StoreContract:
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        raise AssertionError("a store's tests say how to make it")
+
+    def test_what_was_added_is_found_by_its_address_oldest_first(self, make: Make) -> None:
+        store = make()
+        assert store.find(["a"]) == {} and store.find([]) == {}
+        store.add([answer("n1"), answer("n2", "b")])
+        store.add([answer("n3", values=(5,))])
+        store.add([])
+        assert {k: list(v) for k, v in store.find(["a", "b", "c"]).items()} == {
+            "a": [answer("n1"), answer("n3", values=(5,))],
+            "b": [answer("n2", "b")],
+        }
+        assert list(store.find(["b"])) == ["b"]
+
+    def test_keys_of_every_type_come_back_as_they_were(self, make: Make) -> None:
+        store = make()
+        shown = ShownKeys(KEYS, 15, 1, 2, Fraction(1, 3 * 10**9))
+        store.add([replace(answer(), shown=shown, values=tuple(range(len(KEYS))))])
+        (found,) = store.find(["a"])["a"]
+        assert found.shown == shown
+        assert repr(found.shown) == repr(shown)  # True is not 1, and 1.50 is not 1.5
+
+    def test_many_addresses_at_once(self, make: Make) -> None:
+        store = make()
+        store.add([answer(f"n{i}", f"a{i}") for i in range(1200)])
+        assert len(store.find([f"a{i}" for i in range(2000)])) == 1200
+
+    def test_a_name_is_held_by_one_thread_at_a_time(self, make: Make) -> None:
+        inside: list[int] = []
+        most: list[int] = []
+
+        def work() -> None:
+            for _ in range(10):
+                with make().alone(["x", "y"]):
+                    inside.append(1)
+                    most.append(len(inside))
+                    time.sleep(0.001)
+                    inside.pop()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(most) == 40 and max(most) == 1
+
+    def test_other_names_are_free(self, make: Make) -> None:
+        store = make(0.2)
+        with store.alone(["x"]), make(0.2).alone(["y", "z"]):
+            pass
+        with store.alone(["x"]), store.alone([]):
+            pass
+
+    def test_the_wait_ends_with_a_refusal_that_says_what_to_do(self, make: Make) -> None:
+        store = make(0.05)
+        with store.alone(["x"]), pytest.raises(CannotOpen) as refusal, store.alone(["w", "x"]):
+            pass
+        text = str(refusal.value)
+        assert "DP407" in text and "--fresh" in text and "nothing was spent" in text
+        with store.alone(["w", "x"]):  # nothing of the refused wait is left
+            pass
+
+    def test_names_are_let_go_by_exceptions(self, make: Make) -> None:
+        store = make(0.05)
+        with pytest.raises(ZeroDivisionError), store.alone(["x"]):
+            raise ZeroDivisionError
+        with store.alone(["x"]):
+            pass
+
+    def test_whoever_wants_the_same_names_in_another_order_does_not_wait_for_ever(self, make: Make) -> None:
+        done: list[int] = []
+
+        def work(names: list[str]) -> None:
+            for _ in range(30):
+                with make().alone(names):
+                    done.append(1)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in (["x", "y", "z"], ["z", "x"], ["y", "z", "x"])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(done) == 90
+
+    def test_ctrl_c_is_heard_while_waiting(self, make: Make) -> None:
+        store = make()
+        # Real time, while the main thread waits: it raises there at the next moment that Python looks.
+        timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+        began = time.monotonic()
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with store.alone(["x"]):
+                timer.start()
+                with pytest.raises(KeyboardInterrupt), store.alone(["x"]):
+                    pass
+        finally:
+            timer.cancel()
+            signal.signal(signal.SIGINT, before)
+        assert time.monotonic() - began < 10
+
+
+class TestMemoryAnswers(StoreContract):
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        found: list[MemoryAnswers] = []
+
+        def once(patience: float = 60) -> MemoryAnswers:
+            if not found:
+                found.append(MemoryAnswers(patience))
+            return found[0]
+
+        return once
+
+
+class TestSqliteAnswers(StoreContract):
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "l.sqlite.answers"
+
+    @pytest.fixture
+    def make(self, path: Path) -> Make:
+        return lambda patience=60: SqliteAnswers(path, timeout=0.3, patience=patience)
+
+    def test_looking_makes_no_file_and_names_leave_none(self, make: Make, path: Path) -> None:
+        assert make().find(["a"]) == {}
+        with make().alone(["x"]):
+            assert (path.parent / "l.sqlite.answers.running" / "x").exists()
+        assert list(path.parent.iterdir()) == []
+
+    def test_files_are_for_their_owner_only(self, make: Make, path: Path) -> None:
+        before = os.umask(0)
+        try:
+            make().add([answer()])
+            with make().alone(["x"]):
+                running = path.parent / "l.sqlite.answers.running"
+                assert running.stat().st_mode & 0o077 == 0 and (running / "x").stat().st_mode & 0o077 == 0
+        finally:
+            os.umask(before)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_another_object_finds_what_was_added(self, make: Make) -> None:
+        make().add([answer()])
+        assert list(make().find(["a"])["a"]) == [answer()]
+        assert make().count() == 1  # type: ignore[attr-defined]
+
+    def test_all_or_none(self, make: Make, path: Path) -> None:
+        make().add([answer()])
+        with pytest.raises(CannotOpen):
+            make().add([answer("n2"), answer("n1")])  # an id is given once
+        assert [a.id for a in make().find(["a"])["a"]] == ["n1"]
+
+    def test_a_writer_waits_for_another_and_then_says_so(self, make: Make, path: Path) -> None:
+        make().add([answer()])
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            for act in (lambda: make().add([answer("n2")]), lambda: make().find(["a"])):
+                with pytest.raises(CannotOpen) as refusal:
+                    act()
+                assert "kept it locked for 0.3 s" in str(refusal.value)
+            other.execute("ROLLBACK")
+        make().add([answer("n2")])
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda path: path.write_text("no database " * 100),
+            lambda path: path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000),
+            lambda path: _execute(path, "DROP TABLE answers"),
+            lambda path: _execute(path, "PRAGMA user_version=2"),
+            lambda path: _execute(path, "PRAGMA application_id=5"),
+            lambda path: _execute(path, "UPDATE answers SET numbers = '[1, 2.5]'"),
+            lambda path: _execute(path, "UPDATE answers SET numbers = '[[['"),
+            lambda path: _execute(path, "UPDATE answers SET parameter = '1/0'"),
+            lambda path: _execute(path, 'UPDATE answers SET losses = \'{"person": ["-1", "0", "0"]}\''),
+            lambda path: _execute(path, "UPDATE answers SET made_at = 'yesterday'"),
+            lambda path: _execute(path, "UPDATE answers SET shown = '{}'"),
+            lambda path: (path.unlink(), path.mkdir()),
+        ],
+    )
+    def test_a_damaged_file_is_a_refusal(self, make: Make, path: Path, damage: Callable[[Path], Any]) -> None:
+        make().add([answer()])
+        damage(path)
+        with pytest.raises(CannotOpen) as refusal:
+            make().find(["a"])
+        assert "DP407" in str(refusal.value) and "nothing was spent" in str(refusal.value)
+
+    def test_an_empty_file_is_a_store(self, make: Make, path: Path) -> None:
+        """What a process leaves that was killed while it made the file."""
+        path.touch()
+        assert make().find(["a"]) == {}
+        make().add([answer()])
+        assert len(make().find(["a"])["a"]) == 1
+
+    def test_a_file_in_place_of_the_folder_of_names_is_a_refusal(self, make: Make, path: Path) -> None:
+        path.with_name(path.name + ".running").touch()
+        with pytest.raises(CannotOpen), make().alone(["x"]):
+            pass
+
+    def test_a_missing_folder_is_a_refusal(self, tmp_path: Path) -> None:
+        store = SqliteAnswers(tmp_path / "nowhere" / "f")
+        with pytest.raises(CannotOpen):
+            store.add([answer()])
+        with pytest.raises(CannotOpen), store.alone(["x"]):
+            pass
+
+    @pytest.mark.processes
+    def test_a_killed_holder_lets_go(self, path: Path, make: Make) -> None:
+        program = (
+            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "with SqliteAnswers(Path(sys.argv[1])).alone(['x']):\n    print('held', flush=True); time.sleep(600)"
+        )
+        with _child(program, path) as child:
+            assert child.stdout is not None and child.stdout.readline() == "held\n"
+            with pytest.raises(CannotOpen), make(0.1).alone(["x"]):
+                pass
+            child.kill()
+            child.wait()
+            with make(30).alone(["x"]):
+                pass
+        assert list(path.parent.iterdir()) == []
+
+    @pytest.mark.processes
+    def test_processes_take_turns(self, path: Path) -> None:
+        """The file that all of them count in is never read by two between reading and writing."""
+        (path.parent / "count").write_text("0")
+        program = (
+            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "path = Path(sys.argv[1]); count = path.parent / 'count'\n"
+            "for _ in range(40):\n"
+            "    with SqliteAnswers(path).alone(['x']):\n"
+            "        number = int(count.read_text()); count.write_text(''); count.write_text(str(number + 1))\n"
+        )
+        with ExitStack() as stack:
+            children = [stack.enter_context(_child(program, path)) for _ in range(4)]
+            assert [c.wait(120) for c in children] == [0] * 4
+        assert (path.parent / "count").read_text() == "160"
+
+
+def _execute(path: Path, sql: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(sql)
+
+
+@contextmanager
+def _child(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
