@@ -57,15 +57,9 @@ def _lines(path: str) -> list[str]:
 
 
 def noise(quick: bool) -> list[dict[str, Any]]:
-    """Draws a second at every scale, ours and OpenDP's."""
-    draws, repeats = (20_000, 1) if quick else (1_000_000, 5)
-    rows = [samplers.measure(scale, draws, repeats) for scale in samplers.SCALES]
-    print("\ndiscrete Laplace noise")
-    for row in rows:
-        peer = row.get("opendp_per_second")
-        beside = f", OpenDP {peer / 1e6:.2f}" if peer else ""
-        print(f"    scale {row['scale']:>18}: {row['per_second'] / 1e6:6.2f} million a second{beside}")
-    return rows
+    """Draws a second of both families at every scale, ours and OpenDP's."""
+    print("\nnoise")
+    return samplers.run(*((20_000, 1) if quick else (1_000_000, 5)))
 
 
 def charges(folder: Path, quick: bool) -> dict[str, Any]:
