@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsql.budget.ledger import Entry, Receipt
 from dpsql.loss import PrivacyLoss
@@ -90,7 +91,7 @@ class Row:
             reserved_at,
             hash="",
             received=_write_losses(entry.received),
-            answers=json.dumps(entry.answers, ensure_ascii=False, separators=(",", ":")),
+            answers=_TEXT(entry.answers),
         )
         return replace(row, hash=row._hash_after(last))
 
@@ -135,7 +136,7 @@ class Row:
             self.policy_hash,
             self.statement,
             _read_losses(self.received),
-            tuple(json.loads(self.answers)),
+            () if self.answers == NO_ANSWERS else tuple(json.loads(self.answers)),
         )
         return Receipt(entry, self.sequence, self.hash)
 
@@ -145,17 +146,28 @@ class Row:
         return Point(self.sequence, self.hash)
 
 
+# Made once: reserving and opening spend most of their time here.
+_ASCII = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+_TEXT = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
 def _digest(values: list[object]) -> str:
     # Lists nest unambiguously in JSON, and ASCII escapes make one text of one value.
-    return hashlib.sha256(json.dumps(values, ensure_ascii=True, separators=(",", ":")).encode("ascii")).hexdigest()
+    return hashlib.sha256(_ASCII(values).encode("ascii")).hexdigest()
 
 
 def _write_losses(losses: Mapping[str, PrivacyLoss]) -> str:
     exact = {
         unit: [str(Fraction(part)) for part in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()
     }
-    return json.dumps(exact, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _TEXT(exact)
 
 
 def _read_losses(text: str) -> dict[str, PrivacyLoss]:
-    return {unit: PrivacyLoss(*(Fraction(part) for part in parts)) for unit, parts in json.loads(text).items()}
+    return dict(_losses(text))
+
+
+@lru_cache(maxsize=256)
+def _losses(text: str) -> tuple[tuple[str, PrivacyLoss], ...]:
+    stored = json.loads(text)
+    return tuple((unit, PrivacyLoss(*(Fraction(part) for part in parts))) for unit, parts in stored.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +19,68 @@ _Result = TypeVar("_Result")
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
+FileId = tuple[int, int] | None
+"""Device and number of a file; None if there is none."""
+
+_open: dict[tuple[FileId, int], int] = {}
+"""(file, process) → connections that this process has made, or inherited, and not closed.
+
+Closing any descriptor of a file drops every POSIX lock that the process has on it, SQLite's own included: another
+process would then take itself for the last user, and delete the -wal file under a connection that still writes to it.
+So a file that a connection of this process holds is never opened here a second time but by SQLite. A forked child
+inherits SQLite's belief that the file is locked, but not the lock; it is refused the file for the same reason.
+"""
+_opening = threading.RLock()
+
+
+class LedgerConnection(sqlite3.Connection):
+    """A connection that is counted in `_open` until it is closed."""
+
+    counted: tuple[FileId, int] | None = None
+
+    def close(self) -> None:
+        """Close, and stop counting."""
+        with _opening:
+            super().close()
+            counted, self.counted = self.counted, None
+            if counted in _open:
+                _open[counted] -= 1
+                if not _open[counted]:
+                    del _open[counted]
+
+    def __del__(self) -> None:
+        if self.counted is not None:
+            self.close()
+
+
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection with every durability setting on; makes the file (mode 0600) but writes nothing into it."""
+    """A connection with every setting on; makes the file (mode 0600) but writes nothing into it."""
+    with _opening:
+        mine = (file_id(path), os.getpid())
+        if any(file == mine[0] and process != mine[1] for file, process in _open):
+            raise unusable(
+                path,
+                "it was open when this process was forked, and SQLite cannot be shared that way",
+                "close the connection before forking, or start processes afresh (multiprocessing: spawn, forkserver)",
+            )
+        if mine not in _open:
+            _make_or_inspect(path)
+        connection = _connected(path, timeout)
+        connection.counted = (file_id(path), os.getpid())
+        _open[connection.counted] = _open.get(connection.counted, 0) + 1
+        return connection
+
+
+def file_id(path: Path | str) -> FileId:
+    """Which file this is, whatever its name."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _make_or_inspect(path: Path) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
     try:
@@ -33,11 +94,17 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         raise unusable(path, "this is not a ledger", *schema.OTHER_FILE)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
+
+
+def _connected(path: Path, timeout: float) -> LedgerConnection:
     with translated(path, timeout):
         # The path is absolute: SQLite would take `:memory:` for something else.
-        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-        # FULL makes each COMMIT wait for the disk; fullfsync makes macOS empty the disk's own cache too.
-        for setting in ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
+        connection = sqlite3.connect(
+            path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=LedgerConnection
+        )
+        # NORMAL: SQLite waits for the disk around each checkpoint, and the ledger itself, once for everybody who waits,
+        # before a receipt (sqlite.py). fullfsync makes macOS empty the disk's own cache too.
+        for setting in ("synchronous=NORMAL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {setting}")
         return connection
 

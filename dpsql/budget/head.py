@@ -1,13 +1,14 @@
 """The head: the ledger's last hash, kept at a second place, so that an older copy of the ledger is recognised.
 
-Order: the ledger commits first, the head follows. A process killed in between leaves a ledger *ahead* of its head,
-which is healthy; a ledger *behind* its head has lost entries and is refused. The head only ever moves forward, and one
-write serves every process that waits for it.
+Order: the ledger's commit is made durable first, the head follows. A process killed in between leaves a ledger *ahead*
+of its head, which is healthy; a ledger *behind* its head has lost entries and is refused. The head only ever moves
+forward, and one flush of the ledger and one write of the head serve every process that waits for them (group commit).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpsql.budget.chain import Point
+from dpsql.budget.disk import flush, flush_directory
 from dpsql.budget.refusals import unusable
 
 if sys.platform != "win32":
@@ -37,10 +39,7 @@ class Head:
     def read(self) -> Point | None:
         """The remembered point; None if there is no file. CannotOpen (DP407) if it is there but is not a head."""
         try:
-            stored = json.loads(self.path.read_bytes())
-            sequence, digest = stored["sequence"], stored["hash"]
-            if type(sequence) is not int or type(digest) is not str or sequence < 0:
-                raise ValueError
+            return _parse(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -52,7 +51,6 @@ class Head:
                 "custodian: check `ledger_head:` in the policy; restore the file, or remove it and accept the ledger "
                 "as it stands (dpsql.budget.sqlite.accept_head)",
             ) from None
-        return Point(sequence, digest)
 
     def check_writable(self) -> None:
         """Raise CannotOpen (DP407) if an advance is sure to fail: nobody shall pay for an answer that cannot come."""
@@ -63,16 +61,22 @@ class Head:
             raise self._cannot_write(error) from None
         if not os.access(directory, os.W_OK | os.X_OK) or os.path.isdir(self.path):
             raise unusable(self._name, "its directory is not writable", _HELP_HEAD)
+        if os.path.exists(self.path) and not os.access(self.path, os.W_OK):
+            raise unusable(self._name, "it is not writable", _HELP_HEAD)
 
     def advance(self, at_least: int, latest: Callable[[], Point]) -> None:
-        """Make the head remember at least entry `at_least`; returns at once if another process already did.
+        """Make the head remember at least entry `at_least`; returns as soon as any process has done so.
 
-        `latest` is asked, once the head is locked, for the ledger's newest committed point. A head that remembers a
-        ledger without entries has nothing to lose and gives way to another one's.
+        `latest` is asked, once the head is locked, for the ledger's newest point and makes it durable first. A head
+        that remembers a ledger without entries has nothing to lose and gives way to another one's.
         """
-        with self._locked():
+
+        def done() -> bool:
             known = self.read()
-            if known is None or known.sequence < at_least or known.sequence == 0:
+            return known is not None and 0 < known.sequence >= at_least
+
+        with self._locked(unless=done) as locked:
+            if locked and not done():
                 self._write(latest())
 
     def put(self, point: Point) -> None:
@@ -87,25 +91,34 @@ class Head:
             self.path.unlink(missing_ok=True)
 
     def _write(self, point: Point) -> None:
-        draft = self.path.with_name(self.path.name + ".new")
-        text = json.dumps({"sequence": point.sequence, "hash": point.hash}) + "\n"
+        """Over the older of the two slots, so that a torn write spoils nothing; or a new file, if that slot would not
+        become the newest."""
         try:
+            slots = _slots(self.path.read_bytes()) if self.path.exists() else []
+            known = [-1 if slot is None else slot.sequence for slot in slots]
+            if known and 0 <= max(known) < point.sequence:
+                descriptor = os.open(self.path, os.O_WRONLY)
+                with os.fdopen(descriptor, "wb", buffering=0) as file:
+                    file.seek(known.index(min(known)) * _SLOT)
+                    file.write(_slot(point))
+                    flush(descriptor)
+                return
+            draft = self.path.with_name(self.path.name + ".new")
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(text)
-                file.flush()
-                # Before the rename, or a power cut could leave an empty head. The rename itself may be lost: an older
-                # head is behind the ledger, which is healthy.
-                os.fsync(file.fileno())
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                file.write(_slot(point) + b" " * _SLOT)
+                flush(descriptor)  # before the rename, or a power cut could leave an empty head
             os.replace(draft, self.path)
+            flush_directory(self.path.parent)
         except OSError as error:
             raise self._cannot_write(error) from None
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, unless: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+        """Hold the head's lock: True; or False, without it, as soon as `unless` holds."""
         if sys.platform == "win32":
             # Without the lock two writers may leave the older of two points: behind the ledger, so still healthy.
-            yield
+            yield True
             return
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,17 +134,65 @@ class Head:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
+                    if unless():
+                        yield False
+                        return
                     if time.monotonic() > deadline:
                         raise unusable(
                             self._name, f"another process has kept it locked for {self._timeout:g} s"
                         ) from None
                     time.sleep(PAUSE)
-            yield
+            yield True
         finally:
             os.close(descriptor)
 
     def _cannot_write(self, error: OSError) -> Exception:
         return unusable(self._name, f"it cannot be written ({error.strerror})", _HELP_HEAD, nothing_ran=False)
+
+
+# The file: two slots of one disk sector each, written in turn. Text, so that a custodian can read it.
+
+_SLOT = 512
+
+
+def _slot(point: Point) -> bytes:
+    text = json.dumps({"sequence": point.sequence, "hash": point.hash, "check": _check(point)})
+    return text.ljust(_SLOT - 1).encode("ascii") + b"\n"
+
+
+def _check(point: Point) -> str:
+    return hashlib.sha256(f"{point.sequence} {point.hash}".encode()).hexdigest()[:16]
+
+
+def _slots(stored: bytes) -> list[Point | None]:
+    """The point of each slot; None for one that is empty or torn."""
+    found: list[Point | None] = []
+    for at in (0, _SLOT):
+        try:
+            point, check = _point(stored[at : at + _SLOT])
+            found.append(point if check == _check(point) else None)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            found.append(None)
+    return found
+
+
+def _parse(stored: bytes) -> Point:
+    """The newest point of a file. Heads of ledgers of format 1 are one object without slots."""
+    known = [point for point in _slots(stored) if point is not None]
+    if known:
+        return max(known, key=lambda point: point.sequence)
+    point, check = _point(stored)
+    if check is not None:
+        raise ValueError
+    return point
+
+
+def _point(text: bytes) -> tuple[Point, object]:
+    stored = json.loads(text)
+    sequence, digest = stored["sequence"], stored["hash"]
+    if type(sequence) is not int or type(digest) is not str or sequence < 0:
+        raise ValueError
+    return Point(sequence, digest), stored.get("check")
 
 
 _HELP_HEAD = "custodian: make the directory writable, or set `ledger_head:` in the policy to a file that can be written"

@@ -3,10 +3,12 @@
 *Claim.* What a receipt was given for stays charged, whatever is killed and whenever; no two processes can together
 exceed a cap; an older or altered copy of the file is refused. *Why.* `BEGIN IMMEDIATE` admits one writer; inside it the
 totals are brought up to date from the chain itself (they are stored nowhere else, so nothing can disagree with it), the
-charge is checked in exact arithmetic and inserted; `synchronous=FULL` in WAL mode makes COMMIT durable before it is
-visible. Then the head follows (head.py), and only then the receipt is handed out. *When it would be false.* If the disk
-acknowledges writes it does not make; if someone replaces both the ledger and its head; on a network file system, where
-WAL does not work. *Tested by* tests/contracts/test_ledgers.py and tests/unit/budget/.
+charge is checked in exact arithmetic and inserted. After COMMIT the log is flushed to the disk, then the head follows
+(head.py), and only then the receipt is handed out; one flush and one head serve all who wait (group commit). Others may
+see a charge before it is durable: they count it, and their own receipt waits for a flush that covers both, for the log
+is written in order. *When it would be false.* If the disk acknowledges writes it does not make; if someone replaces
+both the ledger and its head; on a network file system, where WAL does not work; if other code of the process opens and
+closes the file (file.py). *Tested by* tests/contracts/test_ledgers.py and tests/unit/budget/.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import Self
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
-from dpsql.budget.file import connect, patiently, transaction, translated
+from dpsql.budget.disk import flush_file
+from dpsql.budget.file import FileId, connect, file_id, patiently, transaction, translated
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import unusable
@@ -44,9 +47,11 @@ class SqliteLedger:
         self._timeout = timeout
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._file = _file_id(path)
+        self._log = Path(f"{path}-wal")
+        self._names = [f"{path}{end}" for end in ("", "-wal", "-shm")]
         self._open = True
         self._identity = schema.read_identity(connection, path)
+        self._files = self._files_now()
         self._start_over()
 
     @classmethod
@@ -72,7 +77,7 @@ class SqliteLedger:
                 ledger._check_owner(dataset, accountant)
                 ledger._catch_up()
                 ledger._check_head()
-                head.advance(ledger._tip.sequence, ledger._latest)
+                head.advance(ledger._tip.sequence, ledger._durable)
         except BaseException:
             connection.close()
             raise
@@ -97,7 +102,9 @@ class SqliteLedger:
                 receipt = self._append(settled)
             else:
                 same_request(receipt, settled)
-        self._head.advance(receipt.sequence, self._latest)
+        # Committed, and seen by everybody; not yet on the disk.
+        self._head.advance(receipt.sequence, self._durable)
+        self._check_alive()  # the log that was flushed is the one that SQLite wrote to
         return receipt
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
@@ -198,9 +205,17 @@ class SqliteLedger:
         self._connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({marks})", values)
         return row.receipt()
 
-    def _latest(self) -> Point:
+    def _durable(self) -> Point:
+        """The newest point, once everything up to it is on the disk."""
         with self._reading():
-            return self._tip
+            tip = self._tip
+        try:
+            # What a checkpoint has moved from the log to the file meanwhile, SQLite has flushed there.
+            flush_file(self._log)
+        except OSError as error:
+            reason = f"it cannot be written to the disk ({error.strerror})"
+            raise unusable(self.path, reason, *schema.DISK, nothing_ran=False) from None
+        return tip
 
     # The head -------------------------------------------------------------------------------------------------------
 
@@ -256,8 +271,11 @@ class SqliteLedger:
                 "it was opened by another process",
                 "connect again in every process (SQLite may not be forked)",
             )
-        if _file_id(self.path) != self._file:
+        if self._files_now() != self._files:
             raise unusable(self.path, "the file was replaced or removed while in use", *schema.RESTORE)
+
+    def _files_now(self) -> tuple[FileId, ...]:
+        return tuple(file_id(name) for name in self._names)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -294,7 +312,7 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
                 return
             _check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)
-            head.put(ledger._latest())
+            head.put(ledger._durable())
     finally:
         connection.close()
 
@@ -337,11 +355,3 @@ def _check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: floa
                 schema.upgrade(connection)
             schema.check(connection, path)
     schema.check(connection, path)
-
-
-def _file_id(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

@@ -90,9 +90,11 @@ STEPS = {
         "wrap(dpsql.budget.sqlite.SqliteLedger, '_append', "
         "after=lambda: wrap(dpsql.budget.head.Head, 'advance', before=die))", 1,
     ),
-    "while the head is written": (
-        "wrap(dpsql.budget.sqlite.SqliteLedger, '_append', after=lambda: wrap(os, 'replace', before=die))", 1,
-    ),
+    "after the commit, before the log is flushed": ("wrap(dpsql.budget.sqlite, 'flush_file', before=arm(1))", 1),
+    "after the log is flushed, before the head": ("wrap(dpsql.budget.sqlite, 'flush_file', after=arm(1))", 1),
+    "while the head is written": ("wrap(dpsql.budget.head, '_slot', after=arm(1))", 1),
+    "before the head is flushed": ("wrap(dpsql.budget.head, 'flush', before=arm(1))", 1),
+    "after the head": ("wrap(dpsql.budget.head, 'flush', after=arm(1))", 1),
     "after the reservation, before the fetch": ("wrap(dpsql.budget.sqlite.SqliteLedger, 'reserve', after=die)", 1),
     "after the fetch, before the noise": ("wrap(dpsql.release.noisy, '_fetch', after=die)", 1),
     "after the noise": ("wrap(dpsql.measure.mechanisms.laplace.DiscreteLaplace, 'add_noise', after=die)", 1),

@@ -1,0 +1,39 @@
+"""Waiting for the disk: what is flushed survives a power cut."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+
+def flush(descriptor: int) -> None:
+    """Wait until a file's content is on the disk. On macOS only F_FULLFSYNC empties the disk's own cache."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def flush_file(path: Path) -> None:
+    """Wait until what any process has written to a file is on the disk. Raises OSError."""
+    # fsync concerns the file, not the descriptor; Windows wants one that may write.
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        flush(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_directory(path: Path) -> None:
+    """Wait until a directory's names are on the disk, where a directory can be opened at all (not on Windows)."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
