@@ -159,12 +159,16 @@ def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) 
     """The sensitivities of all components. Raises Rejected DP210, DP211."""
     found = []
     for tagged in releases:
-        node, below = tagged.node, tagged.inputs[0].fact
-        assert isinstance(node, Release)
-        units = contributions(node, below)
-        each = tuple(_each(c, units, node, below) for c in node.components)
-        found.append(Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights)))
+        assert isinstance(tagged.node, Release)
+        found.append(prepare_one(tagged.node, tagged.inputs[0].fact, weights))
     return tuple(found)
+
+
+def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) -> Prepared:
+    """The sensitivities of one release, given the facts of its input. Raises Rejected DP210, DP211."""
+    units = contributions(node, below)
+    each = tuple(_each(c, units, node, below) for c in node.components)
+    return Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights))
 
 
 def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpsql.analysis.context import Context
+from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -40,10 +42,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RewriteContext:
-    """Everything a rewrite reads. Rewrites are guesses: the analysis derives every fact again from their result."""
+    """Everything a rewrite reads. Rewrites are guesses: the analysis derives every fact again from their result.
+
+    error: the total error of a finished release, given the facts of its input; for choices between forms that differ
+    in noise alone. None: the plain forms.
+    """
 
     analysis: Context
     limits: Limits = Limits()
+    error: Callable[[Release, Facts], float] | None = None
 
     def private(self, node: Node) -> bool:
         """True if rows of `node` depend on private data other than through a release."""

@@ -19,6 +19,7 @@ from dpsql.rewrite.limit_frequencies import limit_frequencies
 from dpsql.rewrite.narrow_joins import narrow_joins
 from dpsql.rewrite.order_joins import order_joins
 from dpsql.rewrite.place_conditions import place_conditions
+from dpsql.rewrite.share_sums import share_sums
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -35,6 +36,7 @@ RULES: tuple[Rewrite, ...] = (
     expand_aggregates,
     add_group_keys,
     bound_contributions,
+    share_sums,
     choose_grids,
 )
 

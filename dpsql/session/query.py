@@ -11,6 +11,7 @@ from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.plan.components import Count, Ratio, Sum
+from dpsql.release.intervals import linear_width
 from dpsql.release.result import Release
 from dpsql.session.settings import LEVEL, Amount, confidence_level
 
@@ -145,8 +146,7 @@ def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | N
     measured = plan.releases[source[0]].measured
     recipe = measured.node.outputs[source[1]].recipe
     if isinstance(recipe, Count | Sum):
-        m = measured.measurements[recipe.component]
-        return m.mechanism.half_width(level) * m.unit
+        return linear_width(recipe, measured.measurements, level)
     if isinstance(recipe, Ratio):
         m, count = measured.measurements[recipe.sum], measured.measurements[recipe.count]
         if count.known is not None:

@@ -1,0 +1,41 @@
+"""How large the noise of a release's columns will be, before it is chosen: to compare forms of one release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import assert_never
+
+from dpsql.analysis.facts import Facts
+from dpsql.measure.allocate import prepare_one
+from dpsql.plan.components import Component, Count, End, Ratio, Recipe, Sum, Variance, coefficients
+from dpsql.plan.nodes import Release
+
+
+def total_error(node: Release, below: Facts) -> float:
+    """Σ over the columns of ln(variance), with Laplace noise at equal shares of one ε; a constant less.
+
+    below: facts of the release's input. An average counts as if its group were large and its true mean anywhere in its
+    bounds alike; a variance as its sum of squares.
+    """
+    found = prepare_one(node, below, {})
+    noisy = sum(s.l1 > 0 for s in found.worst)
+    spread = [
+        (float(s.l1 * c.worth / c.weight) * noisy) ** 2 for c, s in zip(node.components, found.worst, strict=True)
+    ]
+    return sum(math.log(max(_variance(o.recipe, node.components, spread), 1e-300)) for o in node.outputs)
+
+
+def _variance(recipe: Recipe, components: Sequence[Component], spread: Sequence[float]) -> float:
+    match recipe:
+        case Count() | Sum():
+            unit = {i: components[i].worth / components[i].weight for i, _ in coefficients(recipe, components)}
+            return sum(float(worth / unit[i]) ** 2 * spread[i] for i, worth in coefficients(recipe, components))
+        case Ratio(sum=s, count=n, lo=lo, hi=hi):
+            return spread[s] + float((hi - lo) / 2) ** 2 / 3 * spread[n]  # E θ² of a centred mean, alike on its range
+        case Variance(squares=q):
+            return spread[q]
+        case End(of=inner):
+            return _variance(inner, components, spread)
+        case _:
+            assert_never(recipe)
