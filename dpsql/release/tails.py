@@ -38,6 +38,8 @@ MARGIN = 1e-9
 _TINY = 1e-300
 _APART = 1e-4
 """Laplace scales are told apart by at least this part."""
+_NEGLIGIBLE = 1e-5
+_MOST_VALUES = 100_000
 _BENT = 0.24197072451914337
 """φ(1), the largest slope of the normal density, rounded up."""
 _ROUNDING = 1e-7
@@ -105,7 +107,8 @@ def curvature(noises: Sequence[Noise], coefficients: Sequence[Floats | float]) -
         if scales:
             largest = np.maximum.reduce(np.broadcast_arrays(*scales))
             r = np.minimum(scales[0], scales[1]) / largest if len(scales) == 2 else np.zeros_like(largest)
-            power = np.where(r > 0, r ** (r / np.maximum(1 - r, 1e-9)), 1.0)
+            r = np.minimum(r, 1 - 1e-6)  # less than r is safe
+            power = np.where(r > 0, r ** (r / (1 - r)), 1.0)
             found = np.minimum(found, power * (1 + 1e-6) / (2 * largest**2 * (1 + r)))
         certain: Floats = np.where(np.isnan(found), np.inf, found)
         return certain
@@ -134,7 +137,7 @@ def _continuous(scales: Sequence[Floats], sigmas: Sequence[Floats], w: Floats) -
         return np.zeros_like(w) if sigma is None else gaussian_tail(sigma, w)
     if sigma is None and len(scales) < 3:
         return two_laplace_tail(scales[0], scales[1] if len(scales) == 2 else np.zeros_like(w), w)
-    return _mixed(_apart(scales), sigma, w)
+    return _mixed(_apart(scales, sigma), sigma, w)
 
 
 def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -> float:
@@ -147,17 +150,46 @@ def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -
     if not top:
         return 0.0
     least = float(1 - level) * (1 - MARGIN)
-    noises = sorted((Noise.of(m, abs(c) / top) for m, c in parts if c), key=lambda n: n.step)
-    ones = [1.0] * len(noises)
-    bend = worthwhile(curvature(noises[:-1], ones[:-1]), noises[-1], 1.0, least)
+    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.mechanism.name != "exact"]
+    noises.sort(key=lambda n: n.step)
+    law = _law(noises[-1])
     low, high = 0.0, float(len(parts))  # where each stays within its own width, which the level was split over
-    for _ in range(60):
+    for _ in range(50):
         middle = (low + high) / 2
-        if tail(noises, ones, np.array([middle]), bend)[0] <= least:
+        if _beyond(noises, law, middle, least) <= least:
             high = middle
         else:
             low = middle
     return float(top) * high * (1 + MARGIN)
+
+
+def _beyond(noises: Sequence[Noise], law: tuple[Floats, Floats] | None, w: float, least: float) -> float:
+    """P(|Σ| ≥ w), or above it; value by value of the last noise, where its law is given."""
+    ones = [1.0] * len(noises)
+    if law is None or len(noises) < 2:
+        bend = worthwhile(curvature(noises[:-1], ones[:-1]), noises[-1], 1.0, least)
+        return float(tail(noises, ones, np.array([w]), bend)[0])
+    values, chances = law
+    left = w - values
+    # Below 0 the rest has to stay above a negative number: the other side's complement, its tail taken from below.
+    slack = sum(n.step for n in noises[:-1])
+    within = np.abs(left) + np.where(left > 0, 0.0, 2 * slack)
+    beyond = tail(noises[:-1], ones[:-1], within) / 2
+    one_sided = np.where(left > 0, beyond, 1 - beyond + _ROUNDING)
+    return float(2 * (chances * one_sided).sum()) * (1 + MARGIN) + MARGIN
+
+
+def _law(noise: Noise) -> tuple[Floats, Floats] | None:
+    """Values of a discrete noise and their probabilities, but for 1e-13; None if there are too many."""
+    scale = noise.laplace or noise.gaussian
+    reach = math.ceil((30 if noise.laplace else 7.5) * scale / noise.step) + 1
+    if reach > _MOST_VALUES:
+        return None
+    z = np.arange(-reach, reach + 1)
+    size = np.abs(z) * noise.step
+    weights: Floats = np.exp(-size / scale) if noise.laplace else np.exp(-((size / scale) ** 2) / 2)
+    values: Floats = z * noise.step
+    return values, weights / float(weights.sum())
 
 
 def two_laplace_tail(a: Floats | float, b: Floats | float, w: Floats) -> Floats:
@@ -217,10 +249,12 @@ def _scaled_by(x: Floats, value: Floats) -> Floats:
     return found
 
 
-def _apart(scales: Sequence[Floats]) -> Floats:
-    """Laplace scales along the first axis, increasing, none 0, each larger than the one before by `_APART`."""
+def _apart(scales: Sequence[Floats], sigma: Floats | None) -> Floats:
+    """Laplace scales along the first axis, increasing, each larger than the one before by `_APART`; none is 0, and
+    none so small beside σ that a quotient could overflow."""
     found = np.sort(np.stack(scales), axis=0)
-    found[0] = np.maximum(found[0], np.maximum(found[-1] * _APART, _TINY))
+    least = found[-1] * _APART if sigma is None else np.maximum(found[-1] * _APART, sigma * _NEGLIGIBLE)
+    found[0] = np.maximum(found[0], np.maximum(least, _TINY))
     for i in range(1, len(found)):
         found[i] = np.maximum(found[i], found[i - 1] * (1 + _APART))
     return found

@@ -130,6 +130,7 @@ def attack(
             tally.shapes[statement.shape] = tally.shapes.get(statement.shape, 0) + 1
         for m in planned.measured.measurements:
             name = m.component.measure.value + (" paired" if m.component.paired else "")
+            name += " squared" if m.component.squared else ""
             tally.components[name] = tally.components.get(name, 0) + 1
         vectors = []
         for db in range(world.neighbours + 1):

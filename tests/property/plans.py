@@ -261,9 +261,9 @@ class Plans:
     def aggregate_call(self, columns: Sequence[Column]) -> AggregateCall:
         rng, able = self.rng, self.plain(columns)
         where = self.predicate(columns, 0) if rng.random() < 0.15 else None
-        name = rng.choice(("count", "count", "sum", "sum", "avg", "min", "max"))
+        name = rng.choice(("count", "count", "sum", "sum", "avg", "min", "max", "stddev_samp"))
         arg: Expr | None = rng.choice(able) if able and rng.random() < 0.7 else None
-        if name in ("sum", "avg"):
+        if name in ("sum", "avg", "stddev_samp"):
             numbers = [c for c in able if c.type.numeric]
             if numbers:
                 c = rng.choice(numbers)
@@ -281,7 +281,7 @@ class Plans:
         distinct = name == "count" and arg is not None and rng.random() < 0.3
         if name == "count":
             type_ = BIGINT
-        elif name == "avg":
+        elif name in ("avg", "stddev_samp"):
             type_ = DOUBLE
         elif name == "sum":
             assert arg is not None

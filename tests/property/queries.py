@@ -225,6 +225,7 @@ def aggregate(rng: random.Random, names: Sequence[Name]) -> str:
             f"AVG({number(rng, names)})",
             f"AVG({number(rng, names)})",
             f"COUNT({number(rng, names)})",
+            f"{rng.choice(('VAR_POP', 'VAR_SAMP', 'STDDEV_POP', 'STDDEV'))}({number(rng, names)})",
         )
     )
     return f"{call} FILTER (WHERE {condition(rng, names, 1)})" if rng.random() < 0.2 else call

@@ -24,7 +24,7 @@ from tests.property.test_stability import assert_worthwhile, attack_worlds
 def test_ids_of_neighbours_stay_within_the_claims(part: int) -> None:
     tally = attack_worlds(id_world, range(part * 12, part * 12 + 12))
     assert_worthwhile(tally)
-    assert set(tally.components) >= {"count", "sum", "sum paired", "units"}
+    assert set(tally.components) >= {"count", "sum", "sum paired", "sum paired squared", "units"}
 
 
 @pytest.mark.slow
@@ -155,6 +155,26 @@ FORMS: dict[str, tuple[dict[str, Any], str, Limits, int]] = {
         "SELECT WITH ANONYMIZATION OPTIONS (kappa = 2) g, ANON_COUNT(* CLAMPED BETWEEN 0 AND 2), "
         "ANON_SUM(x CLAMPED BETWEEN -3 AND 5) FROM t GROUP BY g",
         Limits(), 4,
+    ),
+    "squares, C": ({"max_rows_per_unit": 2}, "SELECT VAR_POP(x), STDDEV(x) FROM t", Limits(), 4),
+    "squares, C, groups": ({"max_rows_per_unit": 2}, "SELECT g, STDDEV_POP(x) FROM t GROUP BY g", Limits(), 3),
+    "squares, M and G": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT g, AVG(x), VARIANCE(x) FROM t GROUP BY g",
+        Limits(),
+        4,
+    ),
+    "squares, truncated groups": (
+        {"max_rows_per_group": 2, "max_groups_per_unit": 1},
+        "SELECT h, VAR_SAMP(x) FROM t GROUP BY h",
+        Limits(),
+        4,
+    ),
+    "squares, promised rows": (
+        {"max_rows_per_unit": {"rows": 3, "enforce": "assume"}},
+        "SELECT g, SUM(x), VAR_POP(x) FROM t GROUP BY g",
+        Limits(),
+        3,
     ),
     "distinct values": ({"max_rows_per_unit": 2}, "SELECT COUNT(DISTINCT x) FROM t", Limits(), 3),
     "distinct values, groups": ({"max_rows_per_unit": 2}, "SELECT g, COUNT(DISTINCT x) FROM t GROUP BY g", Limits(), 3),

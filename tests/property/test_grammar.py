@@ -77,12 +77,12 @@ def _own(node: exp.Expr) -> exp.Expr:
             for side in ("this", "expression"):
                 if node.args[side].args.get("with_"):
                     node.set(side, exp.Subquery(this=node.args[side]))
-        case exp.Count() | exp.Sum() | exp.Avg() if (bounds := bounds_of(node)) is not None:
+        case exp.Func() if (bounds := bounds_of(node)) is not None:
             name, pair = next((n, p) for n, p in named_bounds(bounds) if p is not None)
             low, high = (exp.Var(this=str(float(end))) for end in pair)
             written = exp.Kwarg(this=exp.Var(this=name), expression=exp.Tuple(expressions=[low, high]))
             given = [] if node.this is None else [node.this]
-            return exp.Anonymous(this=type(node).__name__.upper(), expressions=[*given, written])
+            return exp.Anonymous(this=node.sql("duckdb").partition("(")[0], expressions=[*given, written])
     return node
 
 
@@ -120,9 +120,9 @@ def outcome(sql: str, held: Policy) -> str:
 
 
 def beyond(sql: str, held: Policy) -> bool:
-    """Whether the parser refused what the grammar cannot tell: how many arguments a function takes, and `* EXCEPT (…)`,
+    """Whether the parser refused what the grammar cannot tell: how many arguments a function takes, and `* EXCEPT`,
     which leaves columns out and is no set operation."""
-    if re.search(r"\* EXCEPT \(", sql):
+    if re.search(r"\* EXCEPT\b", sql):
         return True
     found = [d for d in dpsql.check(sql, held, parameters(sql)) if d.code in SYNTAX]
     return all(re.search(r"incomplete|number of provided arguments", d.message) for d in found)

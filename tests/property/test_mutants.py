@@ -91,6 +91,11 @@ def _upper_end_only(c: Component, limits: Contribution, found: Sensitivity) -> S
     return replace(found, l1=found.l1 * abs(c.hi) // abs(c.lo))
 
 
+def _square_of_the_sum_only(c: Component, limits: Contribution, found: Sensitivity) -> Sensitivity:
+    """The magnitude of y in place of that of y²."""
+    return _divided(found, max(1, c.magnitude // c.hi)) if c.squared and c.hi else found
+
+
 def _one_row_at_a_time(m: pytest.MonkeyPatch) -> None:
     original = release_rule.contributions
 
@@ -183,6 +188,11 @@ PRIVATE_KEYS = (
     "SELECT at, COUNT(DISTINCT x) FROM visits GROUP BY at",
 )
 DISTINCT = ("SELECT COUNT(DISTINCT age) FROM visits", "SELECT flag, COUNT(DISTINCT at) FROM visits GROUP BY flag")
+VARIANCES = (
+    "SELECT VAR_POP(x) FROM log",
+    "SELECT STDDEV(y) FROM log",
+    "SELECT flag, VARIANCE(x) FROM log GROUP BY flag",
+)
 AVERAGES = (
     "SELECT AVG(w) FROM visits",
     "SELECT flag, AVG(x) FROM visits GROUP BY flag",
@@ -194,6 +204,10 @@ MUTANTS: dict[str, Mutant] = {
     "sensitivity M instead of M·G": Mutant(id_world, GROUPED, _claim(_m_instead_of_m_times_g)),
     "√D instead of D": Mutant(id_world, DISTINCT, _claim(_root_of_d)),
     "B from the upper end": Mutant(row_world, ("SELECT SUM(x), SUM(y) FROM log",), _claim(_upper_end_only)),
+    "y claimed for y²": Mutant(row_world, VARIANCES, _claim(_square_of_the_sum_only)),
+    "squares not shifted": Mutant(
+        row_world, VARIANCES, sql=lambda s: re.sub(r" - \d+ AS INTEGER\)\), 0\)", " AS INTEGER)), 0)", s)
+    ),
     "half of every claim": Mutant(row_world, (), _claim(lambda c, limits, found: _divided(found, 2))),
     "k rows counted as one": Mutant(row_world, ("SELECT COUNT(*) FROM log",), _one_row_at_a_time),
     "m = 1 in a public join": Mutant(

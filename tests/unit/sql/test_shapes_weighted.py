@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -113,7 +114,10 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
         if component.measure is Measure.COUNT:
             return 1
         units = round(Fraction(value) / component.grid) - component.center
-        return max(component.lo, min(component.hi, units))
+        y = max(component.lo, min(component.hi, units))
+        if not component.squared:
+            return y
+        return math.floor(Fraction(y**2, component.step) + Fraction(1, 2)) - component.shift
 
     totals: dict[str | None, int] = defaultdict(int)
     absolute: Counter[int] = Counter()
@@ -141,7 +145,7 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
 @pytest.mark.parametrize("column", ["cost", "stay", "price"])
 def test_statements_give_the_integers_of_the_formulas(tmp_path: Path, column: str, grouped: bool, limits: str) -> None:
     keys = ("ward, ", " GROUP BY ward") if grouped else ("", "")
-    plan = plan_of(tmp_path, f"SELECT {keys[0]}COUNT(*), SUM({column}), AVG({column}) FROM visits{keys[1]}", limits)
+    plan = plan_of(tmp_path, f"SELECT {keys[0]}COUNT(*), SUM({column}), STDDEV({column}) FROM visits{keys[1]}", limits)
     dice = random.Random(7)
     kinds = {
         "cost": [
@@ -181,4 +185,5 @@ def test_statements_give_the_integers_of_the_formulas(tmp_path: Path, column: st
                 for i, value in zip(statement.components, found[grouped:], strict=True):
                     assert value == expected(node.components[i], rows, grouped, limits)[group], node.components[i]
                     compared += 1
-        assert compared >= (4 * 3 if grouped else 3)
+        assert any(c.squared and (c.step > 1) is (column == "cost") for c in node.components)
+        assert compared >= (4 * 4 if grouped else 4)
