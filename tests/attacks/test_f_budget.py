@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import inspect
 import io
+import json
 import logging
 import multiprocessing
 import os
@@ -189,6 +190,76 @@ def test_item_67_a_plan_with_another_price_costs_what_its_mechanisms_cost(
         cheap = dataclasses.replace(con.sql(COUNT).plan(epsilon=1), cost=price)
         con.run(cheap)
         assert con.budget["unit"].total_spent.epsilon == 1
+
+
+SPELLINGS = (
+    COUNT,
+    "SELECT COUNT(1) AS n FROM patients",
+    "SELECT COUNT(*) AS m, COUNT(*) AS n FROM patients AS p",
+    "WITH p AS (SELECT * FROM patients) SELECT COUNT(*) FROM p",
+    "SELECT COUNT(*) FROM (SELECT pid FROM patients)",
+    "SELECT COUNT(*) FROM patients WHERE TRUE",
+    "SELECT COUNT(*) FROM patients WHERE 1 = 1 AND 2 > 1",
+    "SELECT n FROM (SELECT COUNT(*) AS n FROM patients) ORDER BY n LIMIT 1",
+    "SELECT COUNT(*) + 0 FROM patients HAVING COUNT(*) IS NOT NULL",
+    "SELECT SUM(1) FROM patients",
+    "SELECT COUNT(*) FILTER (WHERE pid = pid OR pid IS NULL) FROM patients",
+    "SELECT COUNT(*) FROM patients WHERE age > 5 OR age <= 5 OR age IS NULL",
+)
+
+
+def test_item_67_asking_again_in_other_words_never_averages_the_noise_away_for_nothing(
+    make: Callable[..., Clinic],
+) -> None:
+    """A spelling is given a number that was released before, or pays: every different number has been paid for."""
+    with make().connect() as con:
+        seen: dict[object, Fraction] = {}
+        for _ in range(3):
+            for sql in SPELLINGS:
+                answer = con.execute(sql, epsilon="0.1")
+                value = answer.rows[0][-1]
+                if answer.spent.epsilon:
+                    seen[value] = answer.spent.epsilon
+                assert value in seen, sql
+        spent = con.budget["unit"].total_spent.epsilon
+        assert spent >= sum(seen.values(), Fraction(0)) and spent <= Fraction(len(SPELLINGS), 10)
+        assert len(seen) < len(SPELLINGS)
+
+
+def test_item_67_what_is_stored_has_been_released(make: Callable[..., Clinic]) -> None:
+    """The file holds noisy numbers and keys that were shown, of exactly the answers that the ledger names."""
+    clinic = make()
+    with clinic.connect() as con:
+        answers = [con.execute(sql, epsilon=1, delta="1e-3") for sql in QUERIES[:6]]
+        entries = con._open_ledger().history()
+    stored = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
+    with contextlib.closing(stored):
+        rows = stored.execute("SELECT id, numbers, shown FROM answers").fetchall()
+    assert {r[0] for r in rows} == {a for e in entries for a in e.entry.answers}
+    released = {
+        json.dumps(column, separators=(",", ":"))
+        for answer in answers
+        for noisy in answer._noisy
+        for column in zip(*noisy.values, strict=True)
+    }
+    assert {r[1] for r in rows} <= released | {"[]"}
+    for _, numbers, shown in rows:
+        assert len(json.loads(shown)["keys"]) == len(json.loads(numbers)) if shown else True
+        assert CANARY not in shown and MARKER not in shown
+
+
+def test_item_67_a_stored_answer_of_another_ledger_is_worth_nothing(make: Callable[..., Clinic]) -> None:
+    """Neither an older ledger with newer answers nor a copied file gives anything that this ledger has not charged."""
+    rich, poor = make(policy=_policy("0.5")), make(policy=_policy("0.5"))
+    with rich.connect() as con:
+        con.execute(COUNT, epsilon="0.5")
+    with poor.connect() as con:
+        con.execute("SELECT COUNT(*) FROM visits", epsilon="0.5")
+        shutil.copy(rich.folder / "spent.sqlite.answers", poor.folder / "spent.sqlite.answers")
+        with pytest.raises(dpsql.BudgetExceeded):
+            con.execute(COUNT, epsilon="0.5")
+    with rich.connect() as con:  # the twin: where it was charged it is given
+        assert con.execute(COUNT, epsilon="0.5").spent.epsilon == 0
 
 
 def _child(con: Any, plan: Any, pipe: Any) -> None:
