@@ -64,18 +64,10 @@ def noise(quick: bool) -> list[dict[str, Any]]:
 
 def charges(folder: Path, quick: bool) -> dict[str, Any]:
     """Durable charges a second, on the disk of `folder`."""
-    found: dict[str, Any] = {"fsync_ms": ledger.fsync_ms(folder)}
-    print(f"\nledger (one fsync takes {found['fsync_ms']:.2f} ms here)")
-    for processes in (1, 8):
-        figures = ledger.charges_per_second(folder, processes, 80 if quick else 2000)
-        found[str(processes)] = figures
-        print(
-            f"    {processes} process{'es' if processes > 1 else ''}: {figures['per_second']:.0f} charges a second, "
-            f"median {figures['median_ms']:.1f} ms, p99 {figures['p99_ms']:.1f} ms"
-        )
-    found["opening"] = ledger.opening(folder, 100 if quick else 5_000)
-    print(f"    opening {found['opening']['entries']:,} entries: {found['opening']['seconds']:.2f} s")
-    return found
+    print("\nledger")
+    if quick:
+        return ledger.measure(folder, [1, 8], 80, 100, 160)
+    return ledger.measure(folder, [1, 8, 16], 2000, 5_000)
 
 
 def main() -> int:

@@ -35,11 +35,15 @@ class Head:
         self.path = path
         self._name = f"head {path}"
         self._timeout = timeout
+        self._seen: tuple[bytes, Point | None] = (b"", None)
 
     def read(self) -> Point | None:
         """The remembered point; None if there is no file. CannotOpen (DP407) if it is there but is not a head."""
         try:
-            return _parse(self.path.read_bytes())
+            stored = self._stored()
+            if stored != self._seen[0]:  # who waits for the head reads it often
+                self._seen = (stored, _parse(stored))
+            return self._seen[1]
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -55,13 +59,16 @@ class Head:
     def check_writable(self) -> None:
         """Raise CannotOpen (DP407) if an advance is sure to fail: nobody shall pay for an answer that cannot come."""
         directory = self.path.parent
-        try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._cannot_write(error) from None
+        if "\0" in str(self.path):
+            raise unusable(self._name, "not a file name", _HELP_HEAD)
+        if not os.path.isdir(directory):
+            try:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise self._cannot_write(error) from None
         if not os.access(directory, os.W_OK | os.X_OK) or os.path.isdir(self.path):
             raise unusable(self._name, "its directory is not writable", _HELP_HEAD)
-        if os.path.exists(self.path) and not os.access(self.path, os.W_OK):
+        if not os.access(self.path, os.W_OK) and os.path.exists(self.path):
             raise unusable(self._name, "it is not writable", _HELP_HEAD)
 
     def advance(self, at_least: int, latest: Callable[[], Point]) -> None:
@@ -94,7 +101,7 @@ class Head:
         """Over the older of the two slots, so that a torn write spoils nothing; or a new file, if that slot would not
         become the newest."""
         try:
-            slots = _slots(self.path.read_bytes()) if self.path.exists() else []
+            slots = _slots(self._stored()) if self.path.exists() else []
             known = [-1 if slot is None else slot.sequence for slot in slots]
             if known and 0 <= max(known) < point.sequence:
                 descriptor = os.open(self.path, os.O_WRONLY)
@@ -112,6 +119,13 @@ class Head:
             flush_directory(self.path.parent)
         except OSError as error:
             raise self._cannot_write(error) from None
+
+    def _stored(self) -> bytes:
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            return os.read(descriptor, _LONGEST)
+        finally:
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def _locked(self, unless: Callable[[], bool] = lambda: False) -> Iterator[bool]:
@@ -153,6 +167,8 @@ class Head:
 # The file: two slots of one disk sector each, written in turn. Text, so that a custodian can read it.
 
 _SLOT = 512
+_LONGEST = 1 << 13
+"""No head is longer; what is longer is cut, and is none."""
 
 
 def _slot(point: Point) -> bytes:

@@ -48,7 +48,7 @@ class SqliteLedger:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._log = Path(f"{path}-wal")
-        self._names = [f"{path}{end}" for end in ("", "-wal", "-shm")]
+        self._names = [f"{path}{end}" for end in ("", "-wal")]
         self._open = True
         self._identity = schema.read_identity(connection, path)
         self._files = self._files_now()
@@ -93,6 +93,10 @@ class SqliteLedger:
         """
         settled = settle(entry, self._book.accountant)
         self._head.check_writable()
+        with self._reading():
+            # Spending only grows: what does not fit now never will, and such a refusal need not wait for its turn.
+            if self._find(settled.id) is None:
+                self._book.check(settled, caps)
         with self._writing():
             self._catch_up()
             self._check_head()

@@ -92,6 +92,21 @@ def test_eight_processes_share_a_budget_for_exactly_so_many(place: Place) -> Non
         assert ledger.spent("patient") == PrivacyLoss(Fraction(10))
 
 
+@pytest.mark.slow
+def test_sixteen_processes_with_two_hundred_requests_each_share_a_budget_for_exactly_a_thousand(place: Place) -> None:
+    children = [spend(place, f"p{i}", 200, "100") for i in range(16)]
+    lines: list[str] = []
+    for child in children:
+        out, err = child.communicate(timeout=120)
+        assert child.returncode == 0, err
+        lines += out.split()
+    assert sorted(int(line) for line in lines if line != "refused") == list(range(1, 1001))
+    assert lines.count("refused") == 2200
+    with place.open() as ledger:
+        assert ledger.verify() == 1000
+        assert ledger.spent("patient") == PrivacyLoss(Fraction(100))
+
+
 def test_processes_that_make_the_ledger_at_once_make_one(place: Place) -> None:
     for attempt in range(3):
         fresh = Place(Path(f"{place.path}{attempt}"), place.head.with_name(f"head{attempt}.json"))
