@@ -11,7 +11,7 @@ from dpsql.session.connection import Budget, Budgets
 from dpsql.session.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {
-    "Connection": ("sql", "execute", "plan", "preview", "run", "budget", "close"),
+    "Connection": ("sql", "execute", "plan", "preview", "price", "run", "budget", "close"),
     "Query": ("plan", "explain", "cost", "accuracy", "run"),
     "Release": ("fetchall", "fetchone", "intervals", "components", "to_dict", "df", "pl", "arrow"),
     "PrivacyLoss": (),
