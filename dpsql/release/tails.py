@@ -188,7 +188,7 @@ def _law(noise: Noise) -> tuple[Floats, Floats] | None:
     z = np.arange(-reach, reach + 1)
     size = np.abs(z) * noise.step
     weights: Floats = np.exp(-size / scale) if noise.laplace else np.exp(-((size / scale) ** 2) / 2)
-    values: Floats = z * noise.step
+    values: Floats = np.asarray(z * noise.step, dtype=np.float64)
     return values, weights / float(weights.sum())
 
 
