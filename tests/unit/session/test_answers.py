@@ -288,6 +288,59 @@ def test_an_exhausted_total_still_gives_what_is_stored(clients: dict[str, Connec
         clients["ben"].execute(COUNT, epsilon="0.5")
 
 
+# Gaussian noise -------------------------------------------------------------------------------------------------------
+
+SUMS = ", ".join(f"SUM(fee + {i}) AS s{i}" for i in range(14))
+
+
+@pytest.mark.parametrize("accountant", ["approx_dp", "zcdp"])
+def test_gaussian_numbers_are_given_and_priced_in_the_ledgers_terms(
+    club_folder: Path, tmp_path: Path, accountant: str
+) -> None:
+    ledger = MemoryLedger("club", accountant)
+    caps = "rho: 10" if accountant == "zcdp" else "epsilon: 10"
+    policy = policy_of(
+        tmp_path, club_folder,
+        {"epsilon: 10000": caps, "name: club\n": f"name: club\nprivacy: {{accountant: {accountant}}}\n"},
+    )  # fmt: skip
+    query = f"SELECT COUNT(*) AS n, {SUMS} FROM members"
+    with connect(policy, ledger=ledger) as ana, connect(policy, ledger=ledger) as ben:
+        ben.analyst = "ben"
+        first = ana.execute(query, epsilon=1, delta="1e-6")
+        assert {c["mechanism"] for c in first.components} == {"gaussian"}
+        total = ledger.spent("member")
+        assert total == first.spent == (PrivacyLoss(rho=Fraction(1, 2)) if accountant == "zcdp" else first.plan.loss)
+        # All that it cost is counted for Ben: the ρ of all parts together, converted once, at the same δ.
+        again = ben.execute(query, epsilon=1, delta="1e-6")
+        assert again.rows == first.rows and again.intervals() == first.intervals()
+        assert again.spent == total == ledger.spent("member") == ledger.spent("member", "ben")
+        # One more sum: its ρ alone is new.
+        more = ana.execute(
+            f"SELECT SUM(fee + 99) AS x, COUNT(*) AS n, {SUMS} FROM members", epsilon="0.9", delta="1e-6"
+        )
+        assert more.rows[0][1:] == first.rows[0]
+        if accountant == "zcdp":
+            assert more.spent == PrivacyLoss(rho=Fraction(81, 200) / 16)
+        else:
+            assert 0 < more.spent.epsilon < Fraction(9, 10) and more.spent.delta == Fraction(1, 10**6)
+        assert ledger.spent("member") == total + more.spent
+
+
+def test_a_number_of_one_family_serves_a_plan_of_the_other(con: Connection) -> None:
+    """By variance; and the intervals are those of the noise that was drawn."""
+    laplace = con.execute("SELECT COUNT(*) AS n FROM members", epsilon=1)
+    many = con.sql(f"SELECT COUNT(*) AS n, {SUMS} FROM members")
+    plan = many.plan(epsilon=2, delta="1e-6")
+    assert {m.mechanism.name for m in plan.releases[0].measured.measurements} == {"gaussian"}
+    answer = con.run(plan)
+    assert answer.rows[0][0] == laplace.rows[0][0] and answer.intervals()[0]["n"] == laplace.intervals()[0]["n"]
+    assert {c["mechanism"] for c in answer.components} == {"gaussian", "laplace"}
+    better = con.sql(f"SELECT COUNT(*) AS n, {SUMS} FROM members").plan(epsilon=30, delta="1e-6")
+    assert better.releases[0].measured.measurements[0].mechanism.variance() < 1.8  # Laplace noise of ε = 1 has 1.84
+    assert con.run(better).components[0]["mechanism"] == better.releases[0].measured.measurements[0].mechanism.name
+    assert con.run(better).spent == NO_LOSS
+
+
 # When nothing is given ------------------------------------------------------------------------------------------------
 
 
