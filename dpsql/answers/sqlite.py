@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -36,6 +37,7 @@ _TABLE = (
 )
 _INDEX = "CREATE INDEX answers_address ON answers (address)"
 _COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown"
+_making = threading.Lock()
 _AT_ONCE = 500
 """Addresses in one statement; SQLite's limit may be as low as 999."""
 
@@ -104,8 +106,11 @@ class SqliteAnswers:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection to the file, made if it is not there; rolled back and closed at the end."""
         try:
-            # Made here, because SQLite would let others read it.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            with _making:
+                # Made here, because SQLite would let others read it. Never opened here once it is there: closing it
+                # would drop the locks of another thread's transaction.
+                if not (os.path.isfile(self.path) and os.access(self.path, os.R_OK | os.W_OK)):
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a file name"
             raise unusable(self.path, f"it cannot be opened for writing ({reason})", DISK) from None

@@ -11,15 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
+from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Caps, Entry
 from dpsql.budget.sqlite import SqliteLedger, accept_head
-from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+from dpsql.loss import PrivacyLoss
 
 from .conftest import Place
 
@@ -366,6 +370,59 @@ def test_a_read_only_directory_is_refused(writable: str, protected: str) -> None
             finally:
                 os._exit(outcome)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("protected", ["data/l.sqlite", "data/l.sqlite-wal", "state/h.json"])
+def test_a_read_only_file_is_refused_and_serves_again_when_it_is_not(charge: Charge, protected: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for name in (".", "data", "state"):
+            (base / name).mkdir(exist_ok=True)
+            (base / name).chmod(0o777)
+
+        def attempt() -> int:
+            child = os.fork()
+            if child == 0:
+                outcome = 9
+                try:
+                    if os.geteuid() == 0:  # root may write anywhere, so the attempt is made as somebody else
+                        os.setuid(65534)
+                    place = Place(base / "data/l.sqlite", base / "state/h.json")
+                    ledger = place.open(timeout=1)
+                    ledger.reserve(charge(os.getpid()), Caps())
+                    outcome = 0
+                except CannotOpen as refusal:
+                    outcome = 7 if refusal.diagnostics[0].code == "DP407" and refusal.diagnostics[0].help else 8
+                finally:
+                    os._exit(outcome)  # leaves the -wal file behind
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        assert attempt() == 0
+        (base / protected).chmod(0o444)
+        assert attempt() == 7
+        (base / protected).chmod(0o600)
+        assert attempt() == 0
+
+
+def test_a_clock_that_goes_back_leaves_the_order_of_the_entries(
+    place: Place, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        years: ClassVar[Iterator[int]] = iter(range(2030, 2000, -1))
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(next(cls.years), 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("dpsql.budget.sqlite.datetime", Clock)
+    fill(place, charge)
+    with place.open() as ledger:
+        assert [r.entry.id for r in ledger.history()] == ["0", "1", "2", "3", "4"]
+        assert ledger.verify() == 5
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(charge("next"), Caps(total={"patient": PrivacyLoss(Fraction(1, 2))}))
 
 
 def test_a_locked_ledger_is_refused_after_the_timeout_and_serves_again_afterwards(place: Place, charge: Charge) -> None:
