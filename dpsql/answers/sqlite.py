@@ -85,13 +85,6 @@ class SqliteAnswers:
         """See `AnswerStore.alone`."""
         return held(self.path.with_name(self.path.name + ".running"), names, self._patience)
 
-    def count(self) -> int:
-        """How many answers are stored; 0 if there is no file."""
-        if not self.path.exists():
-            return 0
-        with self._connection() as connection:
-            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
-
     def _read(self, row: tuple[str, ...]) -> Answer:
         name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown = row
         try:

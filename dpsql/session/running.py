@@ -186,4 +186,7 @@ def answers_beside(ledger: Ledger) -> AnswerStore:
 
     if isinstance(ledger, SqliteLedger):
         return SqliteAnswers(ledger.path.with_name(ledger.path.name + ".answers"))
-    return _BESIDE.setdefault(ledger, MemoryAnswers())
+    try:
+        return _BESIDE.setdefault(ledger, MemoryAnswers())
+    except TypeError:  # a ledger of the caller's own that cannot be remembered: its answers last as long as the session
+        return MemoryAnswers()

