@@ -21,7 +21,8 @@ EXAMPLES = {
     "FROM flights\nWHERE tailnum IN (SELECT tailnum FROM planes WHERE engines > 2)\n"
     "  AND NOT EXISTS (SELECT 1 FROM airlines WHERE airlines.carrier = flights.carrier AND name LIKE 'United%')",
     "Aggregates": "SELECT COUNT(*) AS flights, COUNT(DISTINCT tailnum) AS aircraft,\n"
-    "       AVG(dep_delay) FILTER (WHERE dep_delay > 0) AS mean_if_late\nFROM flights WHERE month = 7 AND day = 1",
+    "       AVG(dep_delay) FILTER (WHERE dep_delay > 0) AS mean_if_late, STDDEV(dep_delay) AS spread\n"
+    "FROM flights WHERE month = 7 AND day = 1",
     "Window functions": "SELECT origin, COUNT(*) AS n,\n"
     "       SUM(COUNT(*)) OVER (ORDER BY origin ROWS UNBOUNDED PRECEDING) AS so_far\n"
     "FROM flights GROUP BY origin\nWINDOW w AS (ORDER BY n DESC)\nQUALIFY RANK() OVER w <= 2",

@@ -71,7 +71,8 @@ def test_arithmetic_limits(case: Case) -> None:
         measured = release.measured
         for m in measured.measurements:
             c = m.component
-            assert c.lo <= c.hi and c.magnitude == max(abs(c.lo), abs(c.hi))
+            assert c.lo <= c.hi and c.magnitude == max(map(abs, c.ends))
+            assert c.squared or c.ends == (c.lo, c.hi)
             assert c.magnitude <= 2**30
             if c.per_group is None:
                 assert c.weight * measured.contribution.rows * c.magnitude <= 2**40
