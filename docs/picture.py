@@ -41,7 +41,8 @@ def explain_block() -> str:
 def json_block() -> str:
     """The JSON form, cut to one component and one node, as a fenced block."""
     whole = as_json(plan())
-    whole["releases"][0]["components"] = whole["releases"][0]["components"][:1]
+    for part in ("components", "outputs"):
+        whole["releases"][0][part] = whole["releases"][0][part][:1]
     whole["nodes"] = whole["nodes"][3:4]
     whole["plan"] = whole["plan"][:8] + "…"
     return f"```json\n{json.dumps(whole, indent=2, ensure_ascii=False)}\n```"

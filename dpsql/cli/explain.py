@@ -8,6 +8,7 @@ from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
 from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.errors import Error
+from dpsql.release.intervals import joint_width
 from dpsql.session.connection import connect
 
 
@@ -34,9 +35,10 @@ def run(
             raise pointing_into(error, source) from None
     match format:
         case ExplainFormat.TEXT:
-            print(as_text(plan, engine_sql))
+            print(as_text(plan, engine_sql, joint_width))
         case ExplainFormat.JSON:
-            print(document({**as_json(plan), "engine_sql": _statements(plan)}) if engine_sql else dumps(plan))
+            found = as_json(plan, joint_width)
+            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan, joint_width))
     return 0
 
 

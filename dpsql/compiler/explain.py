@@ -12,8 +12,9 @@ from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
 from dpsql.loss import PrivacyLoss, show_spent
 from dpsql.measure.allocate import MeasuredRelease, Measurement
+from dpsql.measure.joint import Width
 from dpsql.numbers.cap import Finite
-from dpsql.plan.components import Component, Measure, components_of
+from dpsql.plan.components import Component, Count, Measure, Output, Recipe, Sum, coefficients, components_of
 from dpsql.plan.nodes import (
     Aggregate,
     BoundContributions,
@@ -40,12 +41,15 @@ LEVEL = Fraction(95, 100)
 """Confidence of the ± that EXPLAIN shows."""
 
 
-def as_text(plan: Plan, engine_sql: bool = False) -> str:
-    """The annotated tree, the measurements of every release, and the price."""
+def as_text(plan: Plan, engine_sql: bool = False, width: Width | None = None) -> str:
+    """The annotated tree, the measurements of every release, and the price.
+
+    width: how wide intervals of numbers with two noises are; without it their ± is left out.
+    """
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
-        lines += ["", *_release_lines(release, i)]
+        lines += ["", *_release_lines(release, i), *_sum_lines(release.measured, width)]
     lines += ["", f"cost: {_cost(plan)}"]
     lines += [f"note: {note}" for note in plan.notes]
     if engine_sql:
@@ -57,8 +61,8 @@ def as_text(plan: Plan, engine_sql: bool = False) -> str:
     return "\n".join(lines)
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
-    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
+def as_json(plan: Plan, width: Width | None = None) -> dict[str, Any]:
+    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md); width as above."""
     return {
         "releases": [
             {
@@ -67,7 +71,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "keys": [k.name for k in r.measured.node.keys],
                 "key_source": _key_source(r.measured.node),
                 "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
+                "conversion_delta": float(r.measured.conversion_delta),
                 "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
+                "outputs": [_output_json(r.measured, o, width) for o in r.measured.node.outputs],
             }
             for r in plan.releases
         ],
@@ -79,9 +85,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def dumps(plan: Plan) -> str:
+def dumps(plan: Plan, width: Width | None = None) -> str:
     """`as_json` as text."""
-    return json.dumps(as_json(plan), indent=2, ensure_ascii=False)
+    return json.dumps(as_json(plan, width), indent=2, ensure_ascii=False)
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------
@@ -194,7 +200,9 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
         )
-    rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ε", "± 95 %")]
+    # All noise of a query is of one family.
+    in_rho = any(m.loss.rho for m in measured.measurements)
+    rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ρ" if in_rho else "ε", "± 95 %")]
     for i, m in enumerate(measured.measurements):
         s = m.sensitivity
         rows.append(
@@ -205,7 +213,7 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
                 _amount(s.linf * m.unit),
                 m.mechanism.name,
                 f"{float(m.mechanism.scale * m.unit):.6g}",
-                f"{float(m.loss.epsilon):.4g}",
+                f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
                 f"{expected_error(m):.4g}",
             )
         )
@@ -213,7 +221,26 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
+    if measured.conversion_delta:
+        lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines
+
+
+def _sum_lines(measured: MeasuredRelease, width: Width | None) -> list[str]:
+    """Sums that are made of two components, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`."""
+    found = []
+    for output in measured.node.outputs:
+        if isinstance(output.recipe, Sum) and output.recipe.count is not None:
+            total, *counted = coefficients(output.recipe, measured.node.components)
+            text = component_name(measured.node.components[total[0]], measured, total[0])
+            for i, worth in counted:
+                each = worth / measured.measurements[i].unit
+                name = component_name(measured.node.components[i], measured, i)
+                text += f" {'+' if each > 0 else '-'} {_amount(abs(each))} · {name}"
+            error = output_error(measured, output.recipe, width)
+            around = "" if error is None else f"  ± {error:.4g}"
+            found.append(f"  {output.label} = {text}{around}")
+    return found
 
 
 def component_name(c: Component, measured: MeasuredRelease, index: int) -> str:
@@ -258,6 +285,26 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
         "rho": float(loss.rho),
         "expected_error": expected_error(m),
     }
+
+
+def _output_json(measured: MeasuredRelease, output: Output, width: Width | None) -> dict[str, Any]:
+    """One column of the release. expected_error: None where it depends on the data, or `width` would be needed."""
+    return {
+        "column": output.column.name,
+        "components": list(components_of(output.recipe)),
+        "expected_error": output_error(measured, output.recipe, width),
+    }
+
+
+def output_error(measured: MeasuredRelease, recipe: Recipe, width: Width | None) -> float | None:
+    """Half the width of the 95 % interval of a count or a sum, in the released number's unit."""
+    if not isinstance(recipe, Count | Sum):
+        return None
+    parts = coefficients(recipe, measured.node.components)
+    noisy = [(measured.measurements[i], worth) for i, worth in parts if measured.measurements[i].known is None]
+    if len(noisy) > 1:
+        return None if width is None else width(noisy, LEVEL)
+    return float(sum(m.mechanism.half_width(LEVEL) * abs(worth) for m, worth in noisy))
 
 
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:

@@ -11,7 +11,7 @@ from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.plan.components import Count, Ratio, Sum
-from dpsql.release.intervals import linear_width
+from dpsql.release.intervals import joint_width, linear_width
 from dpsql.release.result import Release
 from dpsql.session.settings import LEVEL, Amount, confidence_level
 
@@ -64,10 +64,10 @@ class Query:
             rho=rho, max_error=max_error, confidence=confidence, weights=weights,
         )  # fmt: skip
         if format == "json":
-            return explain.dumps(plan)
+            return explain.dumps(plan, joint_width)
         if format != "text":
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
-        return explain.as_text(plan, engine_sql)
+        return explain.as_text(plan, engine_sql, joint_width)
 
     def cost(
         self,

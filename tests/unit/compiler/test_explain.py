@@ -11,6 +11,7 @@ import pytest
 
 from dpsql.compiler import explain
 from dpsql.plan.components import Count
+from dpsql.release.intervals import joint_width
 from tests.unit.planning import planned, policy
 
 TABLES = """
@@ -115,3 +116,42 @@ def test_a_shared_release_is_shown_once() -> None:
     assert text.count("release 0: COUNT(*)") == 2 and text.count("as above, measured once") == 1
     assert text.count("group by kind") == 1 and text.count("release 1: COUNT(*)") == 1
     assert "release 0:" not in explain.as_text(planned(sql, POLICY))  # one release needs no number
+
+
+ROWS = policy(
+    """
+people:
+  unit: {rows: 1}
+  columns:
+    word: {type: varchar}
+    x: {type: integer, bounds: [0, 100], nullable: false}
+"""
+)
+MANY = ", ".join(f"COUNT(*) FILTER (WHERE x > {i}) AS n{i}" for i in range(30))
+
+
+def test_sums_of_two_parts_have_their_own_line() -> None:
+    """Two Laplace variables of scale 100 (two components at ε = 1): 95 % within 4.106 scales."""
+    plan = planned("SELECT COUNT(*) AS n, SUM(x) AS s FROM people", ROWS)
+    text = explain.as_text(plan, width=joint_width)
+    (line,) = re.findall(r"^  SUM\(x\) = SUM\(x - 50\) \+ 50 · COUNT\(\*\)  ± (\S+)$", text, re.MULTILINE)
+    assert 410 <= float(line) <= 413
+    assert "SUM(x) = SUM(x - 50) + 50 · COUNT(*)\n" in explain.as_text(plan) + "\n"
+    count, total = explain.as_json(plan, joint_width)["releases"][0]["outputs"]
+    assert count == {"column": count["column"], "components": [0], "expected_error": 6.0}
+    assert total["components"] == [1, 0] and 410 <= total["expected_error"] <= 413
+    assert explain.as_json(plan)["releases"][0]["outputs"][1]["expected_error"] is None
+
+
+def test_gaussian_noise_is_shown_in_rho() -> None:
+    plan = planned(f"SELECT word, {MANY} FROM people GROUP BY word", ROWS)
+    (release,) = explain.as_json(plan)["releases"]
+    text = explain.as_text(plan)
+    assert {c["mechanism"] for c in release["components"]} == {"gaussian"}
+    assert re.search(r"component +l1 +l2 +l∞ +mechanism +scale +ρ +± 95 %", text)
+    assert "converted to ε at δ 5e-10" in text and release["conversion_delta"] == 5e-10
+    for part, m in zip(release["components"], plan.releases[0].measured.measurements, strict=True):
+        assert part["epsilon"] == 0 and math.isclose(part["rho"], float(m.loss.rho))
+        assert math.isclose(part["scale"] ** 2 * 2 * part["rho"], part["l2"] ** 2, rel_tol=1e-9)
+        assert math.isclose(part["expected_error"], 1.96 * part["scale"], rel_tol=0.02)
+    assert sum(c["delta"] for c in release["components"]) <= 5e-10
