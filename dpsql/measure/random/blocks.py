@@ -110,7 +110,7 @@ class Blocks:
     def blocks(self, count: int, source: BitSource) -> NDArray[np.int64]:
         """Independent k ≥ 0 with P(k) = e^(-a·k^power)/S: the k with F(k-1) ≤ U < F(k), U uniform, F(k) = P(≤ k)."""
         words = source.words(count, self.block_bits)
-        block = self.table.take(words).astype(np.int64)
+        block = self.table[words].astype(np.int64)
         tied = np.flatnonzero(block == _OPEN)
         if tied.size:
             more = source.words(tied.size, self.more_bits).tolist()
@@ -153,7 +153,8 @@ class Blocks:
         bend_lo, bend_hi = exp_bounds(2 * self.step, unit) if self.power == 2 else (one, one)
         term_lo = term_hi = one
         total_lo, total_hi = [one], [one]
-        while term_hi > 16:
+        negligible = 16 + int(2 / self.step)  # terms rounded up stop falling at 1/(1-r) ≤ 1 + 1/a units
+        while term_hi > negligible:
             term_lo, term_hi = term_lo * ratio_lo >> unit, -(-term_hi * ratio_hi >> unit)
             ratio_lo, ratio_hi = ratio_lo * bend_lo >> unit, -(-ratio_hi * bend_hi >> unit)
             total_lo.append(total_lo[-1] + term_lo)
