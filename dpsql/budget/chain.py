@@ -138,7 +138,7 @@ class Row:
             _read_losses(self.received),
             () if self.answers == NO_ANSWERS else tuple(json.loads(self.answers)),
         )
-        return Receipt(entry, self.sequence, self.hash)
+        return Receipt(entry, self.sequence, self.hash, self.reserved_at)
 
     @property
     def point(self) -> Point:

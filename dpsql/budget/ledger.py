@@ -58,11 +58,17 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof that an entry is durably charged. Only a ledger makes one; `release.run` demands it."""
+    """Proof that an entry is durably charged. Only a ledger makes one; `release.run` demands it.
+
+    sequence: 1 for a ledger's first entry; this is the order of entries. hash: of the chain up to this entry.
+    reserved_at: ISO 8601 in UTC, by the clock of the machine that charged. For reading only: clocks go back, and
+    nothing is ever decided by this.
+    """
 
     entry: Entry
     sequence: int
     hash: str
+    reserved_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

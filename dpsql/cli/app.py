@@ -159,6 +159,12 @@ def budget(
     ledger: o.Ledger = None,
     format: Annotated[o.ReportFormat, typer.Option("--format", help="A table, or JSON.")] = o.ReportFormat.TABLE,
     history: Annotated[bool, typer.Option("--history", help="List every query that was charged, too.")] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw spending over time against the limits, too: FILE.html or FILE.png."
+        ),
+    ] = None,
     accept_head: Annotated[
         bool,
         typer.Option(
@@ -170,7 +176,7 @@ def budget(
     """Show what has been spent and what is left."""
     from dpsql.cli import budget as command
 
-    return command.run(policy, analyst, ledger, format, history, accept_head)
+    return command.run(policy, analyst, ledger, format, history, plot, accept_head)
 
 
 @app.command()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.budget.head import Head
-from dpsql.budget.ledger import Receipt
+from dpsql.budget.ledger import Entry, Receipt
 from dpsql.budget.sqlite import accept_head
+from dpsql.cli import budget_plot
 from dpsql.cli.answer import left_text, loss_json
 from dpsql.cli.cells import cell
 from dpsql.cli.json_text import document
@@ -39,14 +40,27 @@ class Account:
         return None if self.limit is None else remaining(self.limit, self.spent)
 
 
-def run(policy: str, analyst: str | None, ledger: str | None, format: ReportFormat, history: bool, accept: bool) -> int:
-    """Raises CannotOpen (policy, ledger)."""
+def run(
+    policy: str,
+    analyst: str | None,
+    ledger: str | None,
+    format: ReportFormat,
+    history: bool,
+    plot: str | None,
+    accept: bool,
+) -> int:
+    """Raises CannotOpen (policy, ledger), Rejected DP903 (the plot cannot be made)."""
+    if plot is not None:
+        budget_plot.check(plot)
     loaded = load_policy(policy)
     path, head = ledger_places(loaded, None if ledger is None else Path(ledger))
     if accept:
         accept_head(path, head)
         print(f"{path} is accepted as it stands", file=sys.stderr)
-    accounts, entries = read_accounts(loaded, path, head, analyst)
+    accounts, everything = read_accounts(loaded, path, head, analyst)
+    entries = everything if analyst is None else [r for r in everything if r.entry.analyst == loaded.account(analyst)]
+    if plot is not None:
+        budget_plot.write(plot, loaded, everything, analyst)
     match format:
         case ReportFormat.TABLE:
             print_budget(loaded, accounts, entries if history else None, path, len(entries))
@@ -58,7 +72,7 @@ def run(policy: str, analyst: str | None, ledger: str | None, format: ReportForm
 def read_accounts(
     policy: Policy, path: Path, head: Path, analyst: str | None
 ) -> tuple[list[Account], Sequence[Receipt]]:
-    """The accounts of every unit, its total first, and the ledger's entries (of one analyst, if one is given).
+    """The accounts of every unit, its total first (of one analyst, if one is given), and all of the ledger's entries.
 
     A ledger that was never made is an empty one, and looking does not make it. Raises CannotOpen DP407.
     """
@@ -69,7 +83,7 @@ def read_accounts(
         ledger = open_ledger(policy, path)
         try:
             spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
-            entries = [r for r in ledger.history() if wanted is None or r.entry.analyst == wanted]
+            entries = ledger.history()
         finally:
             ledger.close()
     names = [*policy.budgets.analysts, *(a for _, a in spent if a is not None)]
@@ -115,13 +129,20 @@ def print_budget(
         lines = [
             [
                 cell(r.sequence),
+                cell(r.reserved_at[:16].replace("T", " ")),
                 cell(r.entry.analyst),
-                cell("; ".join(f"{loss} of {unit}" for unit, loss in r.entry.charges.items())),
+                cell(_charged(r.entry)),
                 cell(" ".join(r.entry.statement.split())),
             ]
             for r in history
         ]
-        print_table(("#", "account", "charged", "statement"), lines, sys.stdout)
+        print_table(("#", "UTC", "account", "charged", "statement"), lines, sys.stdout)
+
+
+def _charged(entry: Entry) -> str:
+    """New noise first; then stored answers, which count for the account and not in total."""
+    new = [f"{loss} of {unit}" for unit, loss in entry.charges.items()]
+    return "; ".join([*new, *(f"{loss} of {unit} (stored answers)" for unit, loss in entry.received.items())])
 
 
 def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:
@@ -153,7 +174,10 @@ def _as_json(
             {
                 "sequence": r.sequence,
                 "analyst": r.entry.analyst,
+                "reserved_at": r.reserved_at,
                 "charges": {unit: loss_json(loss) for unit, loss in r.entry.charges.items()},
+                "received": {unit: loss_json(loss) for unit, loss in r.entry.received.items()},
+                "answers": list(r.entry.answers),
                 "statement": r.entry.statement,
                 "plan": r.entry.plan_hash,
                 "policy": r.entry.policy_hash,
