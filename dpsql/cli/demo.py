@@ -21,7 +21,7 @@ POLICY, DATABASE, SCRIPT = "clinic.yaml", "clinic.duckdb", "clinic.sql"
 LEDGER, HEAD = "clinic.ledger.sqlite", "clinic.ledger.head"
 MADE_HERE = frozenset(
     {POLICY, DATABASE, f"{DATABASE}.wal", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal"}
-    | {HEAD, f"{HEAD}.new", f"{HEAD}.lock"}
+    | {HEAD, f"{HEAD}.new", f"{HEAD}.lock", f"{LEDGER}.answers", f"{LEDGER}.answers-journal"}
 )
 ANALYST = "ana"
 

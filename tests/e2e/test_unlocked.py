@@ -82,12 +82,12 @@ def test_it_works_says_so_and_changes_nothing(shop: Shop) -> None:
 def test_what_the_user_writes_is_seen_and_an_open_transaction_is_left_alone(shop: Shop) -> None:
     connection = duckdb.connect(str(shop.folder / "shop.duckdb"))
     with connection, dpsql.connect(connection, policy=shop.policy) as con:
-        few = con.execute(COUNT, epsilon=100000).rows[0][0]
+        few = con.execute(COUNT, epsilon=100000, fresh=True).rows[0][0]
         connection.execute("BEGIN")
         connection.execute("INSERT INTO orders SELECT 1000 + i, 'Bonn', 1, '' FROM range(500) t(i)")
-        assert con.execute(COUNT, epsilon=100000).rows[0][0] == pytest.approx(few, abs=10)  # not committed
+        assert con.execute(COUNT, epsilon=100000, fresh=True).rows[0][0] == pytest.approx(few, abs=10)  # not committed
         connection.execute("COMMIT")
-        assert con.execute(COUNT, epsilon=100000).rows[0][0] == pytest.approx(few + 500, abs=10)
+        assert con.execute(COUNT, epsilon=100000, fresh=True).rows[0][0] == pytest.approx(few + 500, abs=10)
 
 
 def frame_of(kind: str) -> object:

@@ -92,7 +92,7 @@ def test_sql_comes_from_a_file_or_standard_input(dpsql: Call, clinic: Clinic, tm
 
 def test_the_budget_runs_out(dpsql: Call, clinic: Clinic) -> None:
     """Three times 0.9 of 3 fit, a fourth does not; what is left can be spent to the last."""
-    ask = ("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon")
+    ask = ("query", clinic.policy, COUNT, "--analyst", "ana", "--fresh", "--epsilon")
     assert [dpsql(*ask, "0.9").status for _ in range(3)] == [0, 0, 0]
     refused = dpsql(*ask, "0.9")
     assert refused.status == 5 and refused.codes == {"DP404"} and refused.out == ""
@@ -113,16 +113,16 @@ def test_one_query_has_a_limit_of_its_own(dpsql: Call, clinic: Clinic) -> None:
 def test_the_total_holds_for_all_analysts_together(dpsql: Call, clinic: Clinic) -> None:
     clinic.change("total: {epsilon: 10, delta: 1e-6}", "total: {epsilon: 3.2, delta: 1e-6}")
     for _ in range(3):
-        assert dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.95").status == 0
-    done = dpsql("query", clinic.policy, COUNT, "--epsilon", "0.4")
+        assert dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.95", "--fresh").status == 0
+    done = dpsql("query", clinic.policy, COUNT, "--epsilon", "0.4", "--fresh")
     assert done.status == 5 and done.codes == {"DP403"}
-    assert "left ε 0.05" in dpsql("query", clinic.policy, COUNT, "--epsilon", "0.3").out
+    assert "left ε 0.05" in dpsql("query", clinic.policy, COUNT, "--epsilon", "0.3", "--fresh").out
 
 
 def test_whom_the_policy_does_not_name_spends_the_shared_account(dpsql: Call, clinic: Clinic) -> None:
     done = dpsql("query", clinic.policy, COUNT, "--analyst", "bob", "--epsilon", "0.3")
     assert done.status == 0 and "charged to the shared account *" in done.out
-    done = dpsql("query", clinic.policy, COUNT, "--analyst", "eve", "--epsilon", "0.3")
+    done = dpsql("query", clinic.policy, COUNT, "--analyst", "eve", "--epsilon", "0.3", "--fresh")
     assert done.status == 5 and "'*'" in done.err
 
 
@@ -148,18 +148,18 @@ def test_another_ledger_is_another_budget(dpsql: Call, clinic: Clinic, tmp_path:
     other = tmp_path / "other.sqlite"
     assert dpsql("query", clinic.policy, COUNT, "--ledger", other, "--epsilon", "0.4").status == 0
     assert not clinic.ledger.exists() and other.exists()
-    assert dpsql("query", clinic.policy, COUNT, "--ledger", other, "--epsilon", "0.4").status == 5
+    assert dpsql("query", clinic.policy, COUNT, "--ledger", other, "--epsilon", "0.4", "--fresh").status == 5
     assert spent(dpsql, clinic, "--ledger", other) == 0.4
     assert spent(dpsql, clinic) == 0
     # The policy's own ledger by its name is the policy's own ledger, with the same head.
     assert dpsql("query", clinic.policy, COUNT, "--ledger", clinic.ledger, "--epsilon", "0.1").status == 0
-    assert dpsql("query", clinic.policy, COUNT, "--epsilon", "0.1").status == 0
+    assert dpsql("query", clinic.policy, COUNT, "--epsilon", "0.1", "--fresh").status == 0
     assert spent(dpsql, clinic) == 0.2
 
 
 def test_an_older_ledger_is_refused_until_it_is_accepted(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     def ask() -> int:
-        return dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.1").status
+        return dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.1", "--fresh").status
 
     assert ask() == 0
     old = tmp_path / "old.sqlite"
