@@ -86,7 +86,7 @@ def wait_until_it_reads(process: int) -> None:
 
 
 def test_ctrl_c_during_a_run(dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **named: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Connection, "run", stop)
