@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -32,18 +32,21 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.accuracy import meet
 from dpsql.measure.allocate import MeasuredRelease, measure
+from dpsql.measure.joint import Width
+from dpsql.measure.outputs import total_error
 from dpsql.measure.request import Request
 from dpsql.numbers.normal import root
 from dpsql.plan.nodes import Release
 from dpsql.plan.public import PublicFacts
+from dpsql.plan.stages import Bound
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
-from dpsql.rewrite.context import RewriteContext
+from dpsql.rewrite.context import Limits, RewriteContext
 from dpsql.rewrite.rules import rewrite
 from dpsql.sql import dialects
 from dpsql.sql.bind import bind
 from dpsql.sql.emit import TableNames, identifier
-from dpsql.sql.parse import parse
+from dpsql.sql.parse import Parsed, parse
 from dpsql.sql.shapes.choose import statements
 from dpsql.sql.shapes.statement import placeholder
 
@@ -55,15 +58,17 @@ def compile_query(
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any] = (),
     tables: TableNames = identifier,
+    width: Width | None = None,
 ) -> Plan:
     """Compile one query.
 
     public: measured facts about public tables; what is missing is noted in it (`public.missing`).
-    tables: policy table → the engine's qualified name.
+    tables: policy table → the engine's qualified name. width: how wide intervals of numbers with two noises are, for
+    largest errors; without it such numbers are not planned.
     Raises Rejected with every diagnostic pointing into `source`.
     """
     try:
-        return _compile(source, policy, public, settings, parameters, tables)
+        return _compile(source, policy, public, settings, parameters, tables, width)
     except Rejected as refusal:
         refusal.diagnostics = tuple(d.at(source) for d in refusal.diagnostics)
         raise
@@ -78,6 +83,7 @@ def _compile(
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any],
     tables: TableNames,
+    width: Width | None,
 ) -> Plan:
     ctx = Context(policy, public, policy.defaults.max_keys)
     parsed = parse(source, settings.dialect)
@@ -85,7 +91,34 @@ def _compile(
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
     bound = bind(parsed, policy, parameters)
     dialects.check_types(bound.root, parsed.dialect)
-    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits))
+    if not settings.max_error:
+        return _planned(source, ctx, limits, settings, parsed, bound, tables, None, total_error)
+    # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
+    plain = _planned(source, ctx, limits, settings, parsed, bound, tables, None, None)
+    if width is None:
+        return plain
+    try:
+        shared = _planned(source, ctx, limits, settings, parsed, bound, tables, width, total_error)
+    except Rejected:
+        return plain
+    return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+
+
+def _planned(
+    source: Source,
+    ctx: Context,
+    limits: Limits,
+    settings: Settings,
+    parsed: Parsed,
+    bound: Bound,
+    tables: TableNames,
+    width: Width | None,
+    error: Callable[[Release, Facts], float] | None,
+) -> Plan:
+    """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
+    ctx = replace(ctx, derived={})
+    policy, public = ctx.policy, ctx.public
+    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits, error))
     tree = derive(rewritten, ctx)
     require_public(tree)
     require_releases(tree)
@@ -101,7 +134,7 @@ def _compile(
     errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found) if tagged else {}
     least = {uid: min(amounts) for uid, amounts in errors.items()}
     if least:
-        measured, request = meet(tagged, request, least, settings.confidence)
+        measured, request = meet(tagged, request, least, settings.confidence, width)
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)

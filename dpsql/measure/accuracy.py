@@ -1,31 +1,23 @@
 """Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for both families of noise.
 
-A mechanism's *rate* is what it costs per unit of sensitivity: 1/scale for Laplace noise (ε = rate·l1), 1/(2σ²) for
-Gaussian noise (ρ = rate·l2²). A higher rate is less noise, so `half_width(confidence) ≤ w` holds from some rate on.
-*Why:* P(|Z| ≤ w) grows with the rate, because both families have the likelihood ratio exp(-(rate - rate')·|z|^p), p = 1
-or 2, which falls in |z|. The least such rate is found on a grid of `DIGITS` significant binary digits, so it is above
-the true infimum by less than one part in 2^47; whether a rate holds is decided by the mechanism's own exact width, and
-floating-point numbers only say where the search begins.
-
-A query's components are independent, so each gets the least rate that its own columns ask for, and the query costs
-their sum. What serves no named column (columns that were not named, the counts that decide on private keys) gets as
-much as the least of those that do. Of both families the cheaper one is taken.
+A query's components are independent, so each gets the least that its own columns ask for (`rates.py`; `joint.py` for
+sums of two components), and the query costs their sum. What serves no named column (columns that were not named, the
+counts that decide on private keys) gets as much as the least of those that do. Of both families the cheaper one is
+taken.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import pure_to_rho, rho_to_epsilon
 from dpsql.measure.allocate import (
     LARGEST_CONVERTED,
-    Family,
     MeasuredRelease,
     Prepared,
     Split,
@@ -33,42 +25,41 @@ from dpsql.measure.allocate import (
     prepare,
     splits,
 )
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.measure.joint import Noise, Pair, Width, joint_shares
+from dpsql.measure.rates import gaussian_rate, laplace_rate
 from dpsql.measure.request import Request
-from dpsql.measure.scale import LARGEST_SCALE
 from dpsql.measure.sensitivity import known
-from dpsql.numbers.exact import log
-from dpsql.numbers.normal import root, two_sided
-from dpsql.plan.components import Component, Count, Output, Ratio, Sum
+from dpsql.numbers.normal import root
+from dpsql.plan.components import Component, Count, Output, Ratio, Sum, coefficients
 from dpsql.plan.walk import Tagged
 from dpsql.policy.units import Accountant
 
 _NOMINAL = Fraction(1)
 """Stands for the ε that is not known yet."""
 
-DIGITS = 48
-"""Significant binary digits of a rate."""
-
-_HALF = 1 << (DIGITS - 1)
-
 
 def meet(
-    releases: Sequence[Tagged[Facts]], request: Request, errors: Mapping[int, Fraction], confidence: Fraction
+    releases: Sequence[Tagged[Facts]],
+    request: Request,
+    errors: Mapping[int, Fraction],
+    confidence: Fraction,
+    width: Width | None = None,
 ) -> tuple[tuple[MeasuredRelease, ...], Request]:
     """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
 
     request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
-    interval at this confidence, > 0.
+    interval at this confidence, > 0. width: of columns with two noises, if there may be any.
     Returns what is measured, and the request with what it costs in place of ε and ρ.
     Raises Rejected: as `measure`; DP411 for columns whose error depends on the data, or that have none; DP410 for an
     error that no accepted noise is large enough for.
     """
     prepared = prepare(releases, {})
-    widths = tuple(_widths(p, errors) for p in prepared)
-    _require_noise(prepared, widths)
+    wishes = tuple(_wished(p, errors) for p in prepared)
+    _require_noise(prepared, wishes)
     found = []
     for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
-        shares = _shares(prepared, widths, split.family, confidence)
+        noise = Noise(split.family, confidence, request.accountant == "zcdp" and split.family == "laplace")
+        shares = _shares(prepared, wishes, noise, width)
         if shares is not None:
             own = replace(split, shares=shares)
             found.append((_price(own, request.accountant), own))
@@ -80,7 +71,7 @@ def meet(
         measured = calibrated(prepared, cheapest)
     except Rejected:  # DP410, of a column that was not named
         raise _too_wide(prepared) from None
-    _require_met(measured, widths, confidence)
+    _require_met(measured, wishes, confidence, width)
     if not price:
         return measured, replace(request, epsilon=_NOMINAL, rho=None)
     if request.accountant != "zcdp":
@@ -90,28 +81,46 @@ def meet(
     return measured, replace(request, epsilon=same, rho=price)
 
 
-def _widths(p: Prepared, errors: Mapping[int, Fraction]) -> tuple[int | None, ...]:
-    """For each component the widest half-width in its integer units; None if it serves no named column."""
-    found: list[int | None] = [None] * len(p.node.components)
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a release's columns ask of its components.
+
+    widths: for each component the widest half-width in its integer units; None if no named column is made of it alone.
+    pairs: the narrowest wish for each sum whose columns have the noise of two components.
+    """
+
+    widths: tuple[int | None, ...]
+    pairs: tuple[Pair, ...]
+
+
+def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
+    """Raises Rejected DP411."""
+    widths: list[int | None] = [None] * len(p.node.components)
+    pairs: dict[tuple[int, int], Pair] = {}
     for output in p.node.outputs:
         error = errors.get(output.column.uid)
         if error is None:
             continue
-        at, unit = _noisy(p, output)
-        if p.worst[at].l1:
-            widest, earlier = math.floor(error / unit), found[at]
-            found[at] = widest if earlier is None else min(earlier, widest)
-    return tuple(found)
+        match _noisy(p, output):
+            case [(i, worth)]:
+                widest, earlier = math.floor(error / abs(worth)), widths[i]
+                widths[i] = widest if earlier is None else min(earlier, widest)
+            case [(i, one), (n, other)]:
+                known_wish = pairs.get((i, n))
+                narrowest = error if known_wish is None else min(error, known_wish.error)
+                pairs[i, n] = Pair(i, n, (one, other), narrowest)
+    return Wishes(tuple(widths), tuple(pairs.values()))
 
 
-def _noisy(p: Prepared, output: Output) -> tuple[int, Fraction]:
-    """The component whose noise is all the noise of this output, and what one of its units is worth there."""
+def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
+    """The components whose noise is the noise of this output, with what one of their units is worth there."""
+    components = p.node.components
     match output.recipe:
-        case Count(component=i) | Sum(component=i):
-            return i, _unit(p.node.components[i])
+        case Count() | Sum() as recipe:
+            parts = list(coefficients(recipe, components))
         case Ratio(sum=s, count=n) if not p.worst[n].l1:
-            rows = known(p.node.components[n], next(iter(p.contributions.values()))) * _unit(p.node.components[n])
-            return s, _unit(p.node.components[s]) / max(Fraction(1), rows)
+            rows = known(components[n], next(iter(p.contributions.values()))) * _unit(components[n])
+            parts = [(s, _unit(components[s]) / max(Fraction(1), rows))]
         case _:
             raise reject(
                 "DP411", f"the error of {output.label or output.column.name} depends on the data, "
@@ -119,15 +128,16 @@ def _noisy(p: Prepared, output: Output) -> tuple[int, Fraction]:
                 help=["select the SUM and the COUNT that it is made of, too, and name those in max_error",
                       "or give an ε, and look at the intervals of the answer"],
             )  # fmt: skip
+    return [(i, worth) for i, worth in parts if p.worst[i].l1]
 
 
 def _unit(component: Component) -> Fraction:
     return component.worth / component.weight
 
 
-def _require_noise(prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]]) -> None:
+def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
-    if any(width is not None for each in widths for width in each):
+    if any(wish.pairs or any(width is not None for width in wish.widths) for wish in wishes):
         return
     noisy = [p.node for p in prepared if any(s.l1 for s in p.worst)]
     if noisy:
@@ -138,27 +148,28 @@ def _require_noise(prepared: Sequence[Prepared], widths: Sequence[Sequence[int |
 
 
 def _shares(
-    prepared: Sequence[Prepared], widths: Sequence[Sequence[int | None]], family: Family, confidence: Fraction
+    prepared: Sequence[Prepared], wishes: Sequence[Wishes], noise: Noise, width: Width | None
 ) -> tuple[tuple[Fraction, ...], ...] | None:
     """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. None if no noise is that large."""
-    needs: list[list[Fraction | None]] = []
-    for p, each in zip(prepared, widths, strict=True):
-        own: list[Fraction | None] = []
-        for worst, width in zip(p.worst, each, strict=True):
-            rate = None
-            if width is not None:
-                rate = laplace_rate(width, confidence) if family == "laplace" else gaussian_rate(width, confidence)
+    needs = []
+    for p, wish in zip(prepared, wishes, strict=True):
+        own: dict[int, Fraction] = {}
+        for i, widest in enumerate(wish.widths):
+            if widest is not None:
+                rate = (laplace_rate if noise.family == "laplace" else gaussian_rate)(widest, noise.confidence)
                 if rate is None:
                     return None
-            size = Fraction(worst.l1) if family == "laplace" else worst.l2_squared
-            own.append(None if rate is None else rate * size)
+                own[i] = rate * noise.size(p, i)
+        if wish.pairs:
+            assert width is not None
+            joint = joint_shares(p, wish.pairs, own, noise, width)
+            if joint is None:
+                return None
+            own |= joint
         needs.append(own)
-    least = min((need for own in needs for need in own if need is not None), default=Fraction(0))
+    least = min((need for own in needs for need in own.values()), default=Fraction(0))
     return tuple(
-        tuple(
-            (least if need is None else need) if worst.l1 else Fraction(0)
-            for need, worst in zip(own, p.worst, strict=True)
-        )
+        tuple(own.get(i, least) if worst.l1 else Fraction(0) for i, worst in enumerate(p.worst))
         for own, p in zip(needs, prepared, strict=True)
     )
 
@@ -175,16 +186,21 @@ def _price(split: Split, accountant: Accountant) -> Fraction | None:
 
 
 def _require_met(
-    measured: Sequence[MeasuredRelease], widths: Sequence[Sequence[int | None]], confidence: Fraction
+    measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], confidence: Fraction, width: Width | None
 ) -> None:
     """The finished mechanisms themselves, once more. Raises Rejected DP406."""
-    for release, each in zip(measured, widths, strict=True):
-        for m, width in zip(release.measurements, each, strict=True):
-            if width is not None and m.mechanism.half_width(confidence) > width:
-                raise reject(
-                    "DP406", "the plan would miss the error that was asked for; nothing was run",
-                    help=["please report this query: the planner contradicts itself"],
-                )  # fmt: skip
+    for release, wish in zip(measured, wishes, strict=True):
+        own = zip(release.measurements, wish.widths, strict=True)
+        met = all(widest is None or m.mechanism.half_width(confidence) <= widest for m, widest in own)
+        for pair in wish.pairs:
+            assert width is not None
+            parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
+            met = met and Fraction(width(parts, confidence)) <= pair.error
+        if not met:
+            raise reject(
+                "DP406", "the plan would miss the error that was asked for; nothing was run",
+                help=["please report this query: the planner contradicts itself"],
+            )  # fmt: skip
 
 
 def _too_wide(prepared: Sequence[Prepared]) -> Exception:
@@ -192,84 +208,3 @@ def _too_wide(prepared: Sequence[Prepared]) -> Exception:
         "DP410", "no noise that is accepted is as large as the error asked for", span=prepared[0].node.span,
         help=["ask for a smaller error, or give an ε"],
     )  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def laplace_rate(widest: int, confidence: Fraction) -> Fraction | None:
-    """The least rate whose discrete Laplace noise has a half-width of at most `widest` integer units.
-
-    None if the largest scale that is accepted is still narrower than asked. Raises ValueError for widest < 0, and
-    unless 0 < confidence < 1.
-    """
-    _check(widest, confidence)
-    # 2q^(w+1)/(1+q) = 1-c, solved for rate = -ln q by a few steps towards the fixed point.
-    outside = _log_outside(confidence)
-    rate = 1.0
-    for _ in range(8):
-        rate = (math.log(2) + outside - math.log1p(math.exp(-rate))) / (widest + 1)
-    return _least(
-        lambda r: DiscreteLaplace(1 / r).half_width(confidence) <= widest,
-        Fraction(max(rate, 1e-300)),
-        1 / LARGEST_SCALE,
-    )
-
-
-@lru_cache(maxsize=1024)
-def gaussian_rate(widest: int, confidence: Fraction) -> Fraction | None:
-    """As `laplace_rate`, of discrete Gaussian noise."""
-    _check(widest, confidence)
-    guess = two_sided(1 - confidence) / (2 * (widest + Fraction(1, 2)) ** 2)
-    return _least(
-        lambda r: DiscreteGaussian(1 / (2 * r)).half_width(confidence) <= widest, guess, 1 / (2 * LARGEST_SCALE**2)
-    )
-
-
-def _log_outside(confidence: Fraction) -> float:
-    """-ln(1-c), near enough for a guess."""
-    found = log(1 / (1 - confidence), 60)
-    assert found.lo is not None
-    return float(found.lo)
-
-
-def _check(widest: int, confidence: Fraction) -> None:
-    if widest < 0 or not 0 < confidence < 1:
-        raise ValueError("a width is at least 0, and a confidence between 0 and 1")
-
-
-def _least(holds: Callable[[Fraction], bool], guess: Fraction, lowest: Fraction) -> Fraction | None:
-    """The least number of `DIGITS` binary digits, at least `lowest`, from which on `holds` holds; None if everywhere.
-
-    holds: false up to some number and true above it. Steps away from the guess double until the change is enclosed.
-    """
-    first = _index(lowest) + (_at(_index(lowest)) < lowest)
-    if holds(_at(first)):
-        return None
-    low, high, step = first, max(first + 1, _index(guess)), 1
-    if holds(_at(high)):
-        while (down := high - step) > first and holds(_at(down)):
-            high, step = down, 2 * step
-        low = max(down, first)
-    else:
-        while not holds(_at(high)):
-            low, high, step = high, high + step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(_at(middle)) else (middle, high)
-    return _at(high)
-
-
-def _at(index: int) -> Fraction:
-    """The grid's numbers in order: m·2^e with 2^(DIGITS-1) ≤ m < 2^DIGITS."""
-    exponent, digits = divmod(index, _HALF)
-    return Fraction(digits + _HALF) * Fraction(2) ** exponent
-
-
-def _index(x: Fraction) -> int:
-    """The place of the greatest grid number ≤ x, for x > 0."""
-    exponent = x.numerator.bit_length() - x.denominator.bit_length() - DIGITS
-    scaled = x / Fraction(2) ** exponent
-    while scaled >= 2 * _HALF:
-        exponent, scaled = exponent + 1, scaled / 2
-    while scaled < _HALF:
-        exponent, scaled = exponent - 1, scaled * 2
-    return exponent * _HALF + (math.floor(scaled) - _HALF)

@@ -58,9 +58,14 @@ def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level
     noisy = [(measurements[i], worth) for i, worth in parts if measurements[i].known is None]
     if len(noisy) <= 1:
         return sum((m.mechanism.half_width(level) * abs(worth) for m, worth in noisy), Fraction(0))
-    from dpsql.release.tails import half_width
+    return Fraction(joint_width(noisy, level))
 
-    return Fraction(half_width(noisy, level))
+
+def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -> float:
+    """Half the width of the interval of Σ coefficient · number of this measurement, for several noisy ones."""
+    from dpsql.release.tails import half_width  # not loaded by `dpsql check`, nor is numpy with it
+
+    return half_width(parts, level)
 
 
 def _over_known(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.measure.accuracy import DIGITS, gaussian_rate, laplace_rate
+from dpsql.measure.rates import DIGITS, gaussian_rate, laplace_rate
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 LESS = 1 - Fraction(1, 1 << (DIGITS - 1))
