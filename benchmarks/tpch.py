@@ -170,8 +170,8 @@ def measure(query: str, policy: str, con: dpsql.Connection, plain: duckdb.DuckDB
         return [d[0] for d in cursor.description or []], cursor.fetchall()
 
     slow, (columns, rows) = timed(rounds, exactly)
-    private, answer = timed(rounds, lambda: con.sql(text).run(epsilon=1))
-    quiet = con.sql(text).run(epsilon=10**12)
+    private, answer = timed(rounds, lambda: con.sql(text).run(epsilon=1, fresh=True))
+    quiet = con.sql(text).run(epsilon=10**12, fresh=True)
     hidden = any(release.measured.threshold is not None for release in plan.releases)
     exact = numbers(query, columns, rows)
     noisy = numbers(query, list(answer.columns), answer.fetchall())

@@ -238,7 +238,7 @@ def test_intervals_hold_the_truth(
     """At the policy's own ε, intervals at a level of 1 - 1e-9 hold the bounded truth of the same groups."""
     con, ledger = sessions[unit]
     truth = TRUTHS[name]
-    found = con.sql(sql_of(name)).run()
+    found = con.sql(sql_of(name)).run(fresh=True)
     assert found.spent.epsilon == con.policy.defaults.epsilon
     assert found.spent.delta > 0 if name == "08-destinations" else found.spent.delta == 0
     b = base(flights_tables, truth, LIMITS[unit], ledger.salt)
@@ -276,7 +276,7 @@ def test_refusals(name: str, unit: str, sessions: Sessions) -> None:
 def test_three_rows_near_the_truth(sessions: Sessions, flights_tables: duckdb.DuckDBPyConnection) -> None:
     """The question of the README, an aircraft as the unit, ε = 1: three airports in order of their noisy counts."""
     con, _ = sessions["flights"]
-    found = con.sql(sql_of("02-july-by-origin")).run(epsilon=1)
+    found = con.sql(sql_of("02-july-by-origin")).run(epsilon=1, fresh=True)
     assert [n for _, n, _ in found] == sorted((n for _, n, _ in found), reverse=True)
     exact = dict(flights_tables.sql("SELECT origin, COUNT(*) FROM flights WHERE month = 7 GROUP BY 1").fetchall())
     assert {origin for origin, *_ in found} == set(exact)

@@ -150,7 +150,7 @@ def test_intervals_hold_the_exact_answer(
 ) -> None:
     """At the policy's own ε, intervals at a level of 1 - 1e-9."""
     con, _ = sessions[policy]
-    found = con.sql(QUERIES[name]).run()
+    found = con.sql(QUERIES[name]).run(fresh=True)
     cursor = exact.execute(QUERIES[name])
     at = [found.columns.index(key) for key in NUMBERS[name][0]]
     true = {tuple(row[i] for i in at): dict(zip(found.columns, row, strict=True)) for row in cursor.fetchall()}
