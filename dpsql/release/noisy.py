@@ -90,9 +90,21 @@ def assembled(
     backend: Backend = EXACT,
 ) -> NoisyRelease:
     """The released numbers, of stored answers and of exact ones with noise. exact: not needed where none is wanted."""
+    exact = exact or {}
+    zeros = [0] * len(planned.measured.node.components)
+    keys = _keys(planned, given, exact)
+    return noised(planned, given, keys, [exact.get(key, zeros) for key in keys], backend)
+
+
+def noised(
+    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Sequence[int]], backend: Backend
+) -> NoisyRelease:
+    """Noise and threshold: the released rows for these keys.
+
+    exact: the integers of all components, one row for each key. Private. The rows do not influence each other, so that
+    an audit may draw many releases at once, as one of as many times the keys.
+    """
     node, measurements = planned.measured.node, list(planned.measured.measurements)
-    keys, exact = _keys(planned, given, exact or {}), exact or {}
-    zeros = [0] * len(node.components)
     columns: list[Sequence[int]] = []
     for i, m in enumerate(measurements):
         if i in given.answers:
@@ -102,7 +114,7 @@ def assembled(
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
             columns.append(m.mechanism.add_noise([m.known] * len(keys), backend))
         else:
-            totals = [max(-TOTAL_CAP, min(TOTAL_CAP, exact.get(key, zeros)[i])) for key in keys]
+            totals = [max(-TOTAL_CAP, min(TOTAL_CAP, row[i])) for row in exact]
             columns.append(m.mechanism.add_noise(totals, backend))
     threshold = planned.measured.threshold
     if threshold is not None:
@@ -120,6 +132,18 @@ def assembled(
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
     made = replace(planned, measured=measured) if given.answers else planned
     return NoisyRelease(made, tuple(keys), tuple(zip(*columns, strict=True)) if columns else ((),) * len(keys))
+
+
+def exact_totals(
+    planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str] = MappingProxyType({})
+) -> dict[Key, list[int]]:
+    """Every key that may be released → the exact integers of all components.
+
+    Private: for audits of databases that they made up themselves. What is released comes from `measure_release` alone.
+    """
+    found = _fetch(planned, engine, salt, earlier)
+    zeros = [0] * len(planned.measured.node.components)
+    return {key: found.get(key, zeros) for key in _keys(planned, Given(), found)}
 
 
 def _keys(planned: PlannedRelease, given: Given, exact: Mapping[Key, list[int]]) -> list[Key]:
