@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Release:
     """The rows of an answer.
 
-    columns, types: names and SQL types in order. rows: plain Python values. spent: what the ledger was charged.
+    columns, types: names and SQL types in order. rows: plain Python values. spent: what was counted in the analyst's
+    account: new noise, and stored answers that it did not have; the largest over all privacy units.
     notes: what was clipped or bounded, and how the data was opened. plan: the very plan that was priced and run.
     """
 

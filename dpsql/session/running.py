@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from weakref import WeakKeyDictionary
 
@@ -52,7 +52,12 @@ class Account:
         """What can be answered from stored answers; `own`: only from those that the analyst has already."""
         held = self.ledger.received(self.analyst)
         grounds = Grounds(plan, self.policy.data_version)
-        return look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
+        found = look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
+        if not found.new:
+            return found
+        # He may have bought it himself since the first look, in another process: then he does not receive it.
+        held = self.ledger.received(self.analyst)
+        return replace(found, new=tuple(a for a in found.new if a.id not in held))
 
     def price(self, plan: Plan) -> PrivacyLoss:
         """What a run would charge this account now: the largest over all units."""

@@ -469,3 +469,20 @@ def test_a_file_beside_the_ledger_lasts(club_folder: Path, tmp_path: Path, monke
     with connect(club_folder / "club.yaml", ledger=tmp_path / "l.sqlite") as con:
         assert con.execute(BY_NOTE, epsilon=1, delta="1e-6").spent.epsilon == 1
         assert con.budget["member"].total_spent.epsilon == 2
+
+
+def test_what_the_same_analyst_buys_elsewhere_meanwhile_is_not_received(con: Connection, ledger: MemoryLedger) -> None:
+    """Between the look at his account and the look into the store another process of his pays for the same."""
+    first = con.execute(COUNT, epsilon="0.3")
+    store, hidden = con._account().store, [True]
+    assert isinstance(store, MemoryAnswers)
+    real = ledger.received
+
+    def received(analyst: str | None = None) -> frozenset[str]:
+        # The first look at the account is from before the purchase.
+        return frozenset() if analyst is not None and hidden and hidden.pop() else real(analyst)
+
+    ledger.received = received  # type: ignore[method-assign]
+    assert con.sql(COUNT).cost(epsilon="0.1") == NO_LOSS
+    assert con.execute(COUNT, epsilon="0.1").rows == first.rows
+    assert ledger.spent("member", "*") == eps("0.3")
