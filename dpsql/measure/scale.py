@@ -20,4 +20,4 @@ def check_scale(scale: object) -> None:
 def check_variance(variance: object) -> None:
     """Raise ValueError unless `variance` is a Fraction with 0 < variance ≤ 2^110, the square of `LARGEST_SCALE`."""
     if not isinstance(variance, Fraction) or not 0 < variance <= LARGEST_SCALE**2:
-        raise ValueError("σ² is a Fraction above 0 and at most 2^110")
+        raise ValueError("a noise variance σ² is a Fraction above 0 and at most 2^110")
