@@ -69,6 +69,26 @@ def test_dates_are_iso_and_repeated_names_get_a_number(dpsql: Call, clinic: Clin
     assert set(answer["intervals"][0]) == {"n", "n_1"}
 
 
+def test_a_largest_error_in_place_of_an_epsilon(dpsql: Call, clinic: Clinic) -> None:
+    wish = ("--max-error", "n=30", "--confidence", "0.9")
+    told = dpsql("explain", clinic.policy, REGIONS, *wish)
+    first = told.out.splitlines()[0]
+    assert told.status == 0 and first.startswith("epsilon 0.") and first.endswith(" for n ± 30 at 90 %")
+    done = dpsql("query", clinic.policy, REGIONS, *wish, "--format", "json")
+    spent = json.loads(done.out)["spent"]["epsilon"]
+    assert done.status == 0 and 0 < spent <= float(first.split()[1]) < spent * 1.001
+    as_json = json.loads(dpsql("explain", clinic.policy, REGIONS, *wish, "--format", "json").out)
+    assert as_json["max_error"] == {"n": 30} and as_json["confidence"] == 0.9
+    errors = {c["name"]: c["expected_error"] for c in as_json["releases"][0]["components"]}
+    assert 30 < errors["COUNT(*)"] <= 40  # EXPLAIN's own ± is at 95 %
+
+
+def test_weights_split_epsilon(dpsql: Call, clinic: Clinic) -> None:
+    sql = "SELECT COUNT(*) AS n, COUNT(DISTINCT region) AS r FROM patients"
+    done = dpsql("explain", clinic.policy, sql, "--epsilon", "0.4", "--weight", "n=3", "--format", "json")
+    assert [c["epsilon"] for c in json.loads(done.out)["releases"][0]["components"]] == pytest.approx([0.3, 0.1])
+
+
 def test_public_answers_cost_nothing_and_make_no_ledger(dpsql: Call, clinic: Clinic) -> None:
     done = dpsql("query", clinic.policy, "SELECT title FROM icd10 WHERE code = 'I10'", "--format", "csv")
     assert done.status == 0 and done.out == "title\nHigh blood pressure\n"
