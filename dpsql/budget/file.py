@@ -33,6 +33,15 @@ inherits SQLite's belief that the file is locked, but not the lock; it is refuse
 _opening = threading.RLock()
 
 
+def _forget_the_parents_threads() -> None:
+    global _opening
+    _opening = threading.RLock()  # one of them may have held it, and does not live in the child
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_the_parents_threads)
+
+
 class LedgerConnection(sqlite3.Connection):
     """A connection that is counted in `_open` until it is closed."""
 

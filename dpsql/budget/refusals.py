@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -13,6 +13,7 @@ from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
 from dpsql.loss import NO_LOSS, PrivacyLoss, remaining, show_left, show_spent
 
 NOTHING_RAN = "nothing was run and nothing was spent"
+CHARGED = "nothing was run, but the charge was made and stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +111,8 @@ def unusable(path: object, what: str, *help: str, nothing_ran: bool = True) -> C
     return CannotOpen(
         [Diagnostic("DP407", f"ledger {path}: {what}", help=tuple(help), notes=(NOTHING_RAN,) if nothing_ran else ())]
     )
+
+
+def after_commit(failure: CannotOpen) -> CannotOpen:
+    """The same refusal for something that fails once a charge is committed: it does not say that nothing was spent."""
+    return CannotOpen([replace(d, notes=(CHARGED,)) for d in failure.diagnostics])

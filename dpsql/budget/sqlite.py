@@ -29,7 +29,7 @@ from dpsql.budget.disk import flush_file
 from dpsql.budget.file import FileId, connect, file_id, patiently, transaction, translated
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
-from dpsql.budget.refusals import unusable
+from dpsql.budget.refusals import after_commit, unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
 
@@ -107,8 +107,11 @@ class SqliteLedger:
             else:
                 same_request(receipt, settled)
         # Committed, and seen by everybody; not yet on the disk.
-        self._head.advance(receipt.sequence, self._durable)
-        self._check_alive()  # the log that was flushed is the one that SQLite wrote to
+        try:
+            self._head.advance(receipt.sequence, self._durable)
+            self._check_alive()  # the log that was flushed is the one that SQLite wrote to
+        except CannotOpen as failure:
+            raise after_commit(failure) from None
         return receipt
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:

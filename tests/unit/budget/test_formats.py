@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
@@ -153,6 +155,29 @@ def test_a_full_disk_is_a_refusal_and_the_old_file_stays(old: Place, monkeypatch
     with pytest.raises(CannotOpen, match="full"):
         old.open()
     assert version(old) == 1
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("done", [0, 1, 2])
+def test_kill_9_while_it_is_brought_up_to_date_leaves_one_of_the_two_formats(old: Place, done: int) -> None:
+    program = """
+import os, signal, sys
+from dpsql.budget import schema
+from dpsql.budget.sqlite import SqliteLedger
+
+def upgrade(connection):
+    for column in schema._ADDED[: int(sys.argv[3])]:
+        connection.execute(f"ALTER TABLE entries ADD COLUMN {column}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+schema.upgrade = upgrade
+SqliteLedger.open(sys.argv[1], sys.argv[2], "clinic", "approx_dp")
+"""
+    command = [sys.executable, "-c", program, str(old.path), str(old.head), str(done)]
+    assert subprocess.run(command, check=False).returncode == -9
+    with old.open() as ledger:
+        assert ledger.accounts() == ACCOUNTS and ledger.verify() == 3
+    assert version(old) == 2
 
 
 def _open(place: Place, gate: object, found: object) -> None:
