@@ -163,6 +163,22 @@ def test_sums_share_the_noise_of_a_count_where_that_is_cheaper(con: Connection) 
     )
 
 
+@pytest.mark.parametrize("accountant", ["pure_dp", "zcdp"])
+@pytest.mark.parametrize(("n", "s"), [(20, 5000), (100, 2000), (3, 5000), (1000, 1000)])
+def test_no_weights_meet_both_errors_for_less(sessions: dict[str, Connection], accountant: str, n: int, s: int) -> None:
+    """Errors are all but proportional to 1/ε (1/√ρ), so that each split says what it would have to cost."""
+    query = sessions[accountant].sql("SELECT COUNT(*) AS n, SUM(age) AS s FROM members")
+    found = price(query.cost(max_error={"n": n, "s": s}))
+    small = Fraction(1, 10_000)
+    others = []
+    for weight in range(-24, 25):
+        reached = query.accuracy(**{"rho" if accountant == "zcdp" else "epsilon": small}, weights={"n": 1.3**weight})
+        assert reached["n"] is not None and reached["s"] is not None
+        factor = max(reached["n"] / n, reached["s"] / s)
+        others.append(float(small) * (factor**2 if accountant == "zcdp" else factor))
+    assert float(found) < 1.01 * min(others) + 0.02 * float(found) * (n < 10)  # where whole numbers are coarse
+
+
 def test_a_column_shown_twice_and_a_component_asked_for_twice(con: Connection) -> None:
     """The narrowest wish decides; the component is measured, and paid, once."""
     sql = "SELECT COUNT(*) AS n, COUNT(*) AS m, AVG(age) AS a FROM members"
