@@ -65,19 +65,23 @@ class MeanHull:
         """(lower, upper) for noisy sums and counts.
 
         The quantile of |X + θY| is convex in θ (Meyer & Reisner 1991 for symmetric convex bodies, of whose marginals
-        symmetric log-concave laws are limits). Between the four points below |Ŝ - θN̂| is linear; hence what is accepted
-        between two neighbouring points lies at the ends of that stretch, and one bisection finds the hull's edge.
+        symmetric log-concave laws are limits). Between the points below |Ŝ - θN̂| is linear and the tail of one way;
+        hence what is accepted between two neighbouring points lies at the ends of that stretch, and one bisection
+        finds the hull's edge.
         """
         at_zero = np.divide(s, n, out=np.zeros_like(s), where=n != 0)
-        points = np.stack([np.full_like(s, end) for end in self.ends] + [np.zeros_like(s), at_zero])
-        largest = max(map(abs, self.ends))
-        bend = worthwhile(curvature(self.noises[:1], (1.0,)), self.noises[1], largest, self.least)
-        return hull(lambda theta: self._accepts(s, n, theta, bend), np.sort(np.clip(points, *self.ends), axis=0))
+        bend = curvature(self.noises[:1], (1.0,))
+        limit = float(worthwhile(bend, self.noises[1], self.least))
+        points = np.stack([np.full_like(s, at) for at in (*self.ends, 0.0, -limit, limit)] + [at_zero])
+        points = np.sort(np.clip(points, *self.ends), axis=0)
+        return hull(lambda theta: self._accepts(s, n, theta, bend, limit), points)
 
-    def _accepts(self, s: Floats, n: Floats, theta: Floats, bend: Floats) -> NDArray[np.bool_]:
+    def _accepts(self, s: Floats, n: Floats, theta: Floats, bend: Floats, limit: float) -> NDArray[np.bool_]:
         rounding = MARGIN * (np.abs(s) + np.abs(theta * n))
         distance = np.maximum(np.abs(s - theta * n) - rounding, 0)
-        accepted: NDArray[np.bool_] = tail(self.noises, (1.0, theta), distance, bend) >= self.least * (1 - MARGIN)
+        accepted: NDArray[np.bool_] = tail(self.noises, (1.0, theta), distance, bend, limit) >= self.least * (
+            1 - MARGIN
+        )
         return accepted
 
 

@@ -73,22 +73,27 @@ class Noise:
 
 
 def tail(
-    noises: Sequence[Noise], coefficients: Sequence[Floats | float], w: Floats, bend: Floats | float = math.inf
+    noises: Sequence[Noise],
+    coefficients: Sequence[Floats | float],
+    w: Floats,
+    bend: Floats | float = math.inf,
+    limit: Floats | float = math.inf,
 ) -> Floats:
     """P(|Σ coefficient · noise| ≥ w) for w ≥ 0, or above it; elementwise.
 
-    bend: `curvature` of all noises but the last, to take the second way with the last one; infinite for the first way.
+    bend: `curvature` of all noises but the last, to take the second way with the last one where its coefficient is at
+    most `limit`; infinite for the first way.
     """
     parts = [(n, np.broadcast_to(np.abs(c), w.shape)) for n, c in zip(noises, coefficients, strict=True)]
     steps = [c * n.step for n, c in parts]
-    smooth = np.isfinite(bend)
     scales = [c * n.laplace for n, c in parts if n.laplace]
     sigmas = [c * n.gaussian for n, c in parts[:-1] if n.gaussian]
     last, size = parts[-1]
+    smooth = np.isfinite(bend) & (size <= limit)
     if last.gaussian:
         sigmas.append(np.sqrt((size * last.gaussian) ** 2 + np.where(smooth, (steps[-1] / 2) ** 2, 0.0)))
     slack = sum(steps[:-1], np.where(smooth, 0.0, steps[-1]))
-    added = np.where(smooth, bend, 0.0) * _bent(last, steps[-1])
+    added = np.where(smooth, bend, 0.0) * steps[-1] ** 2 * _spread(last)
     rest = np.maximum(w - slack, 0)
     certain: Floats = np.where(rest > 0, np.minimum(_continuous(scales, sigmas, rest) + added, 1.0), 1.0)
     return certain
@@ -114,20 +119,20 @@ def curvature(noises: Sequence[Noise], coefficients: Sequence[Floats | float]) -
         return certain
 
 
-def worthwhile(bend: Floats, last: Noise, largest: Floats | float, least: float) -> Floats:
-    """The curvature where the second way adds at most a quarter of `least`, infinite elsewhere.
+def worthwhile(bend: Floats, last: Noise, least: float) -> Floats:
+    """The largest coefficient of the last noise for which the second way adds at most a quarter of `least`.
 
-    largest: coefficient of the last noise. least: the probability that the tail will be compared with.
+    least: the probability that the tail will be compared with.
     """
-    with np.errstate(invalid="ignore"):
-        cost = bend * _bent(last, np.abs(largest) * last.step)
-    found: Floats = np.where(cost <= least / 4, bend, np.inf)
+    if not last.step:
+        return np.full_like(bend, np.inf)
+    found: Floats = np.sqrt(least / 4 / np.maximum(bend * (last.step**2 * _spread(last)), _TINY))
     return found
 
 
-def _bent(last: Noise, step: Floats | float) -> Floats | float:
-    """c²·E T²/2 of the last noise, whose unit times its coefficient is `step`."""
-    return step**2 / (12 if last.laplace else 24)
+def _spread(noise: Noise) -> float:
+    """E T²/2 for a unit of 1."""
+    return 1 / 12 if noise.laplace else 1 / 24
 
 
 def _continuous(scales: Sequence[Floats], sigmas: Sequence[Floats], w: Floats) -> Floats:
@@ -167,8 +172,8 @@ def _beyond(noises: Sequence[Noise], law: tuple[Floats, Floats] | None, w: float
     """P(|Σ| ≥ w), or above it; value by value of the last noise, where its law is given."""
     ones = [1.0] * len(noises)
     if law is None or len(noises) < 2:
-        bend = worthwhile(curvature(noises[:-1], ones[:-1]), noises[-1], 1.0, least)
-        return float(tail(noises, ones, np.array([w]), bend)[0])
+        bend = curvature(noises[:-1], ones[:-1])
+        return float(tail(noises, ones, np.array([w]), bend, worthwhile(bend, noises[-1], least))[0])
     values, chances = law
     left = w - values
     # Below 0 the rest has to stay above a negative number: the other side's complement, its tail taken from below.

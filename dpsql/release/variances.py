@@ -107,19 +107,20 @@ class VarianceIntervals:
         edges = np.linspace(mean[0], mean[1], number + 1)
         edges[0], edges[-1] = mean
         pieces = _Pieces.of(edges[:-1], edges[1:], s, q, n, self._middle, self._recipe.sample, self._ends)
-        points = np.sort(np.clip(pieces.points, 0, pieces.most), axis=0)
         bend = curvature(self._noises[:2], (1.0, 2 * pieces.nearest))
-        bend = worthwhile(bend, self._noises[2], pieces.shares_of(points).max(axis=0), self._least)
-        accepted = self._accepts(pieces, points, bend).any(axis=0)
-        low, high = hull(lambda v: self._accepts(pieces, v, bend), points, _STEPS)
+        limit = worthwhile(bend, self._noises[2], self._least)
+        switched = np.stack([pieces.shares[1] - limit, pieces.shares[0] + limit])
+        points = np.sort(np.clip(np.concatenate([pieces.points, switched]), 0, pieces.most), axis=0)
+        accepted = self._accepts(pieces, points, bend, limit).any(axis=0)
+        low, high = hull(lambda v: self._accepts(pieces, v, bend, limit), points, _STEPS)
         low = np.where(accepted, low, np.inf).min(axis=0)
         high = np.where(accepted, high, -np.inf).max(axis=0)
         nothing = ~accepted.any(axis=0)
         return np.where(nothing, 0.0, low), np.where(nothing, np.inf, high).clip(max=pieces.most.max(axis=0))
 
-    def _accepts(self, pieces: _Pieces, v: Floats, bend: Floats) -> NDArray[np.bool_]:
+    def _accepts(self, pieces: _Pieces, v: Floats, bend: Floats, limit: Floats) -> NDArray[np.bool_]:
         coefficients = (1.0, np.broadcast_to(2 * pieces.largest, v.shape), pieces.shares_of(v))
-        accepted: NDArray[np.bool_] = tail(self._noises, coefficients, pieces.distance(v), bend) >= self._least
+        accepted: NDArray[np.bool_] = tail(self._noises, coefficients, pieces.distance(v), bend, limit) >= self._least
         return accepted
 
 

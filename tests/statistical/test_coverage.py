@@ -9,6 +9,7 @@ except with probability below 1e-6.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -183,6 +184,21 @@ def test_flights_as_units(flights_folder: Path, flights_tables: duckdb.DuckDBPyC
             assert not too_many(*total(column))
 
 
+def test_standard_deviations_of_flights(flights_folder: Path, flights_tables: duckdb.DuckDBPyConnection) -> None:
+    """Departure delays by origin: skewed, thousands of flights in each group."""
+    lab = Laboratory.over_files(generous(flights_folder / "flights-rows.yaml"))
+    select = (
+        "SELECT origin, STDDEV({0}) AS s, VAR_POP({0}) AS v, AVG({0}) AS a FROM flights WHERE month = 7 GROUP BY ALL"
+    )
+    found = lab.draws(select.format("dep_delay"), 1, FEWER)
+    truths = flights_tables.execute(select.format("clip(dep_delay, -30, 180)")).fetchall()
+    assert len(found) == len(truths) == 3
+    for at, column in enumerate("sva", start=1):
+        cases = [(found[row[:1]][column], row[at]) for row in truths]
+        assert not too_few(*total(cases)) and not too_many(*total(cases))
+        assert too_few(*total(cases, 0.9)) and too_many(*total(cases, 1.4))
+
+
 POLICY = """
 version: 1
 name: small
@@ -233,6 +249,20 @@ def test_averages_of_small_groups(epsilon: float, small: Laboratory) -> None:
         assert not too_few(found[g,]["a"].hits(expected), FEWER)
     if epsilon == 2:
         assert too_few(found[10,]["a"].hits(truth[10] + 25), FEWER)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2, 40])
+def test_variances_of_small_groups(epsilon: float, small: Laboratory) -> None:
+    """Down to groups of one row; a sample of one row has no variance, and an empty group none at all."""
+    sql = "SELECT g, VAR_POP(x) AS v, STDDEV(x) AS s FROM small GROUP BY g"
+    found = small.draws(sql, epsilon, FEWER)
+    rows = {g: [(37 * g + 11 * i) % 102 - 20 for i in range(g)] for g in (1, 3, 10)}
+    for g, x in rows.items():
+        assert not too_few(found[g,]["v"].hits(statistics.pvariance(x)), FEWER)
+        assert g == 1 or not too_few(found[g,]["s"].hits(statistics.stdev(x)), FEWER)
+    assert all(0 <= v <= 50.5**2 for v in found[0,]["v"].values)
+    if epsilon == 40:
+        assert too_few(found[10,]["v"].hits(statistics.pvariance(rows[10]) + 500), FEWER)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1, 5, 40])

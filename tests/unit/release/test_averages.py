@@ -97,9 +97,9 @@ def test_the_hull_is_that_of_a_dense_grid(
     assert low <= found[0] <= found[1] <= high
     thetas = np.linspace(low - center, high - center, 2001)
     noises = Noise(b_sum, 0, 1), Noise(b_count, 0, 1)
-    largest = max(abs(low - center), high - center)
-    bend = worthwhile(curvature(noises[:1], (1,)), noises[1], largest, float(1 - level))
-    p_values = tail(noises, (1, thetas), np.abs(total - thetas * count), bend)
+    bend = curvature(noises[:1], (1,))
+    limit = worthwhile(bend, noises[1], float(1 - level))
+    p_values = tail(noises, (1, thetas), np.abs(total - thetas * count), bend, limit)
     accepted = thetas[p_values >= float(1 - level)]
     step = thetas[1] - thetas[0]
     if not accepted.size:

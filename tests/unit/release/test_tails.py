@@ -115,8 +115,7 @@ def test_discrete_noise_stays_below_its_tail(name: str, number: int) -> None:
             found = tail(noises, coefficients, w, way)
             assert (found >= expected - 1e-9).all(), (coefficients, way)
         if name != "tiny":
-            chosen = worthwhile(np.asarray(bend), noises[-1], coefficients[-1], 0.05)
-            found = tail(noises, coefficients, w, chosen)
+            found = tail(noises, coefficients, w, bend, worthwhile(bend, noises[-1], 0.05))
             assert np.abs(found - expected)[(expected > 0.02) & (expected < 0.2)].max() < 0.04
 
 
@@ -132,10 +131,11 @@ def test_without_the_allowance_discrete_noise_exceeds_it(name: str) -> None:
 def test_the_second_way_is_the_sharper_one_where_it_is_chosen() -> None:
     noises = FINE, COARSE
     w = np.linspace(30, 100, 101)
-    bend = worthwhile(curvature(noises[:1], (1.0,)), COARSE, 5.0, 0.05)
-    assert np.isfinite(bend)
-    assert (tail(noises, (1.0, 5.0), w, bend) < tail(noises, (1.0, 5.0), w)).all()
-    assert not np.isfinite(worthwhile(curvature(noises[:1], (1.0,)), COARSE, 60.0, 0.05))
+    bend = curvature(noises[:1], (1.0,))
+    limit = float(worthwhile(bend, COARSE, 0.05))
+    assert 5 < limit < 60
+    assert (tail(noises, (1.0, 5.0), w, bend, limit) < tail(noises, (1.0, 5.0), w)).all()
+    assert (tail(noises, (1.0, 60.0), w, bend, limit) == tail(noises, (1.0, 60.0), w)).all()
 
 
 @pytest.mark.parametrize("scales", [(1.0,), (2.0, 1.0), (1.0, 0.999999), (1.0, 1.0), (3.0, 0.0)])
