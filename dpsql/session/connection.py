@@ -14,7 +14,7 @@ from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
 from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, remaining
@@ -219,14 +219,21 @@ class Connection:
         confidence: Amount = LEVEL,
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
-        """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows."""
+        """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.
+
+        A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
+        """
         settings = self._wanted(epsilon, delta, rho, max_error, confidence, weights)
         defaults = self.policy.defaults
         if settings.epsilon is None and settings.rho is None and not settings.max_error:
             settings = replace(settings, epsilon=defaults.epsilon or NOMINAL_EPSILON)
-        if settings.delta is None:
-            settings = replace(settings, delta=defaults.delta or NOMINAL_DELTA)
-        return self._compiled(Source(sql), replace(settings, dialect=dialect), parameters)
+        settings = replace(settings, dialect=dialect)
+        try:
+            return self._compiled(Source(sql), settings, parameters)
+        except Rejected as refusal:
+            if settings.delta is not None or all(d.code != "DP402" for d in refusal.diagnostics):
+                raise
+        return self._compiled(Source(sql), replace(settings, delta=NOMINAL_DELTA), parameters)
 
     def _wanted(
         self,

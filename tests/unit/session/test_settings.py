@@ -116,3 +116,14 @@ def test_decimals_are_refused_or_exact() -> None:
         assert refusal.diagnostics[0].code == "DP406"
     else:
         assert settings.epsilon == Fraction(1, 10)
+
+
+def test_a_nominal_delta_shows_no_noise_that_a_run_would_not_draw(club_folder: Path) -> None:
+    """30 counts are better off with Gaussian noise, but only where a δ was given; private keys are shown at 1e-9."""
+    wide = "SELECT " + ", ".join(f"COUNT(*) FILTER (WHERE age > {i})" for i in range(30)) + " FROM members"
+    with connect(club_folder / "club.yaml", ledger=MemoryLedger(), epsilon=1) as con:
+        if con.policy.defaults.delta:
+            pytest.skip("the policy has a δ of its own")
+        assert "gaussian" not in con.sql(wide).explain()
+        assert "gaussian" in con.sql(wide).explain(delta="1e-9")
+        assert "shown from a noisy count" in con.sql("SELECT note, COUNT(*) FROM members GROUP BY note").explain()
