@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.plan import Plan
@@ -57,10 +58,11 @@ class Ground:
 class Grounds:
     """The grounds of all releases of one plan."""
 
-    def __init__(self, plan: Plan, data_version: str | None) -> None:
+    def __init__(self, plan: Plan, data_version: str) -> None:
         self._plan = plan
         self._found: Releases = releases_of(plan.tree)
-        self._version = "" if data_version is None else f"version {data_version}"
+        self._version = f"version {data_version}"
+        self._lists: dict[int, KeySource] = {}
 
     def reads(self, place: int) -> frozenset[int]:
         """The releases whose rows a release reads."""
@@ -80,7 +82,7 @@ class Grounds:
         below = measured.node.input if rows is None else self._with(measured.node.input, rows)
         units = sorted(measured.contributions)
         setting = (f"format {FORMAT}", self._plan.policy_hash, self._version, *units)
-        return Ground(_plain(below), measured.node, setting)
+        return Ground(self._plain(below), measured.node, setting)
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):
@@ -88,15 +90,15 @@ class Grounds:
             return Values(columns, tuple(rows[self._found.index[id(node)]]))
         return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
 
+    def _plain(self, node: Node) -> Node:
+        """The node with its public key lists as a hash: the keys count, however they are written or were found."""
+        node = with_inputs(node, tuple(self._plain(child) for child in inputs(node)))
+        if isinstance(node, GroupKeys) and node.sources is not None:
+            return replace(node, sources=tuple(self._hashed(s) for s in node.sources))
+        return node
 
-def _plain(node: Node) -> Node:
-    """The node with its public key lists as a hash: the keys count, however they are written or were found."""
-    below = tuple(_plain(child) for child in inputs(node))
-    node = with_inputs(node, below)
-    if isinstance(node, GroupKeys) and node.sources is not None:
-        return replace(node, sources=tuple(_hashed(s) for s in node.sources))
-    return node
-
-
-def _hashed(source: KeySource) -> KeySource:
-    return KeySource(source.positions, ((fingerprint(tuple(source.keys)),),), "")
+    def _hashed(self, source: KeySource) -> KeySource:
+        if id(source) not in self._lists:  # the plan holds the source as long as this lives
+            keys = sha256(repr(tuple(source.keys)).encode()).hexdigest()
+            self._lists[id(source)] = KeySource(source.positions, ((keys,),), "")
+        return self._lists[id(source)]

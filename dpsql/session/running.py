@@ -48,10 +48,13 @@ class Account:
     ledger: Ledger
     store: AnswerStore
 
-    def look_up(self, plan: Plan, *, own: bool = False) -> Reuse:
+    def grounds(self, plan: Plan) -> Grounds:
+        """What the plan's numbers stand on."""
+        return Grounds(plan, self.policy.data_version)
+
+    def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False) -> Reuse:
         """What can be answered from stored answers; `own`: only from those that the analyst has already."""
         held = self.ledger.received(self.analyst)
-        grounds = Grounds(plan, self.policy.data_version)
         found = look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
         if not found.new:
             return found
@@ -61,7 +64,7 @@ class Account:
 
     def price(self, plan: Plan) -> PrivacyLoss:
         """What a run would charge this account now: the largest over all units."""
-        entry = self.entry(plan, self.look_up(plan), {})
+        entry = self.entry(plan, self.look_up(plan, self.grounds(plan)), {})
         return NO_LOSS if entry is None else _in_account(entry)
 
     def entry(self, plan: Plan, reuse: Reuse, ids: Ids) -> Entry | None:
@@ -104,33 +107,35 @@ class Runner:
 
     def free(self, plan: Plan) -> Release:
         """Run a plan that needs no noise."""
-        return self._execute(plan, Reuse.nothing(plan), None)
+        return self._execute(plan, Reuse.nothing(plan))
 
     def run(self, plan: Plan, account: Account, fresh: bool) -> Release:
         """Run a plan on an account. fresh: pay for new noise, whatever is stored.
 
         Raises Rejected (DP409), BudgetExceeded, CannotOpen (nothing ran), EngineError.
         """
+        grounds = account.grounds(plan)
         if fresh:
-            return self._execute(plan, Reuse.nothing(plan), account)
-        reuse = account.look_up(plan)
+            return self._execute(plan, Reuse.nothing(plan), account, grounds)
+        reuse = account.look_up(plan, grounds)
         if reuse.complete(plan) and not reuse.new:
-            return self._execute(plan, reuse, account)
-        grounds = Grounds(plan, account.policy.data_version)
+            return self._execute(plan, reuse, account, grounds)
         private = [at for at, r in enumerate(plan.releases) if wanted(r.measured, Given())]
         with account.store.alone({grounds.ground(at).name for at in private}):
             # Whoever held the names may have stored what we need.
-            reuse = account.look_up(plan)
+            reuse = account.look_up(plan, grounds)
             try:
-                return self._execute(plan, reuse, account)
+                return self._execute(plan, reuse, account, grounds)
             except BudgetExceeded:
                 # Somebody else's answers may be better, and cost this account more, than what was asked for.
-                own = account.look_up(plan, own=True)
+                own = account.look_up(plan, grounds, own=True)
                 if own == reuse:
                     raise
-                return self._execute(plan, own, account)
+                return self._execute(plan, own, account, grounds)
 
-    def _execute(self, plan: Plan, reuse: Reuse, account: Account | None) -> Release:
+    def _execute(
+        self, plan: Plan, reuse: Reuse, account: Account | None = None, grounds: Grounds | None = None
+    ) -> Release:
         ids = {
             (at, i): uuid.uuid4().hex
             for at, (release, given) in enumerate(zip(plan.releases, reuse.given, strict=True))
@@ -146,8 +151,8 @@ class Runner:
                 read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
                 earlier = {n.planned.label: as_query(n) for n in read}
                 noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, self.backend))
-                if account is not None and wanted(planned.measured, given):
-                    notes += _stored(plan, noisy, given, ids, account)
+                if account is not None and grounds is not None and wanted(planned.measured, given):
+                    notes += _stored(noisy, given, ids, account.store, grounds)
             rows = post_process(plan, noisy, self.engine, self.scratch)
         spent = NO_LOSS if receipt is None else _in_account(receipt.entry)
         served = () if account is None else given_notes(plan, reuse, received(reuse.new, account.policy))
@@ -166,15 +171,14 @@ class Runner:
         )
 
 
-def _stored(plan: Plan, noisy: list[NoisyRelease], given: Given, ids: Ids, account: Account) -> list[str]:
+def _stored(noisy: list[NoisyRelease], given: Given, ids: Ids, store: AnswerStore, grounds: Grounds) -> list[str]:
     """Store what was measured last; a note if that fails: the answer is paid for, so it is shown all the same."""
     place = len(noisy) - 1
-    grounds = Grounds(plan, account.policy.data_version)
     ground = grounds.ground(place, {at: released_rows(noisy[at]) for at in grounds.reads(place)})
     own = {i: name for (at, i), name in ids.items() if at == place}
     answers = to_store(noisy[place], given, ground, own, datetime.now(UTC))
     try:
-        account.store.add(answers)
+        store.add(answers)
     except Exception:  # whatever it is, keeping back what was paid for helps nobody
         return ["the answer could not be stored: asking again costs again"]
     return []
