@@ -640,8 +640,8 @@ def test_item_60_noise_is_added_to_what_is_shown_not_after_it(attack: Attack) ->
         for _ in range(60)
     }
     assert min(seen) < 0
-    answer = attack.con.sql("SELECT diag, COUNT(*) FROM patients GROUP BY diag").run(epsilon=1)
-    empty = attack.con.sql("SELECT diag, COUNT(*) FROM patients WHERE age > 1000 GROUP BY diag").run(epsilon=1)
+    answer = attack.con.sql("SELECT diag, COUNT(*) FROM patients GROUP BY diag").run(epsilon=1, fresh=True)
+    empty = attack.con.sql("SELECT diag, COUNT(*) FROM patients WHERE age > 1000 GROUP BY diag").run(epsilon=1, fresh=True)
     assert answer.notes == empty.notes and len(str(answer).splitlines()) == len(str(empty).splitlines()) == 5
 
 
