@@ -91,7 +91,9 @@ def test_item_42_a_scalar_subquery_is_a_release(attack: Attack) -> None:
         assert plan.loss.epsilon == 1
     assert len(attack.con.sql(f"SELECT diag FROM pub WHERE {scalar} = 1").plan(epsilon=1, delta=DELTA).releases) == 1
     seen = {
-        attack.con.sql(f"SELECT CASE WHEN {scalar} > 0 THEN 1 ELSE 0 END FROM pub").run(epsilon="0.2", fresh=True).rows[0][0]
+        attack.con.sql(f"SELECT CASE WHEN {scalar} > 0 THEN 1 ELSE 0 END FROM pub")
+        .run(epsilon="0.2", fresh=True)
+        .rows[0][0]
         for _ in range(40)
     }
     assert seen == {0, 1}
@@ -641,7 +643,9 @@ def test_item_60_noise_is_added_to_what_is_shown_not_after_it(attack: Attack) ->
     }
     assert min(seen) < 0
     answer = attack.con.sql("SELECT diag, COUNT(*) FROM patients GROUP BY diag").run(epsilon=1, fresh=True)
-    empty = attack.con.sql("SELECT diag, COUNT(*) FROM patients WHERE age > 1000 GROUP BY diag").run(epsilon=1, fresh=True)
+    empty = attack.con.sql("SELECT diag, COUNT(*) FROM patients WHERE age > 1000 GROUP BY diag").run(
+        epsilon=1, fresh=True
+    )
     assert answer.notes == empty.notes and len(str(answer).splitlines()) == len(str(empty).splitlines()) == 5
 
 
