@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
@@ -30,7 +31,7 @@ def outputs_named(
         if not bearers:
             raise reject(
                 "DP411", f"{wish} names {name!r}, which is no column of the answer",
-                help=[f"its columns are {_listed(c.name for c in columns)}"],
+                help=_meant(name, [c.name for c in columns]),
             )  # fmt: skip
         for i in bearers:
             sources = [branch[i] for branch in shown]
@@ -53,6 +54,13 @@ def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
         "DP411", f"{wish} names {column.name}, which is not one released number but computed",
         help=["select the COUNT and SUM that it is computed from, too, and name those"],
     )  # fmt: skip
+
+
+def _meant(name: str, known: Sequence[str]) -> list[str]:
+    close = difflib.get_close_matches(name.casefold(), [k.casefold() for k in known], n=2)
+    meant = [k for k in dict.fromkeys(known) if k.casefold() in close]
+    advice = [f"did you mean {' or '.join(meant)}?"] if meant else []
+    return [*advice, f"its columns are {_listed(known)}"]
 
 
 def _listed(names: Iterable[str]) -> str:
