@@ -172,3 +172,25 @@ def test_relations_are_not_mixed(sql: str) -> None:
         _Session().con.sql(sql).plan()
     (found,) = refusal.value.diagnostics
     assert found.code == "DP230" and "different ways" in found.message and found.help and found.span is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "max_error", "reached"),
+    [
+        ("SELECT AVG(amount) AS a, COUNT(*) AS n FROM loans", {"a": 0.5, "n": 3}, {"a": 0.5, "n": 0}),
+        ("SELECT AVG(amount) AS a, SUM(amount) AS s FROM loans", {"a": 0.5, "s": 1000}, {"a": 0.5, "s": 500}),
+        ("SELECT COUNT(*) AS n FROM loans", {"n": 3}, {"n": 0}),
+        ("SELECT COUNT(*) AS n, SUM(amount) AS s FROM loans", {"n": 3}, "DP411"),
+        ("SELECT COUNT(*) AS n, AVG(amount) AS a FROM queue", {"a": 0.5}, "DP411"),
+    ],
+)
+def test_averages_over_a_public_size_can_be_planned(
+    sql: str, max_error: dict[str, float], reached: dict[str, float] | str
+) -> None:
+    query = _Session().con.sql(sql)
+    if isinstance(reached, str):
+        with pytest.raises(Rejected) as refusal:
+            query.cost(max_error=max_error)
+        assert refusal.value.diagnostics[0].code == reached
+    else:
+        assert query.accuracy(max_error=max_error) == pytest.approx(reached)
