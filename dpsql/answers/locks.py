@@ -66,6 +66,8 @@ def _locked(path: Path, deadline: float, patience: float) -> int | None:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise kept_waiting(path.parent, patience) from None
+            except OSError:
+                break  # this file system knows no locks
             time.sleep(pause)
             pause = min(_LONGEST, pause * 1.5)
         if _same_file(path, descriptor):

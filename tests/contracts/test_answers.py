@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
 import signal
 import sqlite3
@@ -240,6 +241,15 @@ class TestSqliteAnswers(StoreContract):
     def test_a_file_in_place_of_the_folder_of_names_is_a_refusal(self, make: Make, path: Path) -> None:
         path.with_name(path.name + ".running").touch()
         with pytest.raises(CannotOpen), make().alone(["x"]):
+            pass
+
+    @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
+    def test_without_locks_nobody_waits(self, make: Make, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+        def flock(*_: object) -> None:
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr("fcntl.flock", flock)
+        with make(0.1).alone(["x"]), make(0.1).alone(["x"]):
             pass
 
     def test_a_missing_folder_is_a_refusal(self, tmp_path: Path) -> None:

@@ -59,6 +59,25 @@ def test_the_twin_with_new_noise_pays_every_time(nursery: Nursery, shop: Shop) -
     assert shop.spent() == 4 * PRICE
 
 
+SLOW = """
+import contextlib, dpsql.answers.sqlite
+# Whoever has looked into the store thinks about it: all look before the first one has stored anything.
+wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=lambda: time.sleep(0.3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("unlocked", "paid"), [("", 1), ("dpsql.answers.sqlite.held = lambda *_: contextlib.nullcontext()", 6)]
+)
+def test_it_is_the_names_that_make_it_one_payment(nursery: Nursery, shop: Shop, unlocked: str, paid: int) -> None:
+    """And without them everybody pays: new noise is never free."""
+    _, outputs = nursery.start(shop, 1, sql=MEANS, copies=6, fresh=False, prepare=SLOW + unlocked)
+    assert nursery.wait() == [0] * 6, outputs[0].with_suffix(".txt.err").read_text()
+    spent = answers(outputs)
+    assert shop.spent() == sum(spent)
+    assert spent.count(PRICE) == 1 if paid == 1 else spent.count(PRICE) > 1
+
+
 def test_questions_that_share_a_part_pay_for_it_once(nursery: Nursery, shop: Shop) -> None:
     """Counts and averages over the same groups wait for each other, whatever else they ask."""
     one = nursery.start(shop, 1, sql=NOTES, copies=3, fresh=False)[1]
