@@ -215,7 +215,7 @@ def epsilon_to_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     The formula there, ε = αρ + C(α), solved for ρ at the best α: ρ = max over α of (ε − C(α))/α. *Why it is sound:*
     whatever the search finds is made smaller until the conversion itself, which is what will be charged, confirms it.
-    Raises ValueError unless 0 < ε ≤ 1e9 and 0 < δ < 1.
+    Raises ValueError unless 0 < ε ≤ 1e9 and 0 < δ < 1, and for an ε so small that no ρ above 1e-40 was found.
     """
     if not 0 < epsilon <= _LARGEST_RHO or not 0 < delta < 1:
         raise ValueError("epsilon must be above 0 and at most 1e9, and delta above 0 and below 1")
@@ -228,6 +228,8 @@ def epsilon_to_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     rho, step = max(_LEAST_RHO, Fraction(-lost(float(_best_gap(lost))))), Fraction(1, 1 << 34)
     while rho_to_epsilon(rho, delta) > epsilon:
+        if rho < _LEAST_RHO:
+            raise ValueError("epsilon is too small for any rho at this delta")
         rho, step = rho * (1 - step), min(2 * step, Fraction(1, 2))
     return rho
 

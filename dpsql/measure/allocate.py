@@ -199,7 +199,10 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
     found = [Split("laplace", _shares(prepared, budget.epsilon), per_key_set)]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
-        rhos = _shares(prepared, epsilon_to_rho(budget.epsilon, convert))
+        try:
+            rhos = _shares(prepared, epsilon_to_rho(budget.epsilon, convert))
+        except ValueError:
+            return found  # an ε so small that it is worth no ρ
         found.append(Split("gaussian", rhos, per_key_set / 2, convert))
     return found
 

@@ -219,6 +219,8 @@ def test_the_rho_of_an_epsilon_at_the_edges() -> None:
     for tiny in (Fraction(1, 10**9), Fraction(1, 10**15)):
         for delta in (Fraction(1, 2), Fraction(1, 10**70)):
             assert rho_to_epsilon(epsilon_to_rho(tiny, delta), delta) <= tiny
+    with pytest.raises(ValueError, match="too small"):
+        epsilon_to_rho(Fraction(1, 10**30), Fraction(1, 10**70))
     for epsilon, delta in ((0, Fraction(1, 2)), (1, Fraction(0)), (1, Fraction(1)), (2 * 10**9, Fraction(1, 2))):
         with pytest.raises(ValueError, match="epsilon must be"):
             epsilon_to_rho(Fraction(epsilon), delta)

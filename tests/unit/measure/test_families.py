@@ -187,6 +187,12 @@ def test_an_edited_conversion_pays_for_what_it_claims() -> None:
         charges_of([replace(other, conversion_delta=NOWHERE)], POLICIES["approx_dp"])
 
 
+def test_an_epsilon_worth_no_rho_is_priced_with_laplace_noise() -> None:
+    with pytest.raises(Rejected) as refusal:
+        plan(WIDE, epsilon=Fraction(1, 10**30), delta=Fraction(1, 10**70))
+    assert refusal.value.diagnostics[0].code == "DP410"
+
+
 def test_scales_beyond_the_largest() -> None:
     """Where neither family fits, the refusal is that of Laplace noise; where one does, it is taken."""
     with pytest.raises(Rejected) as refusal:
