@@ -37,6 +37,7 @@ from dpsql.measure.random.exponential import LIMIT, ONE, POINT, SHORT, exp_below
 _OPEN = 255  # in the table of blocks: these digits alone do not decide
 _RATE_BITS = 36
 _SLACK = 16
+_GUARD_BITS = 32  # of the blocks' sums, beyond the digits asked for
 
 
 class Blocks:
@@ -147,7 +148,7 @@ class Blocks:
         """
         if bits in self._sums:
             return self._sums[bits]
-        unit = bits + 32
+        unit = bits + _GUARD_BITS
         one = 1 << unit
         ratio_lo, ratio_hi = exp_bounds(self.step, unit)
         bend_lo, bend_hi = exp_bounds(2 * self.step, unit) if self.power == 2 else (one, one)

@@ -185,6 +185,26 @@ def test_sums_enclose_the_distribution_of_the_blocks(power: int, scale: Fraction
         assert below[-1] >= (1 << bits) - 2
 
 
+@pytest.mark.parametrize(("power", "scale"), [(1, 1), (1, 8), (1, 60), (2, 1), (2, 8)])
+def test_sums_enclose_without_a_margin(power: int, scale: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no digits to spare every rounding shows: the terms', the sums', and what follows the last term."""
+    monkeypatch.setattr("dpsql.measure.random.blocks._GUARD_BITS", 0)
+    blocks = Blocks(Fraction(1, scale) if power == 1 else Fraction(1, 2 * scale**2), 1 if power == 1 else 2, 0)
+    terms = [exp_of(blocks.step * k**power) for k in range(3000 if power == 1 else 140)]
+    whole = 1 / (1 - exp_of(blocks.step)) if power == 1 else sum(terms, Fraction(0))
+    for bits in range(8, 40):
+        below, above = blocks.sums(bits)
+        running = Fraction(0)
+        for term, lo, hi in zip(terms, below, above, strict=False):
+            running += term
+            assert lo <= running / whole * (1 << bits) <= hi
+
+
+def test_the_tables_reach_no_further_than_their_proof() -> None:
+    assert law(1, 3, Fraction(8))._reach > 1 << 50 and law(2, 3, Fraction(2))._reach == 1
+    assert law(1, 3, Fraction(81, 10))._reach == law(2, 3, Fraction(21, 10))._reach == -1
+
+
 @pytest.mark.parametrize("bits", [0, -1, 65])
 def test_the_kernel_has_no_such_words(bits: int) -> None:
     with pytest.raises(ValueError, match="no words"):

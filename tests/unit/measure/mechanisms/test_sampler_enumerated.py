@@ -332,14 +332,14 @@ class Scripted:
 def test_the_tail_has_no_end_and_never_overflows() -> None:
     """Far out, past 2^63, the draw is still the right integer.
 
-    Laplace: U = 1 - 2^-208 (a little above it) and F(k) = 1 - e^-((k+1)/4) give k = ⌊208·4·ln 2⌋ = 576 blocks of 2^53.
+    Laplace: U = 1 - 2^-400 (a little above it) and F(k) = 1 - e^-((k+1)/4) give k = ⌊400·4·ln 2⌋ = 1109 blocks of 2^53.
     """
     law = laplace(1 << 55)
     drawer = Blocks(law.rate, law.power)
     assert drawer.low_digits == 53
-    drawn = drawer.draw(1, Scripted(208, (1 << 54) - 1))
-    assert drawn == [-((576 << 53) + (1 << 53) - 1)]
-    assert type(drawn[0]) is int and abs(drawn[0]) > 1 << 62
+    drawn = drawer.draw(1, Scripted(400, (1 << 54) - 1))
+    assert drawn == [-((1109 << 53) + (1 << 53) - 1)]
+    assert type(drawn[0]) is int and abs(drawn[0]) > 1 << 63
 
 
 def test_the_gaussian_tail_has_no_end_either() -> None:
