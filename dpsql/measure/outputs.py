@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import assert_never
 
 from dpsql.analysis.facts import Facts
 from dpsql.measure.allocate import prepare_one
 from dpsql.plan.components import Component, Count, End, Ratio, Recipe, Sum, Variance, coefficients
 from dpsql.plan.nodes import Release
+
+_LARGEST = Fraction(10**150)
 
 
 def total_error(node: Release, below: Facts) -> float:
@@ -20,19 +23,22 @@ def total_error(node: Release, below: Facts) -> float:
     """
     found = prepare_one(node, below, {})
     noisy = sum(s.l1 > 0 for s in found.worst)
-    spread = [
-        (float(s.l1 * c.worth / c.weight) * noisy) ** 2 for c, s in zip(node.components, found.worst, strict=True)
-    ]
+    spread = [_squared(s.l1 * c.worth / c.weight * noisy) for c, s in zip(node.components, found.worst, strict=True)]
     return sum(math.log(max(_variance(o.recipe, node.components, spread), 1e-300)) for o in node.outputs)
+
+
+def _squared(x: Fraction) -> float:
+    """x², at most 1e300, which a float can hold: of two forms with such errors neither is of use."""
+    return float(min(abs(x), _LARGEST)) ** 2
 
 
 def _variance(recipe: Recipe, components: Sequence[Component], spread: Sequence[float]) -> float:
     match recipe:
         case Count() | Sum():
             unit = {i: components[i].worth / components[i].weight for i, _ in coefficients(recipe, components)}
-            return sum(float(worth / unit[i]) ** 2 * spread[i] for i, worth in coefficients(recipe, components))
+            return sum(_squared(worth / unit[i]) * spread[i] for i, worth in coefficients(recipe, components))
         case Ratio(sum=s, count=n, lo=lo, hi=hi):
-            return spread[s] + float((hi - lo) / 2) ** 2 / 3 * spread[n]  # E θ² of a centred mean, alike on its range
+            return spread[s] + _squared((hi - lo) / 2) / 3 * spread[n]  # E θ² of a centred mean, alike on its range
         case Variance(squares=q):
             return spread[q]
         case End(of=inner):
