@@ -218,3 +218,19 @@ def test_the_errors_that_are_promised_at_epsilon_one() -> None:
     assert sizes["sum0"] <= 1.15e6
     group = 250_000  # 1 M rows in four regions; the mean is within 50 of the centre
     assert math.hypot(sizes["sum50"], 50 * sizes["count0"]) / group <= 0.016
+
+
+def test_each_of_several_units_is_charged_its_own_loss() -> None:
+    """The noise follows the unit that changes most, 3 rows; one of 1 row loses a ninth of ρ, a third of ε."""
+    tables = """
+  one:  {unit: {rows: 1}, columns: {x: {type: integer, bounds: [0, 9], nullable: false}}}
+  many: {unit: {rows: 3}, columns: {x: {type: integer, bounds: [0, 9], nullable: false}}}
+"""
+    sql = "SELECT COUNT(*) AS n, SUM(x) AS s FROM (SELECT x FROM one UNION ALL SELECT x FROM many)"
+    for accountant, part in (("zcdp", Fraction(1, 9)), ("pure_dp", Fraction(1, 3))):
+        head = f"version: 1\nname: test\ndatabase: x.duckdb\nprivacy: {{accountant: {accountant}}}\n"
+        both = parse_policy(f"{head}budgets: {{total: {CAPS[accountant]}}}\ntables:{tables}", "test.yaml")
+        found = compile_query(Source(sql), both, PublicFacts(), Settings(epsilon=Fraction(1))).cost
+        losses = {unit: loss.rho + loss.epsilon for unit, loss in found.items()}
+        assert losses["one"] == part * losses["many"]
+        assert losses["many"] <= 1
