@@ -11,11 +11,17 @@ if sys.platform != "win32":
 
 
 def flush(descriptor: int) -> None:
-    """Wait until a file's content is on the disk. On macOS only F_FULLFSYNC empties the disk's own cache."""
+    """Wait until a file's content and length are on the disk.
+
+    On macOS only F_FULLFSYNC empties the disk's own cache. On Linux fdatasync leaves out the time of the last change,
+    which nobody needs and which takes as long as the rest.
+    """
     if sys.platform == "darwin":
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-    else:
+    elif sys.platform == "win32":
         os.fsync(descriptor)
+    else:
+        os.fdatasync(descriptor)
 
 
 def flush_file(path: Path) -> None:
