@@ -98,6 +98,8 @@ def from_python(value: Any, span: Span) -> Literal:
         case str():
             if "\0" in value:
                 raise reject("DP013", "a text cannot contain a NUL character", span=span, help=["remove it"])
+            if any("\ud800" <= c <= "\udfff" for c in value):
+                raise reject("DP013", "a text cannot contain half of a surrogate pair", span=span, help=["remove it"])
             return Literal(value, VARCHAR, span)
         case bytes():
             return Literal(value, BLOB, span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -157,6 +158,8 @@ class Attack:
             self.con.sql(sql, **options).run(epsilon=LARGE, delta=DELTA)
         found = {d.code for d in caught.value.diagnostics}
         assert found & set(codes), f"{sql}: {caught.value}"
+        if found != {"DP903"}:  # an unknown dialect is no mistake of the text
+            assert_points_into(caught.value, sql)
         assert self.spent == before, sql
         assert_silent(caught.value)
         return caught.value
@@ -184,6 +187,15 @@ class Attack:
 def attack(con: Connection) -> Attack:
     """Helpers over the shared session."""
     return Attack(con)
+
+
+def assert_points_into(error: dpsql.Error, sql: str) -> None:
+    """The first finding names a place in the text, and is printed with its code and a caret under that place."""
+    first = error.diagnostics[0]
+    assert first.span is not None and first.source is not None, error
+    assert first.source.text == sql and 0 <= first.span.start < first.span.end <= max(len(sql), 1), error
+    shown = str(error)
+    assert f"error[{first.code}]: " in shown and re.search(r"^ *\|.*\^", shown, re.MULTILINE), shown
 
 
 def assert_silent(error: BaseException) -> None:
