@@ -179,6 +179,41 @@ def budget(
     return command.run(policy, analyst, ledger, format, history, plot, accept_head)
 
 
+@app.command(
+    epilog="Exit codes: 0 not refuted, 1 refuted, 2 could not audit (policy, options, engine), 3 the statement is not "
+    "one query, 4 refused by the privacy analysis, 130 interrupted.",
+)
+def audit(
+    policy: o.Policy,
+    sql: o.Sql = None,
+    file: o.File = None,
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="The ε that the query is audited at. Default: 1.")
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta", metavar="D", help="The δ. Default: the policy's; for private group keys 0.05, which can be seen."
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Releases of each database to choose by, and again to test.")
+    ] = 10_000,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
+        o.ExplainFormat.TEXT
+    ),
+    dialect: o.Dialect = "duckdb",
+) -> int:
+    """Try to refute what a query claims, on made-up neighbouring databases.
+
+    Worst-case databases are made from the policy, the real pipeline runs on both, and certified lower bounds of ε or δ
+    are printed beside what the plan claims. No private data is read and nothing is charged.
+    """
+    from dpsql.cli import audit as command
+
+    return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
+
+
 @app.command()
 def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
     """Print what a code means and how to repair it."""
