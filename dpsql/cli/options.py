@@ -74,7 +74,9 @@ Weight: TypeAlias = Annotated[
 ]
 Delta: TypeAlias = Annotated[
     str | None,
-    typer.Option("--delta", metavar="D", help="For private group keys, e.g. 1e-9; spent only if the query needs it."),
+    typer.Option(
+        "--delta", metavar="D", help="For private group keys and Gaussian noise, e.g. 1e-9; spent only if it is used."
+    ),
 ]
 Analyst: TypeAlias = Annotated[
     str | None,
