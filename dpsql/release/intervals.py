@@ -15,7 +15,7 @@ from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
 from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
-from dpsql.release.columns import average, linear
+from dpsql.release.arithmetic import average, linear
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
