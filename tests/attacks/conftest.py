@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.cli.main import main
 from dpsql.session.connection import Connection
 
 CANARY = "271828182"
@@ -213,3 +214,31 @@ def assert_silent(error: BaseException) -> None:
         for text in shown:
             assert CANARY not in text and MARKER not in text, text
         todo += [at.__cause__, at.__context__]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one call of the command line left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dpsql_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Call]:
+    """`dpsql …` in this process: status and both streams, which never hold a planted value or a traceback."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(*arguments: str | Path) -> Call:
+        capsys.readouterr()
+        status = main([str(a) for a in arguments])
+        shown = capsys.readouterr()
+        for text in (shown.out, shown.err):
+            assert CANARY not in text and MARKER not in text, text
+            assert "Traceback" not in text and "DP904" not in text, text
+        return Call(status, shown.out, shown.err)
+
+    return call
