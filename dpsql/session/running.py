@@ -52,10 +52,14 @@ class Account:
         """What the plan's numbers stand on."""
         return Grounds(plan, self.policy.data_version)
 
-    def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False) -> Reuse:
-        """What can be answered from stored answers; `own`: only from those that the analyst has already."""
+    def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False, preview: bool = False) -> Reuse:
+        """What can be answered from stored answers; `own`: only from those that the analyst has already.
+
+        preview: for a price that is told without a charge.
+        """
         held = self.ledger.received(self.analyst)
-        found = look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
+        paid = self.ledger.received
+        found = look_up(plan, grounds, self.store, held, lambda: held if own else paid(), preview=preview)
         if not found.new:
             return found
         # He may have bought it himself since the first look, in another process: then he does not receive it.
@@ -63,8 +67,11 @@ class Account:
         return replace(found, new=tuple(a for a in found.new if a.id not in held))
 
     def price(self, plan: Plan) -> PrivacyLoss:
-        """What a run would charge this account now: the largest over all units."""
-        entry = self.entry(plan, self.look_up(plan, self.grounds(plan)), {})
+        """The most that a run would charge this account now, the largest over all units.
+
+        Less will be charged only where a release that reads answers which the analyst has not yet is stored as well.
+        """
+        entry = self.entry(plan, self.look_up(plan, self.grounds(plan), preview=True), {})
         return NO_LOSS if entry is None else _in_account(entry)
 
     def entry(self, plan: Plan, reuse: Reuse, ids: Ids) -> Entry | None:

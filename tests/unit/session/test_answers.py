@@ -275,6 +275,26 @@ def test_received_in_part(clients: dict[str, Connection], ledger: MemoryLedger) 
     assert ledger.spent("member") == eps("0.6") and ledger.spent("member", "ana") == eps("0.6")
 
 
+def test_a_price_does_not_tell_whether_a_number_was_guessed(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Ben buys answers to a query over each number that Ana may have got: cheap, and stored under what it reads."""
+    secret = clients["ana"].execute(COUNT, epsilon="1.9").rows[0][0]  # more than Ben may ever receive
+    query = clients["ben"].sql(f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})")
+    before = query.cost(epsilon="1e-9")
+    assert before == eps("1.9000000005")
+    for guess in (secret + 1, secret):
+        clients["ben"].execute(
+            f"SELECT COUNT(*) AS n FROM members WHERE age > (SELECT c FROM (VALUES (CAST({guess} AS BIGINT))) v(c))",
+            epsilon="1e-9",
+        )
+        assert query.cost(epsilon="1e-9") == before
+    # It is told to whoever has the number: the guess was the same question.
+    assert clients["ana"].sql(query.sql).cost(epsilon="1e-9") != before
+    clients["ana"].execute(query.sql, epsilon="1e-9")
+    assert ledger.spent("member") == eps("1.900000002")
+
+
 def test_an_exhausted_total_still_gives_what_is_stored(clients: dict[str, Connection], ledger: MemoryLedger) -> None:
     clients["ana"].execute(COUNT, epsilon="0.5")
     clients["ana"].execute("SELECT SUM(age) FROM members", epsilon="1.5")
