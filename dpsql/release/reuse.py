@@ -1,7 +1,7 @@
 """Which numbers of a plan are answered from stored ones, and what the others cost.
 
 *Claim.* A number is either noise that the ledger names as paid for, or noise that is charged before it is drawn; no
-number is drawn anew without a charge. *Why.* `losses_of` states the cost of exactly those components that are not
+number is drawn anew without a charge. *Why.* `loss_of` states the cost of exactly those components that are not
 given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
 ledger, which is durable before its noise is drawn. *When it would be false.* If two draws had one id, or one address
 stood for different integers (then the numbers would be wrong, not less private). *Tested by*
@@ -34,7 +34,7 @@ from dpsql.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
 class Reuse:
     """Per release of a plan, in order: what is given. Everything else is measured.
 
-    new: those of the given answers that the analyst gets for the first time.
+    new: those of the given answers that the analyst gets for the first time, each once.
     """
 
     given: tuple[Given, ...]
@@ -123,8 +123,9 @@ def look_up(
             if place in needed and seen and not wanted(planned.measured, given):
                 rows[place] = released_rows(assembled(planned, given))
         found.append(given)
-    answers = (a for given in found for a in given.answers.values())
-    return Reuse(tuple(found), tuple(a for a in answers if a.id not in held))
+    # By id: an answer that serves two releases is received once.
+    new = {a.id: a for given in found for a in given.answers.values() if a.id not in held}
+    return Reuse(tuple(found), tuple(new.values()))
 
 
 def released_rows(noisy: NoisyRelease) -> Rows:

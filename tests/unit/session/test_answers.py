@@ -275,6 +275,16 @@ def test_received_in_part(clients: dict[str, Connection], ledger: MemoryLedger) 
     assert ledger.spent("member") == eps("0.6") and ledger.spent("member", "ana") == eps("0.6")
 
 
+def test_an_answer_that_serves_two_releases_is_received_once(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Both subqueries need the count; the other part of the average is new noise."""
+    first = clients["ana"].execute(COUNT, epsilon="0.3")
+    answer = clients["ben"].execute(f"SELECT ({COUNT}) AS n, (SELECT AVG(age) FROM members) AS m", epsilon="0.3")
+    assert len(answer.plan.releases) == 2 and answer.rows[0][0] == first.rows[0][0]
+    assert answer.spent == eps("0.4") == ledger.spent("member", "ben") and ledger.spent("member") == eps("0.4")
+
+
 def test_a_price_does_not_tell_whether_a_number_was_guessed(
     clients: dict[str, Connection], ledger: MemoryLedger
 ) -> None:
