@@ -283,7 +283,8 @@ KEYED = "SELECT city, COUNT(*) AS n, AVG(age) AS a, COUNT(*) / 2 AS h, 7 AS c FR
         ({"n": 5, "a": 5}, "DP411", "depends on the data"),
         ({"h": 5}, "DP411", "computed"),
         ({"c": 5}, "DP411", "computed"),
-        ({"n": "1e300"}, "DP410", "no noise"),
+        ({"n": "1e100"}, "DP410", "no noise"),
+        ({"n": "1e300"}, "DP406", "1e-100 to 1e100"),
         ({"n": 10**17}, "DP410", "no noise"),
     ],
 )
@@ -305,6 +306,7 @@ def test_absurd_wishes(con: Connection, ledger: MemoryLedger, max_error: Any, co
         {"epsilon": 1, "rho": 1},
         {"max_error": {"n": 5}, "weights": {"n": 2}},
         {"max_error": {"n": 5}, "confidence": 1},
+        {"max_error": {"n": 5}, "confidence": "1e-30"},
         {"max_error": {"n": 5}, "confidence": "95 %"},
         {"rho": 0},
         {"rho": 1},  # approx_dp counts in ε
