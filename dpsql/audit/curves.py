@@ -158,4 +158,4 @@ def _together(parts: Sequence[_Laplace | _Gaussian | _Normal], epsilon: float) -
         first += start * times
     total = np.maximum(np.fft.irfft(product, size), 0.0)
     logs = (first + np.arange(size)) * cell
-    return float((total * np.maximum(0.0, -np.expm1(epsilon - logs))).sum()) + 1e-9
+    return float((total * -np.expm1(np.minimum(0.0, epsilon - logs))).sum()) + 1e-9

@@ -6,6 +6,7 @@ kind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -108,12 +109,13 @@ def stated(m: Measurement, moved: Change) -> float:
 
 
 def share(m: Measurement, unit: str, moved: Change) -> float:
-    """Which part of what is claimed for a component a change reaches: 1 is all of it."""
+    """Which part of the claimed norm, l1 or l2 by the noise, a change reaches: 1 is all of it."""
     if m.known is not None:
         return 0.0
     claim = m.by_unit.get(unit, m.sensitivity)
-    own = stated(m, moved)
-    return own / whole if (whole := stated(m, Change(0, claim.l1, int(claim.l2_squared), claim.linf))) else 0.0
+    if isinstance(m.mechanism, DiscreteGaussian):
+        return math.sqrt(moved.l2_squared / claim.l2_squared) if claim.l2_squared else 0.0
+    return moved.l1 / claim.l1 if claim.l1 else 0.0
 
 
 def new_keys(planned: PlannedRelease, pair: Pair, release: int) -> frozenset[Key]:

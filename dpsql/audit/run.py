@@ -21,11 +21,11 @@ from dpsql.audit.search import MOST_PAIRS, Search, Target
 from dpsql.audit.statistics import (
     FALSE_ALARM,
     Outcome,
+    certify,
+    certify_impossible,
+    certify_noise,
     choose,
     choose_for_noise,
-    tested,
-    tested_impossible,
-    tested_noise,
 )
 from dpsql.audit.trials import claim, draw, shown
 from dpsql.audit.world import World
@@ -200,15 +200,15 @@ def _try(plan: Plan, c: _Candidate, runs: int, level: float, drawing: Backend) -
         happened = shown(planned, c.pair.a[c.keys], keys, runs, drawing)
         threshold = planned.measured.threshold
         assert threshold is not None
-        outcome = tested_impossible(happened, runs, float(min(threshold.delta, plan.cost[c.unit].delta)), level)
+        outcome = certify_impossible(happened, runs, float(min(threshold.delta, plan.cost[c.unit].delta)), level)
         return Tested("keys of one side alone", c.unit, "delta", outcome, None, None, c.pair)
     claimed = claim(plan, c.pair, c.target)
     first = draw(plan, c.pair, c.target, runs, drawing)
     event = choose(first.a, first.b, claimed, level)
     of_noise = choose_for_noise(first.a, first.b, claimed, level)
     fresh = draw(plan, c.pair, c.target, runs, drawing)
-    outcome = tested(event, fresh.a, fresh.b, claimed, level)
-    noise = tested_noise(of_noise, fresh.a, fresh.b, claimed, level)
+    outcome = certify(event, fresh.a, fresh.b, claimed, level)
+    noise = certify_noise(of_noise, fresh.a, fresh.b, claimed, level)
     reached = None if c.target is None else _reached(plan, c)
     return Tested(_name(plan, c.target), c.unit, "rho" if claimed.rho else "epsilon", outcome, noise, reached, c.pair)
 

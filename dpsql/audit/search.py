@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from dpsql.audit.databases import Candidate, Choice, Maker, Mode, Profile, Tables, one_row_per_id
 from dpsql.audit.exact import Change, Pair, Vector, Violation, change, new_keys, share, stated, violations
@@ -62,10 +63,12 @@ class Search:
             self.look(start)
         targets: list[Target] = [None, *self.targets()]
         for target in targets:
-            if first is not None and not self._reached(target):
+            # All that is stated is looked for once more even if it was reached: a wrong plan moves further.
+            if first is not None and (target is None or not self._reached(target)):
                 self._climb(target, first, self.looked + max(60, self.most // len(targets)))
-        for _, pair in list(self.shown.values()):
-            self.look(replace(pair.candidate, others=0))  # so that no other unit has its keys
+        if any(r.measured.threshold is not None for r in self.plan.releases):
+            for _, pair in [*self.best.values(), *self.shown.values()]:
+                self.look(replace(pair.candidate, others=0))  # so that no other unit has its keys
 
     def targets(self) -> list[tuple[int, int]]:
         """Components that noise is drawn for and that this unit can change."""
@@ -128,9 +131,7 @@ class Search:
 
     def _reached(self, target: Target) -> bool:
         """Whether all that is claimed has been reached."""
-        if target is not None:
-            return target in self.best and self.best[target][0] >= 1
-        return all(self._reached(t) for t in self.targets())
+        return target in self.best and self.best[target][0] >= 1
 
     def _by_rows(self) -> bool:
         return any(isinstance(t.protection, RowUnit) for t in self.maker.of_unit(self.unit))
@@ -145,7 +146,7 @@ class Search:
         for at in range(_STARTS):
             choices = {place: self._default(place, at) for place in self.maker.pools}
             beside = Profile(dict.fromkeys(everywhere, (1, 1)), choices)
-            for sizes in self._sizes_of(tables):
+            for sizes in islice(self._sizes_of(tables), None if at == 0 else _MOST_SIZES):
                 opposite = {p: replace(c, at=c.at + 1) if c.mode == "same" else c for p, c in choices.items()}
                 instead = Profile(sizes, opposite) if replaced else None
                 yield Candidate(self.unit, Profile(sizes, choices), beside, 1, instead)
@@ -169,8 +170,11 @@ class Search:
         if not many:
             yield rest
             return
-        for size in self._sizes(many[0]):
-            yield rest | {t.name: size if t is many[0] else (size[0], 1) for t in many}
+        for size in zip(*(self._sizes(t) for t in reversed(many)), strict=False):
+            for table, own in zip(reversed(many), size, strict=True):  # those that refer to others first
+                yield rest | {t.name: own if t is table else (1, 1) for t in many}
+            if len(many) > 1:
+                yield rest | {t.name: (own[0], 1) for t, own in zip(reversed(many), size, strict=True)}
 
     def _sizes(self, table: Table) -> list[tuple[int, int]]:
         """Groups × rows per group that may matter."""
@@ -186,7 +190,7 @@ class Search:
         return list(dict.fromkeys(found))[:_MOST_SIZES]
 
     def _climb(self, target: Target, first: Candidate, until: int) -> None:
-        """Take the best of each choice in turn, until nothing is better, all is reached, or enough was looked at."""
+        """Take the best of each choice in turn, until nothing is better or enough was looked at."""
         now = (
             self.best[target][1].candidate
             if target in self.best
@@ -199,7 +203,7 @@ class Search:
             before = score
             for coordinate in self._coordinates(now):
                 for other in self._alternatives(now, coordinate):
-                    if self.looked >= until or self._reached(target):
+                    if self.looked >= until:
                         return
                     pair = self.look(other)
                     found = 0.0 if pair is None else self.score(target, pair)
@@ -258,7 +262,7 @@ class Search:
 
     def _beside_sizes(self, profile: Profile) -> Iterator[Profile]:
         for table in self.maker.tables:
-            numbers = {n for f in table.max_frequency for n in (f.rows - 1, f.rows, f.rows + 1)}
+            numbers = {n for f in table.max_frequency for n in (f.rows - 1, f.rows, f.rows + 1, 2 * f.rows + 1)}
             for rows in sorted({0, 1, 2, *(n for n in numbers if n <= _MOST_ROWS)}):
                 yield replace(profile, sizes={**profile.sizes, table.name: (1, rows)})
 

@@ -184,7 +184,7 @@ def _ends(a: Samples, b: Samples, claim: Claim, level: float) -> Iterator[tuple[
         yield above, both, _wilson(often, len(a), level)[0] - claim.delta, _wilson(rarely, len(b), level)[1]
 
 
-def tested(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> Outcome:
+def certify(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> Outcome:
     """Test what is charged: one event, at this level, on fresh runs of both databases."""
     often, rarely, low, high = _counted(event, a, b, level)
     if claim.rho:
@@ -197,7 +197,7 @@ def tested(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> 
     return Outcome(event, often, rarely, len(a), certified, claim.epsilon, refuted)
 
 
-def tested_noise(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> Outcome:
+def certify_noise(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> Outcome:
     """Test the width of the noise: by how much it is at least narrower than stated; 1 is as stated."""
     often, rarely, low, high = _counted(event, a, b, level)
     excess = low - math.exp(event.epsilon) * high
@@ -209,7 +209,7 @@ def tested_noise(event: Event, a: Samples, b: Samples, claim: Claim, level: floa
     return Outcome(event, often, rarely, len(a), least, 1.0, refuted)
 
 
-def tested_impossible(happened: int, n: int, delta: float, level: float) -> Outcome:
+def certify_impossible(happened: int, n: int, delta: float, level: float) -> Outcome:
     """Test an event that cannot happen on the other database: its probability may be δ at most."""
     low = lower_bound(happened, n, level)
     return Outcome(Event(1.0, True, 0.0), happened, 0, n, low, delta, low > delta)

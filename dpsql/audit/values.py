@@ -18,6 +18,7 @@ _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
 _EXTREME = {Kind.DOUBLE: ("1e308", "-1e308", "nan", "inf", "-inf")}
 _DAY = dt.timedelta(days=1)
 _EPOCH = dt.date(2024, 1, 1)
+_ITEMS = 10
 _STEPS = 7
 """Into how many parts a range of dates is cut."""
 
@@ -32,7 +33,7 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
     found = [*_ends(low, high, type_), *listed]
     if isinstance(column.domain, ValuesDomain):
         found += [constant(value, type_) for value in column.domain.values]
-    found += _near(literals, type_)
+    found += [*_near(literals, type_), NULL]
     match type_.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             found += [_number(n, type_) for n in (1, 2, 3, 4, 5, 6, 7, 0)]
@@ -46,8 +47,6 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
             found += _lists(pool(Column("", sql_type=type_.item)), (column.max_length or 1) + 2)
         case _:
             found += [fresh(i, type_) for i in range(_STEPS)]
-    if column.is_nullable:
-        found.append(NULL)
     return tuple(dict.fromkeys(v for v in found if v != NULL or column.is_nullable))
 
 
@@ -69,6 +68,9 @@ def fresh(number: int, type_: SqlType) -> str:
             return f"CAST('00:{number // 60 % 60:02d}:{number % 60:02d}' AS TIME)"
         case Kind.BOOLEAN:
             return "TRUE" if number % 2 else "FALSE"
+        case Kind.LIST:
+            assert type_.item is not None
+            return f"[{', '.join(fresh(_ITEMS * number + i, type_.item) for i in range(_ITEMS))}]"
         case Kind.BLOB:
             return f"CAST({text(f'u{number}')} AS BLOB)"
         case _:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from dpsql.audit.values import NULL, fresh, pool
+from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine, quoted
 from dpsql.engine.synthetic import Row, SyntheticEngine
 from dpsql.policy.models import Policy
@@ -34,9 +35,14 @@ class World(SyntheticEngine):
         self.made_up: list[str] = []
 
     def table_sql(self, name: str) -> str:
-        """As `Engine.table_sql`, for every table of the policy. Raises EngineError."""
+        """As `Engine.table_sql`, for every table of the policy. Raises EngineError, Rejected."""
         if not self.has(name):
             table = self.policy.tables[name]
+            if not table.columns:
+                raise reject(
+                    "DP005", f"the columns of {name} are not known without the data",
+                    help=[f"audit where the data can be opened; or, custodian: list them under tables.{name}.columns"],
+                )  # fmt: skip
             self.create(name, [(c.name, (c.sql_type or INTEGER).name) for c in table.columns.values()])
             if table.public:
                 self._public[name] = self._read(table) if self._source is not None else self._invented(table)
