@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, TextIO, assert_never
 
-from dpsql.cli.cells import Cell, cell, plain
 from dpsql.cli.exits import say
 from dpsql.cli.json_text import document, dumps
 from dpsql.cli.layout import markdown_table, print_table
 from dpsql.cli.options import Format
 from dpsql.loss import PrivacyLoss, show_left
+from dpsql.release.cells import Cell, cell, plain
 from dpsql.release.result import Release, half_widths, unique_names
 
 
@@ -93,10 +93,11 @@ def footer_of(release: Release, left: PrivacyLoss | None, remarks: tuple[str, ..
     count = len(release)
     rows = f"({count} row{'' if count == 1 else 's'})"
     if release.spent == PrivacyLoss():
-        return "; ".join([f"{rows}  spent nothing", *remarks, *release.notes])
-    price = f"{rows}  spent {release.spent}" + (
-        "" if left is None else f", left {left_text(left, in_rho=bool(release.spent.rho))}"
-    )
+        price = f"{rows}  spent nothing"
+    elif left is None:
+        price = f"{rows}  spent {release.spent}"
+    else:
+        price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
     around = any(b is not None for row in release.intervals(0.95) for b in row.values())
     return "; ".join([price, *remarks, *release.notes, *(["± at 95 %"] if around else [])])
 

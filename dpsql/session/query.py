@@ -133,8 +133,8 @@ class Query:
         epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself.
         delta: for private group keys and Gaussian noise; charged only if it is used.
         max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets
-        all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of
-        the named ones.
+            all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least
+            of the named ones.
         weights: column → its part of ε in proportion to the others', which have 1.
         fresh: pay for new noise, whatever is stored.
         Raises Rejected, BudgetExceeded, EngineError.
