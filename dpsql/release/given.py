@@ -30,9 +30,9 @@ def given_notes(plan: Plan, reuse: Reuse, cost: Mapping[str, PrivacyLoss]) -> tu
     notes = [f"{', '.join(names)} answered from {day}, cost 0" for day, names in sorted(old.items())]
     price = largest(cost.values()) if cost else NO_LOSS
     for day, names in sorted(first.items()):
-        notes.append(f"{', '.join(names)} answered from {day}, cost 0 in total; new to this account")
+        notes.append(f"{', '.join(names)} answered from {day}, new to this account")
     if first:
-        notes.append(f"{price} of what was spent is for stored answers that this account did not have")
+        notes.append(f"stored answers that are new to this account cost it {price}, and the total budget nothing")
     return tuple(notes)
 
 

@@ -95,7 +95,10 @@ class Account:
         try:
             return self.ledger.reserve(entry, Caps(caps.total, caps.analyst, caps.per_query))
         except BudgetExceeded as refusal:
-            refusal.diagnostics = tuple(d.at(plan.source) for d in refusal.diagnostics)
+            larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
+            refusal.diagnostics = tuple(
+                replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics
+            )
             raise
 
 

@@ -118,7 +118,10 @@ def test_the_budget_runs_out(dpsql: Call, clinic: Clinic) -> None:
     assert refused.status == 5 and refused.codes == {"DP404"} and refused.out == ""
     assert "ε 0.9 asked, 0.3 left" in refused.err and "use epsilon = 0.3 or less" in refused.err
     assert "nothing was run and nothing was spent" in refused.err
+    assert "max_error" not in refused.err
     assert dpsql(*ask, "0.30000000000000000001").status == 5
+    planned = dpsql(*ask[:-1], "--max-error", "n=1")
+    assert planned.status == 5 and "= help: allow a larger max_error, or give in its place" in planned.err
     done = dpsql(*ask, "0.3")
     assert done.status == 0 and "left ε 0 δ 1e-7" in done.out
     assert dpsql(*ask, "1e-9").status == 5

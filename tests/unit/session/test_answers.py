@@ -240,7 +240,8 @@ def test_another_analyst_pays_from_his_own_account_only(clients: dict[str, Conne
     answer = query.run(epsilon="0.2")
     assert answer.rows == first.rows and answer.spent == eps("0.5")
     assert ledger.spent("member") == ledger.spent("member", "ana") == ledger.spent("member", "ben") == eps("0.5")
-    assert any("cost 0 in total" in n for n in answer.notes) and any("ε 0.5" in n for n in answer.notes)
+    assert any(n.startswith("n answered from") and n.endswith("new to this account") for n in answer.notes)
+    assert "stored answers that are new to this account cost it ε 0.5, and the total budget nothing" in answer.notes
     again = query.run(epsilon="0.2")
     assert again.rows == first.rows and again.spent == NO_LOSS == query.cost(epsilon="0.2")
     assert ledger.spent("member", "ben") == eps("0.5")
