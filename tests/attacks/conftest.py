@@ -16,9 +16,8 @@ import pytest
 import dpsql
 from dpsql.cli.main import main
 from dpsql.session.connection import Connection
+from tests.canary import CANARY, MARKER
 
-CANARY = "271828182"
-MARKER = "zqxmarker"
 DELTA = "1e-3"
 LARGE = 1000
 """An ε at which the noise is almost surely 0 for counts, so that answers can be compared with the truth."""
