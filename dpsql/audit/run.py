@@ -137,7 +137,7 @@ def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_
     searches = [Search(plan, maker, unit, most_pairs) for unit in sorted(plan.cost)]
     for search in searches:
         search.run()
-    violations = tuple(v for s in searches for v in s.found.values() if _keeps_promises(policy, reads, world, v.pair))
+    violations = tuple(v for s in searches for v in s.found.values() if keeps_promises(policy, reads, world, v.pair))
     found = [c for s in searches for c in _candidates(plan, s, policy, reads, world)]
     level = FALSE_ALARM / max(1, sum(1 if c.keys is not None else 2 for c in found))
     results = tuple(_try(plan, c, runs, level, drawing) for c in found)
@@ -170,10 +170,10 @@ def _candidates(plan: Plan, search: Search, policy: Policy, reads: Reading, worl
     for target in targets:
         if target in search.best:
             pair = _crowded(plan, search, search.best[target][1])
-            if _keeps_promises(policy, reads, world, pair):
+            if keeps_promises(policy, reads, world, pair):
                 yield _Candidate(search.unit, target, pair)
     for at, (_, pair) in sorted(search.shown.items()):
-        if search.unit in plan.releases[at].measured.contributions and _keeps_promises(policy, reads, world, pair):
+        if search.unit in plan.releases[at].measured.contributions and keeps_promises(policy, reads, world, pair):
             yield _Candidate(search.unit, None, pair, at)
 
 
@@ -239,7 +239,7 @@ def _mispriced(plan: Plan, policy: Policy) -> Iterator[str]:
             yield unit
 
 
-def _keeps_promises(policy: Policy, reads: Reading, world: World, pair: Pair) -> bool:
+def keeps_promises(policy: Policy, reads: Reading, world: World, pair: Pair) -> bool:
     """Whether both databases keep what the policy promises; otherwise the plan need not hold on them."""
     for tables in (pair.databases.a, pair.databases.b):
         world.show(tables)

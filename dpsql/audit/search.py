@@ -58,7 +58,7 @@ class Search:
     def run(self) -> None:
         """Search for all targets."""
         first: Candidate | None = None
-        for start in self._starts():
+        for start in self.starts():
             first = first or start
             self.look(start)
         targets: list[Target] = [None, *self.targets()]
@@ -138,7 +138,7 @@ class Search:
 
     # --- choices ---------------------------------------------------------------------------------------------------
 
-    def _starts(self) -> Iterator[Candidate]:
+    def starts(self) -> Iterator[Candidate]:
         """All sizes with the first values, then other values at the size that seems worst."""
         tables = self.maker.of_unit(self.unit)
         everywhere = [t.name for t in self.maker.tables]
@@ -201,8 +201,8 @@ class Search:
         score = self.best[target][0] if target in self.best else 0.0
         for _ in range(_ROUNDS):
             before = score
-            for coordinate in self._coordinates(now):
-                for other in self._alternatives(now, coordinate):
+            for coordinate in self.coordinates(now):
+                for other in self.alternatives(now, coordinate):
                     if self.looked >= until:
                         return
                     pair = self.look(other)
@@ -212,7 +212,7 @@ class Search:
             if score <= before:
                 return
 
-    def _coordinates(self, candidate: Candidate) -> list[Coordinate]:
+    def coordinates(self, candidate: Candidate) -> list[Coordinate]:
         reads = self.maker.reads
         relevant = [p for p in self.maker.pools if p in reads.used | reads.keys | reads.varied]
         own = [p for p in relevant if self.maker.policy.tables[p[0]].unit == self.unit]
@@ -221,7 +221,7 @@ class Search:
             found += [("instead", p) for p in own] + ([] if self._by_rows() else [("instead", None)])
         return [*found, ("others", None), ("beside", None), *(("beside", p) for p in relevant)]
 
-    def _alternatives(self, now: Candidate, coordinate: Coordinate) -> Iterator[Candidate]:
+    def alternatives(self, now: Candidate, coordinate: Coordinate) -> Iterator[Candidate]:
         """The candidate with one choice made otherwise."""
         match coordinate:
             case "mine", None:

@@ -85,8 +85,9 @@ def _number(number: Fraction | int, type_: SqlType) -> str:
     if type_.kind is Kind.INTEGER:
         return constant(round(number), type_)
     if type_.kind is Kind.DECIMAL:
-        unit = Fraction(10) ** type_.scale
-        return f"CAST('{Decimal(round(Fraction(number) * unit)).scaleb(-type_.scale):f}' AS {type_.name})"
+        units = round(Fraction(number) * 10**type_.scale)  # not by Decimal, whose context has 28 digits
+        whole, rest = divmod(abs(units), 10**type_.scale)
+        return f"CAST('{'-' if units < 0 else ''}{whole}.{rest:0{type_.scale}d}' AS {type_.name})"
     return f"CAST('{float(number)!r}' AS {type_.name})"
 
 

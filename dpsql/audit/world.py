@@ -11,12 +11,13 @@ from dpsql.engine.base import Engine, quoted
 from dpsql.engine.synthetic import Row, SyntheticEngine
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Column, Table, TableDomain
-from dpsql.sql.emit import constant
-from dpsql.types import INTEGER, Kind
+from dpsql.sql.emit import constant, text
+from dpsql.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, Kind
 
 MOST_PUBLIC_ROWS = 50_000
 """More rows of a public table are not copied: a part of it is as good a public table."""
 _KEYS, _REPEATED = 8, 50
+_AS_TEXT = (TIMESTAMPTZ, TIME, UUID, INTERVAL)
 
 
 class World(SyntheticEngine):
@@ -65,7 +66,9 @@ class World(SyntheticEngine):
     def _read(self, table: Table) -> list[Row]:
         assert self._source is not None and table.public
         columns = list(table.columns.values())
-        listed = ", ".join(quoted(c.name) for c in columns)
+        listed = ", ".join(
+            f"CAST({quoted(c.name)} AS VARCHAR)" if c.sql_type in _AS_TEXT else quoted(c.name) for c in columns
+        )
         relation = self._source.table_sql(table.name)
         found = self._source.fetch(f"SELECT {listed} FROM {relation} LIMIT {MOST_PUBLIC_ROWS}")
         return [tuple(_literal(v, c) for v, c in zip(row, columns, strict=True)) for row in found.rows()]
@@ -106,8 +109,8 @@ def _literal(value: object, column: Column) -> str:
     if type_.kind is Kind.LIST:
         items = Column("", sql_type=type_.item)
         return f"[{', '.join(_literal(v, items) for v in _elements(value))}]"
-    if type_.kind is Kind.TIMESTAMPTZ:
-        return f"CAST('{value}' AS {type_.name})"
+    if type_ in _AS_TEXT:
+        return f"CAST({text(str(value))} AS {type_.name})"
     return constant(value, type_)  # type: ignore[arg-type]
 
 
