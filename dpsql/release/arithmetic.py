@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dpsql.plan.components import Variance
@@ -32,6 +33,8 @@ def rounded(value: int, unit: Fraction) -> int:
     return whole if scaled >= 0 else -whole
 
 
-def linear(parts: Sequence[tuple[int, Fraction]], row: Sequence[int]) -> Fraction:
-    """Σ coefficient · value of that component, exact."""
-    return sum((coefficient * row[i] for i, coefficient in parts), Fraction(0))
+def linear(parts: Sequence[tuple[int, Fraction]], rows: Iterable[Sequence[int]]) -> tuple[list[int], int]:
+    """Σ coefficient · value of that component for each row, exact: integers, and the one number to divide them by."""
+    whole = math.lcm(*(coefficient.denominator for _, coefficient in parts))
+    scaled = [(i, int(coefficient * whole)) for i, coefficient in parts]
+    return [sum(coefficient * row[i] for i, coefficient in scaled) for row in rows], whole

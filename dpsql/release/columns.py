@@ -37,10 +37,11 @@ def _column(
 ) -> list[object]:
     match recipe:
         case Count(component=i):
-            return [rounded(v, measurements[i].unit) for v in columns[i]]
+            unit = measurements[i].unit
+            return [rounded(v, unit) for v in columns[i]]
         case Sum():
             parts = coefficients(recipe, [m.component for m in measurements])
-            return [_typed(linear(parts, row), o.column.type) for row in zip(*columns, strict=True)]
+            return _typed(*linear(parts, zip(*columns, strict=True)), o.column.type)
         case Ratio(sum=s, count=n, lo=lo, hi=hi):
             center = measurements[s].component.center * measurements[s].component.grid
             units = measurements[s].unit, measurements[n].unit
@@ -63,9 +64,12 @@ def _variances(recipe: Variance, columns: Sequence[Sequence[int]], measurements:
     return found
 
 
-def _typed(value: Fraction, type_: SqlType) -> object:
+def _typed(values: Sequence[int], whole: int, type_: SqlType) -> list[object]:
+    """values / whole."""
     if type_.kind is Kind.INTEGER:
-        return rounded(1, value)
+        unit = Fraction(1, whole)
+        return [rounded(v, unit) for v in values]
     if type_.kind is Kind.DECIMAL:
-        return Decimal(rounded(10**type_.scale, value)).scaleb(-type_.scale)
-    return value.numerator / value.denominator
+        unit = Fraction(10**type_.scale, whole)
+        return [Decimal(rounded(v, unit)).scaleb(-type_.scale) for v in values]
+    return [v / whole for v in values]

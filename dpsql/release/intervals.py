@@ -31,7 +31,8 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
         case Count() | Sum() as recipe:
             parts = coefficients(recipe, [m.component for m in measurements])
             width = linear_width(recipe, measurements, level)
-            middles = [linear(parts, row) for row in noisy.values]
+            values, whole = linear(parts, noisy.values)
+            middles = (Fraction(v, whole) for v in values)
             return [(below(middle - width), above(middle + width)) for middle in middles]
         case Ratio(sum=s, count=n) as ratio:
             if measurements[n].known is not None:
