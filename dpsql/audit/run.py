@@ -36,7 +36,6 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.engine.base import Engine
 from dpsql.measure.backends import Backend, backend
 from dpsql.policy.models import Policy
-from dpsql.release.intervals import joint_width
 from dpsql.session.declared import checks
 from dpsql.session.facts import FactStore
 
@@ -125,9 +124,7 @@ def audit(
 
 
 def _planned(source: Source, policy: Policy, settings: Settings, world: World) -> Plan:
-    return FactStore(world).compile(
-        lambda public: compile_query(source, policy, public, settings, (), world.table_sql, joint_width)
-    )
+    return FactStore(world).compile(lambda public: compile_query(source, policy, public, settings, (), world.table_sql))
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
+from dpsql.measure.widths import joint_width, linear_width
 from dpsql.plan.components import Count, Ratio, Sum
-from dpsql.release.intervals import joint_width, linear_width
 from dpsql.release.result import Release
 from dpsql.session.settings import LEVEL, Amount, confidence_level
 
