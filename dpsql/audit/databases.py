@@ -88,7 +88,8 @@ class Maker:
         for key in table.foreign_keys:
             if column.name in key.columns and key.table in self.reads.public:
                 public.append((key.table, key.references[key.columns.index(column.name)]))
-        if isinstance(column.domain, TableDomain):
+        relevant = self.reads.used | self.reads.keys | self.reads.varied
+        if isinstance(column.domain, TableDomain) and place in relevant:
             public.append((column.domain.table, column.domain.column))
         found = [v for p in public for v in self.world.public_values(*p)[:8]]
         return [*found, *self.reads.listed.get(place, ())]
