@@ -68,6 +68,8 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
             with pytest.raises(Rejected) as refusal:
                 con.sql(PRIVATE).plan(delta=keyword)
             assert code(refusal) == "DP402"
+            with pytest.raises(Rejected, match="for those of city, note that have none"):
+                con.sql("SELECT city, note, COUNT(*) FROM members GROUP BY ALL").plan(delta=keyword)
         else:
             plan = con.sql(PRIVATE).plan(delta=keyword)
             assert plan.delta == Fraction(expected)
