@@ -155,6 +155,15 @@ def test_only_the_missing_column_is_paid(con: Connection, ledger: MemoryLedger) 
     assert query.cost(epsilon="1.5") == NO_LOSS
 
 
+def test_a_column_whose_numbers_are_given_in_part_is_said_so(con: Connection) -> None:
+    con.execute("SELECT city, COUNT(*) n FROM members GROUP BY city", epsilon=1)
+    both = "SELECT city, COUNT(*) n FROM members GROUP BY ROLLUP (city)"
+    first = con.execute(both, epsilon=1)
+    assert first.spent == eps("0.5") and served(first)[0].startswith("part of n answered from")
+    again = con.execute(both, epsilon=1)
+    assert again.spent == NO_LOSS and served(again)[0].startswith("n answered from")
+
+
 def test_a_filter_or_another_key_is_another_question(con: Connection) -> None:
     con.execute("SELECT city, COUNT(*) n FROM members GROUP BY city", epsilon=1)
     for sql in (
