@@ -7,7 +7,7 @@ both databases are ones that the plan may meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from dpsql.engine.synthetic import Row
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Table, TableDomain
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.types import INTEGER
+from dpsql.types import INTEGER, SqlType
 
 Mode = Literal["same", "group", "row"]
 Tables = Mapping[str, tuple[Row, ...]]
@@ -75,6 +75,8 @@ class Maker:
         self.policy, self.reads, self.world = policy, plan_reads, world
         self.tables = _ordered(policy, plan_reads.private)
         self.pools: dict[Place, tuple[str, ...]] = {}
+        self.looked_up = {t.name: list(self._looked_up(t)) for t in self.tables}
+        self._ids = [v for t in self.tables if t.id_column for v in self._listed((t.name, t.id_column.name))]
         for table in self.tables:
             world.table_sql(table.name)
             for column in table.columns.values():
@@ -93,6 +95,22 @@ class Maker:
             public.append((column.domain.table, column.domain.column))
         found = [v for p in public for v in self.world.public_values(*p)[:8]]
         return [*found, *self.reads.listed.get(place, ())]
+
+    def _looked_up(self, table: Table) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+        """Sets of columns that are joined to one public table together, and some of its rows there."""
+        by_table: dict[str, dict[str, str]] = {}
+        for column in table.columns:
+            for other, key in sorted(self.reads.partners.get((table.name, column), ())):
+                if self.policy.tables[other].public:
+                    by_table.setdefault(other, {})[column] = key
+        for other, columns in by_table.items():
+            if len(columns) > 1:
+                yield tuple(columns), self.world.public_rows(other, list(columns.values()))[:8]
+
+    def id_of(self, number: int, type_: SqlType) -> str:
+        """The id of a block; one that public tables know, where the query looks ids up there."""
+        at = {MINE: 0, INSTEAD: 1}.get(number, number - OTHERS + 2)
+        return self._ids[at] if at < len(self._ids) else fresh(number, type_)
 
     def of_unit(self, unit: str) -> list[Table]:
         """The tables that change with a unit."""
@@ -173,7 +191,7 @@ class _Filler:
         set_: dict[str, str] = {}
         match table.protection:
             case IdUnit(column=owner):
-                set_[owner] = fresh(number, table.columns[owner].sql_type or INTEGER)
+                set_[owner] = self.maker.id_of(number, table.columns[owner].sql_type or INTEGER)
             case PathUnit(path=path):
                 if not own.get(path[0].table):
                     return None
@@ -186,6 +204,11 @@ class _Filler:
             if targets and not set_.keys() & set(key.columns):
                 target = targets[group % len(targets)]
                 set_ |= {c: target[r] for c, r in zip(key.columns, key.references, strict=True)}
+        for columns, rows in self.maker.looked_up[table.name]:
+            choice = profile.choices.get((table.name, columns[0]), Choice())
+            index = choice.at + {"same": 0, "group": group, "row": at}[choice.mode]
+            if index < len(rows):
+                set_ = dict(zip(columns, rows[index], strict=True)) | set_
         row = {}
         unique = {k.columns for k in table.keys if k.assumed}
         for column in table.columns.values():

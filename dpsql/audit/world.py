@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from dpsql.audit.values import NULL, fresh, pool
 from dpsql.diagnostics.errors import reject
@@ -59,9 +59,15 @@ class World(SyntheticEngine):
 
     def public_values(self, table: str, column: str) -> list[str]:
         """The values of a column of a public table, the most frequent first."""
+        return [value for (value,) in self.public_rows(table, [column])]
+
+    def public_rows(self, table: str, columns: Sequence[str]) -> list[Row]:
+        """The same for several columns together; without NULL."""
         self.table_sql(table)
-        at = list(self.policy.tables[table].columns).index(column)
-        return [value for value, _ in Counter(row[at] for row in self._public[table]).most_common() if value != NULL]
+        names = list(self.policy.tables[table].columns)
+        at = [names.index(column) for column in columns]
+        counted = Counter(tuple(row[i] for i in at) for row in self._public[table])
+        return [values for values, _ in counted.most_common() if NULL not in values]
 
     def _read(self, table: Table) -> list[Row]:
         assert self._source is not None and table.public
