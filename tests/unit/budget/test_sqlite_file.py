@@ -176,7 +176,7 @@ def test_an_older_copy_is_refused_until_the_custodian_accepts_it(place: Place, c
     shutil.copy(tmp_path / "backup", place.path)
     message = refused(place.open)
     assert "ends at entry 2, but had 3" in message
-    assert "accept_head" in message
+    assert "dpsql budget POLICY --accept-head" in message
     accept_head(place.path, place.head)
     with place.open() as ledger:
         assert ledger.verify() == 2
@@ -352,7 +352,7 @@ def test_a_file_named_like_sqlites_memory_is_a_file(tmp_path: Path, monkeypatch:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("writable", "protected"), [("state", "data"), ("data", "state")])
 def test_a_read_only_directory_is_refused(writable: str, protected: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         base = Path(folder)
         base.chmod(0o755)
         for name, mode in ((writable, 0o777), (protected, 0o555)):
@@ -376,7 +376,8 @@ def test_a_read_only_directory_is_refused(writable: str, protected: str) -> None
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("protected", ["data/l.sqlite", "data/l.sqlite-wal", "state/h.json"])
 def test_a_read_only_file_is_refused_and_serves_again_when_it_is_not(charge: Charge, protected: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    # Not the session's own temporary folder, which is closed to others.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         base = Path(folder)
         for name in (".", "data", "state"):
             (base / name).mkdir(exist_ok=True)
