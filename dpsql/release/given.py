@@ -65,7 +65,7 @@ def _whole(plan: Plan, place: int, at: int, reuse: Reuse) -> bool:
 def _column(plan: Plan, place: int, at: int, output: Output, reuse: Reuse) -> str:
     """The name of the column that shows an output, or the output's own.
 
-    Of numbers one below the other (UNION ALL, ROLLUP) some may be given and others not: then it is a part of the column.
+    Of numbers one below the other (UNION ALL, ROLLUP) some may be given, others not: then it is a part of the column.
     """
     for branch in plan.post.branches:
         for number, (column, source) in enumerate(zip(plan.columns, branch, strict=True)):
