@@ -194,6 +194,7 @@ def test_an_older_ledger_is_refused_until_it_is_accepted(dpsql: Call, clinic: Cl
     done = dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.1")
     assert done.status == 2 and done.codes == {"DP407"} and "older copy" in done.err
     assert dpsql("budget", clinic.policy).status == 2
+    assert "dpsql budget POLICY --accept-head" in done.err
     assert dpsql("budget", clinic.policy, "--accept-head").status == 0
     assert ask() == 0 and spent(dpsql, clinic) == 0.2
 
