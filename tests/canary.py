@@ -31,8 +31,8 @@ MARKER = "zqxmarker"
 DATA = frozenset({".duckdb", ".wal", ".parquet"})
 """Files that hold private rows because a test has put them there."""
 
-PLANTED = frozenset({"secret.csv", "secret.json"})
-"""Files next to the data that no query may reach."""
+PLANTED = frozenset({"secret.csv", "secret.json", "people.csv", "bad.csv"})
+"""Files of other kinds that tests have written as data, or next to the data where no query may reach them."""
 
 _PATTERNS = tuple(
     pattern
