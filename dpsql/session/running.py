@@ -86,6 +86,19 @@ class Account:
             uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text, got, answers
         )
 
+    def affords(self, plan: Plan, reuse: Reuse) -> bool:
+        """Whether a run would be admitted, by what the account has spent up to now."""
+        entry = self.entry(plan, reuse, {})
+        caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        for unit in () if entry is None else entry.units:
+            assert entry is not None
+            own, all_in_all = entry.in_account(unit), self.ledger.spent(unit) + entry.charges.get(unit, NO_LOSS)
+            limits = [(own, caps.per_query), (self.ledger.spent(unit, self.analyst) + own, caps.analyst.get(unit))]
+            limits.append((all_in_all, caps.total.get(unit)))
+            if not all(cap is None or loss.within(cap) for loss, cap in limits):
+                return False
+        return True
+
     def reserve(self, plan: Plan, reuse: Reuse, ids: Ids) -> Receipt | None:
         """Charge a run durably. Raises BudgetExceeded, CannotOpen."""
         entry = self.entry(plan, reuse, ids)
@@ -134,6 +147,10 @@ class Runner:
         with account.store.alone({grounds.ground(at).name for at in private}):
             # Whoever held the names may have stored what we need.
             reuse = account.look_up(plan, grounds)
+            careful = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
+            if careful != reuse and not account.affords(plan, careful):
+                # Whether more is stored depends on numbers that this account has not: a refusal must not tell it.
+                reuse = careful
             try:
                 return self._execute(plan, reuse, account, grounds)
             except BudgetExceeded:

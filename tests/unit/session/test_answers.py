@@ -315,6 +315,26 @@ def test_a_price_does_not_tell_whether_a_number_was_guessed(
     assert ledger.spent("member") == eps("1.900000002")
 
 
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_refusal_does_not_tell_whether_a_number_was_guessed(
+    clients: dict[str, Connection], ledger: MemoryLedger, off: int
+) -> None:
+    """Ben could just receive Ana's number, and nothing new beside it."""
+    secret = clients["ana"].execute(COUNT, epsilon="0.6").rows[0][0]
+    clients["ben"].execute(
+        f"SELECT COUNT(*) AS n FROM members WHERE age > (SELECT c FROM (VALUES (CAST({secret + off} AS BIGINT))) v(c))",
+        epsilon="1e-9",
+    )
+    query = clients["ben"].sql(f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})")
+    with pytest.raises(BudgetExceeded) as refusal:
+        query.run(epsilon="0.6000000001", weights={"n": "1e-9"})
+    assert {d.code for d in refusal.value.diagnostics} == {"DP405"}
+    assert ledger.spent("member", "ben") == eps("1e-9")
+    # With room for new noise beside it he is given all that is stored.
+    answer = query.run(epsilon="0.599", weights={"n": "1e-10"})
+    assert ledger.spent("member", "ben") == answer.spent + eps("1e-9") and answer.spent.epsilon <= Fraction("0.6")
+
+
 def test_an_exhausted_total_still_gives_what_is_stored(clients: dict[str, Connection], ledger: MemoryLedger) -> None:
     clients["ana"].execute(COUNT, epsilon="0.5")
     clients["ana"].execute("SELECT SUM(age) FROM members", epsilon="1.5")
