@@ -89,7 +89,7 @@ def query(
     """Answer one query with noise, and charge its price.
 
     What was released before, as accurately or better, is given again and not charged. A table shows
-    `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
+    `value ± half-width`. csv, json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
     from dpsql.cli.inputs import Asked

@@ -62,7 +62,10 @@ MaxError: TypeAlias = Annotated[
     ),
 ]
 Confidence: TypeAlias = Annotated[
-    str, typer.Option("--confidence", metavar="P", help="How often the value lies within the ± of --max-error.")
+    str,
+    typer.Option(
+        "--confidence", metavar="P", help="How often the value lies within the ± of --max-error and of the answer."
+    ),
 ]
 Weight: TypeAlias = Annotated[
     list[str] | None,

@@ -77,6 +77,12 @@ def test_a_largest_error_in_place_of_an_epsilon(dpsql: Call, clinic: Clinic) -> 
     done = dpsql("query", clinic.policy, REGIONS, *wish, "--format", "json")
     spent = json.loads(done.out)["spent"]["epsilon"]
     assert done.status == 0 and 0 < spent <= float(first.split()[1]) < spent * 1.001
+    intervals = json.loads(done.out)["intervals"]
+    assert all(high - low <= 60 for row in intervals for low, high in [row["n"]])
+    table = dpsql("query", clinic.policy, REGIONS, *wish)
+    assert table.out.count("± 30 ") == 4 and "; ± at 90 %" in table.out
+    usual = json.loads(dpsql("query", clinic.policy, REGIONS, "--epsilon", "0.01", "--format", "json").out)["intervals"]
+    assert all(high - low > 60 for row in usual for low, high in [row["n"]])
     as_json = json.loads(dpsql("explain", clinic.policy, REGIONS, *wish, "--format", "json").out)
     assert as_json["max_error"] == {"n": 30} and as_json["confidence"] == 0.9
     errors = {c["name"]: c["expected_error"] for c in as_json["releases"][0]["components"]}

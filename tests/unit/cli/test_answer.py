@@ -63,6 +63,12 @@ def test_footers(rows: int, others: dict[str, Any], left: PrivacyLoss | None, ex
     assert footer_of(answer(("n",), ((1,),) * rows, **others), left) == expected
 
 
+def test_the_confidence_of_the_interval_is_said_where_there_is_one_to_see() -> None:
+    shown = answer(("n",), ((1,),), around=[{"n": (0.0, 1.0)}])
+    assert footer_of(shown, None, level=Fraction("0.999")) == "(1 row)  spent ε 0.2; ± at 99.9 %"
+    assert footer_of(shown, None, level=None) == "(1 row)  spent ε 0.2"
+
+
 def test_what_is_left_is_rounded_down() -> None:
     third = PrivacyLoss(Fraction(2, 3), Fraction(2, 3 * 10**9))
     assert left_text(third) == "ε 0.666666 δ 6.66666e-10"
