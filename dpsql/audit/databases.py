@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpsql.audit.reading import Place, Reading
-from dpsql.audit.values import NULL, fresh, pool
+from dpsql.audit.values import NULL, another, fresh, pool
 from dpsql.audit.world import World
 from dpsql.engine.synthetic import Row
 from dpsql.policy.models import Policy
@@ -230,7 +230,7 @@ class _Filler:
         column = self.maker.policy.tables[place[0]].columns[place[1]]
         if index < len(values) or column.domain is not None or column.bounds is not None:
             return values[index % len(values)]
-        return fresh(100 + index, column.sql_type or INTEGER)
+        return another(column, index)
 
     def _keeps(self, table: Table, row: dict[str, str], number: int) -> bool:
         """Whether the row keeps every promise; if so it is counted."""

@@ -138,7 +138,7 @@ def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_
     found = [c for s in searches for c in _candidates(plan, s, policy, reads, world)]
     level = FALSE_ALARM / max(1, sum(1 if c.keys is not None else 2 for c in found))
     results = tuple(_try(plan, c, runs, level, drawing) for c in found)
-    unmoved = tuple(_name(plan, t) for s in searches for t in s.targets() if t not in s.best)
+    unmoved = tuple(name for s in searches for name in _untested(plan, s, found))
     made_up = f"public tables made up: {', '.join(world.made_up)}" if world.made_up else ""
     return Audit(
         plan, policy, runs, sum(s.looked for s in searches), results, violations, tuple(_mispriced(plan, policy)),
@@ -164,14 +164,21 @@ def _candidates(plan: Plan, search: Search, policy: Policy, reads: Reading, worl
     targets: list[Target] = [None, *search.targets()]
     if len(targets) == 2:
         targets = [None]  # the query is that component
-    for target in targets:
-        if target in search.best:
-            pair = _crowded(plan, search, search.best[target][1])
-            if keeps_promises(policy, reads, world, pair):
-                yield _Candidate(search.unit, target, pair)
+    worst = {id(pair): pair for _, pair in search.best.values()}
+    crowded = {at: _crowded(plan, search, pair) for at, pair in worst.items()}
+    kept = {at for at, pair in crowded.items() if keeps_promises(policy, reads, world, pair)}
+    chosen = {target: id(search.best[target][1]) for target in targets if target in search.best}
+    yield from (_Candidate(search.unit, target, crowded[at]) for target, at in chosen.items() if at in kept)
     for at, (_, pair) in sorted(search.shown.items()):
         if search.unit in plan.releases[at].measured.contributions and keeps_promises(policy, reads, world, pair):
             yield _Candidate(search.unit, None, pair, at)
+
+
+def _untested(plan: Plan, search: Search, found: list[_Candidate]) -> Iterator[str]:
+    """The components of which nothing is known in the end."""
+    tested = {c.target for c in found if c.unit == search.unit and c.keys is None}
+    alone = len(search.targets()) == 1 and None in tested
+    yield from (_name(plan, t) for t in search.targets() if t not in search.best or not (alone or t in tested))
 
 
 def _crowded(plan: Plan, search: Search, pair: Pair) -> Pair:

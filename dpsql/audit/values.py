@@ -18,7 +18,6 @@ _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
 _EXTREME = {Kind.DOUBLE: ("1e308", "-1e308", "nan", "inf", "-inf")}
 _DAY = dt.timedelta(days=1)
 _EPOCH = dt.date(2024, 1, 1)
-_ITEMS = 10
 _STEPS = 7
 """Into how many parts a range of dates is cut."""
 
@@ -50,8 +49,13 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
     return tuple(dict.fromkeys(v for v in found if v != NULL or column.is_nullable))
 
 
-def fresh(number: int, type_: SqlType) -> str:
-    """A value that no other number gives, as far as the type has enough of them."""
+def another(column: Column, number: int) -> str:
+    """A value of a column beyond its pool; lists are one longer than what is used of them."""
+    return fresh(100 + number, column.sql_type or INTEGER, (column.max_length or 1) + 1)
+
+
+def fresh(number: int, type_: SqlType, items: int = 2) -> str:
+    """A value that no other number gives, as far as the type has enough of them. items: how many a list has."""
     match type_.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             return _number(number, type_)
@@ -70,7 +74,7 @@ def fresh(number: int, type_: SqlType) -> str:
             return "TRUE" if number % 2 else "FALSE"
         case Kind.LIST:
             assert type_.item is not None
-            return f"[{', '.join(fresh(_ITEMS * number + i, type_.item) for i in range(_ITEMS))}]"
+            return f"[{', '.join(fresh(items * number + i, type_.item) for i in range(items))}]"
         case Kind.BLOB:
             return f"CAST({text(f'u{number}')} AS BLOB)"
         case _:
@@ -95,7 +99,7 @@ def _ends(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
     """Both ends, the farther from 0 first; for times some moments between them, too."""
     if isinstance(low, dt.date) and isinstance(high, dt.date):
         step = (high - low) / (_STEPS - 1)
-        return [constant(low + i * step, type_) for i in range(_STEPS)]
+        return [constant(moment, type_) for moment in (*(low + i * step for i in range(_STEPS - 1)), high)]
     ends = [e for e in (low, high) if isinstance(e, Fraction)]
     return [_number(e, type_) for e in sorted(ends, key=abs, reverse=True)]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,28 @@ def test_every_type_has_values_that_the_engine_takes(name: str) -> None:
     engine.fill("t", [(v,) for v in values])
     (kept,) = engine.fetch(f"SELECT CAST(c AS VARCHAR) FROM {engine.table_sql('t')}").columns
     assert len(kept) == len(values) and None in kept
+    engine.close()
+
+
+@pytest.mark.parametrize("bounds", [
+    ("date", dt.date(2024, 1, 1), dt.date(2024, 12, 31)),
+    ("timestamp", dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 31, 12)),
+    ("timestamptz", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)),
+    ("decimal(9,2)", Fraction(-5, 4), Fraction(5, 2)),
+    ("tinyint", Fraction(-128), Fraction(127)),
+    ("integer", Fraction(0), None),
+])  # fmt: skip
+def test_bounds_of_every_kind_are_values_that_the_engine_takes(bounds: tuple[str, Any, Any]) -> None:
+    name, low, high = bounds
+    type_ = parse_type(name)
+    assert type_ is not None
+    engine = SyntheticEngine()
+    engine.create("t", [("c", type_.name)])
+    engine.fill("t", [(v,) for v in pool(Column("c", name, type_, (low, high)))])
+    ends = ", ".join(f"CAST('{e}' AS {type_.name})" for e in (low, high) if isinstance(e, dt.date))
+    if ends:
+        (found,) = engine.fetch(f"SELECT COUNT(DISTINCT c) FROM {engine.table_sql('t')} WHERE c IN ({ends})").columns
+        assert found == [2]
     engine.close()
 
 
