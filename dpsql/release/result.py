@@ -61,7 +61,8 @@ class Release:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
         The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
-        arithmetic over released numbers have None; group keys do not appear. Repeated names get a number (`to_dict`).
+        computed from released numbers, or that a join or a scalar subquery brings in, have None; group keys do not
+        appear. Repeated names get a number (`to_dict`).
         Raises Rejected DP406 unless 0 < level < 1.
         """
         try:
