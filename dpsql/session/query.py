@@ -82,8 +82,8 @@ class Query:
         """What a run would charge now (the largest over all privacy units): the price of the plan that would run, less
         what is answered from stored answers. `plan(…).loss` is the price of new noise for all of it.
 
-        What reads an answer that another analyst has paid for is priced as new: a price tells nothing about numbers
-        that were not received.
+        What reads an answer that only another analyst has paid for is priced as new, because a price must not tell
+        anything about numbers that were not received. If it is stored, too, the run may charge less.
         """
         plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
         return self._connection.price(plan)

@@ -69,7 +69,7 @@ class Account:
     def price(self, plan: Plan) -> PrivacyLoss:
         """The most that a run would charge this account now, the largest over all units.
 
-        Less will be charged only where a release that reads answers which the analyst has not yet is stored as well.
+        Less may be charged where a release that reads answers which the analyst has not yet is stored as well.
         """
         entry = self.entry(plan, self.look_up(plan, self.grounds(plan), preview=True), {})
         return NO_LOSS if entry is None else _in_account(entry)
@@ -86,18 +86,27 @@ class Account:
             uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text, got, answers
         )
 
-    def affords(self, plan: Plan, reuse: Reuse) -> bool:
-        """Whether a run would be admitted, by what the account has spent up to now."""
-        entry = self.entry(plan, reuse, {})
+    def may_use(self, plan: Plan, reuse: Reuse, told: Reuse) -> bool:
+        """Whether a run may be given `reuse`, which depends on numbers that the account has not yet, too, and not only
+        `told`, which does not.
+
+        Only if `told` would be admitted, so that a refusal tells nothing about those numbers; and only if that is no
+        dearer for the account than `told`, whose price is what `price` says.
+        """
+        announced, entry = self.entry(plan, told, {}), self.entry(plan, reuse, {})
+        if announced is None or entry is None:
+            return entry is None
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        for unit in () if entry is None else entry.units:
-            assert entry is not None
-            own, all_in_all = entry.in_account(unit), self.ledger.spent(unit) + entry.charges.get(unit, NO_LOSS)
-            limits = [(own, caps.per_query), (self.ledger.spent(unit, self.analyst) + own, caps.analyst.get(unit))]
-            limits.append((all_in_all, caps.total.get(unit)))
+        for unit in announced.units:
+            own, charge = announced.in_account(unit), announced.charges.get(unit, NO_LOSS)
+            limits = (
+                (own, caps.per_query),
+                (self.ledger.spent(unit, self.analyst) + own, caps.analyst.get(unit)),
+                (self.ledger.spent(unit) + charge, caps.total.get(unit)),
+            )
             if not all(cap is None or loss.within(cap) for loss, cap in limits):
                 return False
-        return True
+        return all(entry.in_account(unit).within(announced.in_account(unit)) for unit in entry.units)
 
     def reserve(self, plan: Plan, reuse: Reuse, ids: Ids) -> Receipt | None:
         """Charge a run durably. Raises BudgetExceeded, CannotOpen."""
@@ -147,10 +156,9 @@ class Runner:
         with account.store.alone({grounds.ground(at).name for at in private}):
             # Whoever held the names may have stored what we need.
             reuse = account.look_up(plan, grounds)
-            careful = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
-            if careful != reuse and not account.affords(plan, careful):
-                # Whether more is stored depends on numbers that this account has not: a refusal must not tell it.
-                reuse = careful
+            told = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
+            if told != reuse and not account.may_use(plan, reuse, told):
+                reuse = told
             try:
                 return self._execute(plan, reuse, account, grounds)
             except BudgetExceeded:

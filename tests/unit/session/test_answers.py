@@ -335,6 +335,23 @@ def test_a_refusal_does_not_tell_whether_a_number_was_guessed(
     assert ledger.spent("member", "ben") == answer.spent + eps("1e-9") and answer.spent.epsilon <= Fraction("0.6")
 
 
+def test_no_run_costs_more_than_was_told(clients: dict[str, Connection], ledger: MemoryLedger) -> None:
+    """Ana's count above her average was dear: Ben, who has neither, is not given it in place of a cheap new one."""
+    clients["ana"].execute(COUNT, epsilon="0.1")
+    query = f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})"
+    dear = clients["ana"].execute(query, epsilon="0.6", weights={"n": 5})
+    assert dear.spent == eps("0.5")
+    told = clients["ben"].sql(query).cost(epsilon="0.2")
+    answer = clients["ben"].execute(query, epsilon="0.2")
+    assert answer.spent == told == eps("0.2") and ledger.spent("member") == eps("0.7")
+    # Where it costs no more, it is given.
+    clients["ana"].execute("SELECT SUM(fee) FROM members", epsilon="0.1")
+    query = "SELECT COUNT(*) AS n FROM members WHERE fee > (SELECT SUM(fee) FROM members)"
+    dear = clients["ana"].execute(query, epsilon="0.2")
+    answer = clients["ben"].execute(query, epsilon="0.2")
+    assert answer.rows == dear.rows and answer.spent == eps("0.2") and ledger.spent("member") == eps("0.9")
+
+
 def test_an_exhausted_total_still_gives_what_is_stored(clients: dict[str, Connection], ledger: MemoryLedger) -> None:
     clients["ana"].execute(COUNT, epsilon="0.5")
     clients["ana"].execute("SELECT SUM(age) FROM members", epsilon="1.5")
