@@ -26,6 +26,8 @@ def test_a_correct_plan_is_not_refuted_and_nearly_reached(name: str) -> None:
     assert {t.unit for t in found.tested} == set(found.plan.cost)
     wholes = [t.noise.bound or 0.0 for t in found.tested if t.what == "the whole query" and t.noise is not None]
     assert max(wholes) > 0.2, "the attack must come close, or it could refute nothing"
+    if name.startswith(("zcdp", "gaussian")):
+        assert {t.quantity for t in found.tested} - {"delta"} == {"rho"}
     private = any(r.measured.threshold is not None for r in found.plan.releases)
     assert private is any(t.quantity == "delta" for t in found.tested)
 

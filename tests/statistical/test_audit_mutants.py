@@ -148,6 +148,7 @@ class Mutant:
 
 
 PEOPLE = Case("limits", "SELECT COUNT(*), SUM(age) FROM people", delta="0")
+SUM = CASES["two-level, a sum alone"]
 TOWNS = Case("limits", "SELECT town, COUNT(*) FROM people GROUP BY town")
 MUTANTS: dict[str, Mutant] = {
     "half the scale, one number": Mutant(less_noise(Fraction(2)), CASES["two-level"], "ε ≥ 1."),
@@ -156,7 +157,7 @@ MUTANTS: dict[str, Mutant] = {
     "half the scale, gaussian": Mutant(less_noise(Fraction(2)), CASES["gaussian"], "narrower than stated"),
     "half the scale, zcdp": Mutant(less_noise(Fraction(2)), CASES["zcdp, one number"], "ρ ≥ "),
     "1.25 times too small, a count": Mutant(less_noise(Fraction(5, 4)), CASES["direct, private keys"], "ε ≥ 1."),
-    "1.25 times too small, a sum": Mutant(less_noise(Fraction(5, 4)), CASES["two-level, a sum alone"], "ε ≥ 1.", 20_000),
+    "1.25 times too small, a sum": Mutant(less_noise(Fraction(5, 4)), SUM, "ε ≥ 1.", 20_000),
     "1.25 times too small, zcdp": Mutant(less_noise(Fraction(5, 4)), CASES["zcdp, one number"], "narrower than stated"),
     "half the price": Mutant(half_the_price, CASES["two-level"], "claimed ε 0.5"),
     "one column free": Mutant(one_column_free, PEOPLE, "claimed ε 0.5"),
