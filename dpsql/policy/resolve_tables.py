@@ -55,7 +55,7 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         name=name,
         public=spec.public,
         protection=protection,
-        source=_source(scope, (*loc, "source"), spec.source),
+        source=_source(scope, (*loc, "source"), spec.source, spec.public),
         primary_key=primary,
         unique=tuple(k for k in unique if k is not None),
         foreign_keys=tuple(k for k in foreign if k is not None),
@@ -163,14 +163,24 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
     return RowLimit(spec.rows, spec.enforce or "truncate")
 
 
-def _source(scope: Scope, loc: Loc, text: str | None) -> SourceCall | None:
+def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
     if text is None:
         return None
     try:
-        return parse_source(text)
+        call = parse_source(text)
     except SourceError as error:
         scope.issues.add(loc, str(error), "source: read_parquet('data/visits/*.parquet')")
         return None
+    if not public and not call.tells_schema:
+        # The policy would fit the file or not, and files would open or not, by what a single row holds.
+        told = "columns = {'id': 'BIGINT', 'day': 'DATE'}"
+        more = "auto_detect = false, header = true, " if call.reader == "read_csv" else ""
+        scope.issues.add(
+            loc,
+            f"lets {call.reader} guess the schema of a private table from its rows, so that one row could change it",
+            f"say what the file looks like:  {call.reader}('…', {more}{told})",
+        )
+    return call
 
 
 def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, Column]:

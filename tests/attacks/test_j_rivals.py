@@ -376,3 +376,55 @@ def test_probe_files_of_the_policy_stay_where_they_are(clinic: Clinic, tmp_path:
                 con.execute(sql, epsilon=1)
     assert list(tmp_path.iterdir()) == []
     assert {p for p in (x.name for x in clinic.folder.iterdir()) if not p.startswith("spent")} <= set(before)
+
+
+# --- files without a schema ------------------------------------------------------------------------------------------
+
+FILES = """
+version: 1
+name: files
+tables:
+  people:
+    source: SOURCE
+    unit: {rows: 1}
+    columns: {name: {type: varchar}, code: {type: varchar}}
+budgets: {total: {epsilon: 1000000}}
+"""
+TOLD = "columns = {'name': 'VARCHAR', 'code': 'VARCHAR'}"
+
+
+@pytest.mark.parametrize(
+    ("file", "sources"),
+    [
+        ("p.csv", ("read_csv('p.csv')", "read_csv('p.csv', header = true)", f"read_csv('p.csv', header = true, {TOLD})",
+                   f"read_csv('p.csv', header = true, auto_detect = true, {TOLD})",
+                   "read_csv('p.csv', auto_detect = false, header = true)", "read_csv('p.csv', all_varchar = true)")),
+        ("p.json", ("read_json('p.json')", "read_json('p.json', sample_size = -1)",
+                    f"read_json('p.json', auto_detect = true, {TOLD})")),
+    ],
+)  # fmt: skip
+def test_probe_no_row_decides_what_a_file_looks_like(tmp_path: Path, file: str, sources: tuple[str, ...]) -> None:
+    """All codes are numbers, until one row is added: a guessed type, and so the session, would depend on that row."""
+    policy = tmp_path / "files.yaml"
+    for source in sources:
+        policy.write_text(FILES.replace("SOURCE", f'"{source}"'))
+        with pytest.raises(dpsql.CannotOpen) as caught:
+            dpsql.connect(policy)
+        assert caught.value.diagnostics[0].code == "DP003" and "one row" in str(caught.value)
+        policy.write_text(FILES.replace("SOURCE", f'"{source}"').replace("unit: {rows: 1}", "public: true"))
+        dpsql.check("SELECT COUNT(*) FROM people", policy)  # the twin: what is public may be guessed
+    told = f"read_csv('p.csv', auto_detect = false, header = true, {TOLD})"
+    told = told if file == "p.csv" else f"read_json('p.json', {TOLD})"
+    policy.write_text(FILES.replace("SOURCE", f'"{told}"'))
+    shown, counts = [], []
+    for codes in (("1", "2"), ("1", "2", "x"), ("1",), ()):
+        if file == "p.csv":
+            (tmp_path / file).write_text("name,code\n" + "".join(f"n,{c}\n" for c in codes))
+        else:
+            (tmp_path / file).write_text("".join(f'{{"name": "n", "code": "{c}"}}\n' for c in codes))
+        with dpsql.connect(policy) as con:
+            query = con.sql("SELECT COUNT(*), COUNT(CAST(code AS INTEGER)) FROM people")
+            shown.append(query.explain(1))
+            counts.append(query.run(epsilon=1000, fresh=True).rows[0])
+    assert len(set(shown)) == 1
+    assert counts == [(2, 2), (3, 2), (1, 1), (0, 0)]
