@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -66,6 +67,25 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         size=None if spec.size is None else spec.size.exact,
         columns=_columns(scope, loc, name, spec),
     )
+
+
+def files_have_one_unit(scope: Scope, tables: Mapping[str, Table]) -> None:
+    """Notes tables that read one file as rows of different units, or as public and private: the budget of one unit
+    would be spent beside the other's, for the same rows. Paths are compared as they are written."""
+    first: dict[str, Table] = {}
+    for name, table in tables.items():
+        for path in () if table.source is None else table.source.paths:
+            other = first.setdefault(os.path.normpath(path), table)
+            if other.unit != table.unit:
+                scope.issues.add(
+                    ("tables", name, "source"),
+                    f"reads '{path}', which table `{other.name}` reads as {_whose(other)}: a file's rows have one unit",
+                    "give both tables the same unit, or declare the file once",
+                )
+
+
+def _whose(table: Table) -> str:
+    return "public" if table.unit is None else f"rows of unit `{table.unit}`"
 
 
 class _Enforcement:

@@ -378,6 +378,47 @@ def test_probe_files_of_the_policy_stay_where_they_are(clinic: Clinic, tmp_path:
     assert {p for p in (x.name for x in clinic.folder.iterdir()) if not p.startswith("spent")} <= set(before)
 
 
+# --- one file under two names ---------------------------------------------------------------------------------------
+
+TWICE = """
+version: 1
+name: twice
+tables:
+  people:
+    source: read_parquet('p.parquet')
+    unit: {rows: 1}
+    columns: {name: {type: varchar}}
+  again:
+    source: SOURCE
+    unit: {rows: 1}
+    columns: {name: {type: varchar}}
+budgets: {total: {epsilon: 10}}
+"""
+
+
+@pytest.mark.parametrize("path", ["p.parquet", "./p.parquet", "x/../p.parquet"])
+def test_item_66_one_file_has_one_budget(tmp_path: Path, path: str) -> None:
+    """Read under a second name it would be public, or have a budget of its own."""
+    duckdb.execute(f"COPY (SELECT 'bob' AS name) TO '{tmp_path}/p.parquet'")
+    duckdb.execute(f"COPY (SELECT 'bob' AS name) TO '{tmp_path}/q.parquet'")
+    policy = tmp_path / "twice.yaml"
+    text = TWICE.replace("SOURCE", f"read_parquet('{path}')")
+    for second in (text, "public: true".join(text.rsplit("unit: {rows: 1}", 1))):
+        policy.write_text(second)
+        with pytest.raises(dpsql.CannotOpen) as caught:
+            dpsql.connect(policy)
+        assert caught.value.diagnostics[0].code == "DP003" and "one unit" in str(caught.value)
+    for fine in (
+        text.replace("{rows: 1}", "{column: name}\n    max_rows_per_unit: 1"),
+        TWICE.replace("SOURCE", "read_parquet('q.parquet')"),
+    ):
+        policy.write_text(fine)  # the twin: the same unit, or another file
+        with dpsql.connect(policy) as con:
+            con.execute("SELECT COUNT(*) FROM people", epsilon=1)
+            budgets = con.budget
+        assert len(budgets) == (1 if "column: name" in fine else 2)
+
+
 # --- files without a schema ------------------------------------------------------------------------------------------
 
 FILES = """
