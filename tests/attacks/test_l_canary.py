@@ -217,7 +217,7 @@ def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., 
     it is there when the session has been closed, whether the query failed or not."""
     clinic = make(*LARGE, policy=LARGE_POLICY)
     place = Path(tempfile.gettempdir())
-    stop, modes, outside = threading.Event(), set(), set()
+    stop, modes, outside, spilled = threading.Event(), set(), set(), set()
 
     def look() -> None:
         while not stop.is_set():
@@ -225,6 +225,7 @@ def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., 
                 for path in place.iterdir():
                     if path.name.startswith("dpsql-") and path.is_dir():
                         modes.add(path.stat().st_mode & 0o777)
+                        spilled.update(path.iterdir())
                     elif path.is_file() and path.suffix not in DATA:
                         outside.add(path)
             stop.wait(0.01)
@@ -247,6 +248,7 @@ def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., 
         stop.set()
         watching.join()
     assert modes == {0o700} and outside == set()
+    assert spilled, "nothing was spilled: this looked at nothing"
     assert not spill.exists()
     assert files_with_planted_values(clinic.folder) == []
 
