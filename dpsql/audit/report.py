@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.audit.databases import Tables
-from dpsql.audit.exact import Pair, Violation
+from dpsql.audit.exact import Change, Pair, Violation
 from dpsql.audit.run import Audit, Tested
 from dpsql.audit.statistics import FALSE_ALARM
 from dpsql.compiler.explain import component_name
 from dpsql.compiler.plan import Plan
+from dpsql.measure.sensitivity import Sensitivity
 
 _MOST_ROWS = 12
 _SYMBOL = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
@@ -80,6 +81,8 @@ def as_json(audit: Audit) -> dict[str, Any]:
                 "claimed": t.outcome.claimed,
                 "certified": t.outcome.bound,
                 "sensitivity_reached": t.reached,
+                "moved": _norms(t.moved),
+                "stated": _norms(t.stated),
                 "often": t.outcome.often,
                 "rarely": t.outcome.rarely,
                 "event": _event(t),
@@ -94,6 +97,12 @@ def as_json(audit: Audit) -> dict[str, Any]:
 
 def _loss(epsilon: Fraction, delta: Fraction, rho: Fraction) -> dict[str, float]:
     return {"epsilon": float(epsilon), "delta": float(delta), "rho": float(rho)}
+
+
+def _norms(found: Change | Sensitivity | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {"l0": found.l0, "l1": found.l1, "l2_squared": float(found.l2_squared), "linf": found.linf}
 
 
 def _claimed(audit: Audit) -> str:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpsql.audit.databases import Maker
-from dpsql.audit.exact import Pair, Violation, at_key, change, new_keys, share
+from dpsql.audit.exact import Change, Pair, Violation, at_key, change, new_keys, share
 from dpsql.audit.reading import Reading, reading
 from dpsql.audit.search import MOST_PAIRS, Search, Target
 from dpsql.audit.statistics import (
@@ -35,6 +35,7 @@ from dpsql.compiler.explain import component_name
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.engine.base import Engine
 from dpsql.measure.backends import Backend, backend
+from dpsql.measure.sensitivity import Sensitivity
 from dpsql.policy.models import Policy
 from dpsql.session.declared import checks
 from dpsql.session.facts import FactStore
@@ -54,7 +55,8 @@ class Tested:
 
     what: the whole query, a component's name, or the keys of a release. outcome: of the test of what is charged. noise:
     of the test that the noise is as wide as stated; None for keys. reached: which part of the stated sensitivity
-    the worst pair moves, 1 for all of it; None where the whole query is meant. pair: the databases.
+    the worst pair moves, 1 for all of it; None where the whole query is meant. pair: the databases. moved, stated: by
+    how much a component moves there without noise, and the most that is stated, in integer units.
     """
 
     what: str
@@ -64,6 +66,8 @@ class Tested:
     noise: Outcome | None
     reached: float | None
     pair: Pair
+    moved: Change | None = None
+    stated: Sensitivity | None = None
 
     @property
     def refuted(self) -> bool:
@@ -213,14 +217,13 @@ def _try(plan: Plan, c: _Candidate, runs: int, level: float, drawing: Backend) -
     fresh = draw(plan, c.pair, c.target, runs, drawing)
     outcome = certify(event, fresh.a, fresh.b, claimed, level)
     noise = certify_noise(of_noise, fresh.a, fresh.b, claimed, level)
-    reached = None if c.target is None else _reached(plan, c)
-    return Tested(_name(plan, c.target), c.unit, "rho" if claimed.rho else "epsilon", outcome, noise, reached, c.pair)
-
-
-def _reached(plan: Plan, c: _Candidate) -> float:
-    assert c.target is not None
+    quantity: Quantity = "rho" if claimed.rho else "epsilon"
+    if c.target is None:
+        return Tested(_name(plan, None), c.unit, quantity, outcome, noise, None, c.pair)
     at, i = c.target
-    return share(plan.releases[at].measured.measurements[i], c.unit, change(c.pair.a[at], c.pair.b[at], i))
+    m, moved = plan.releases[at].measured.measurements[i], change(c.pair.a[at], c.pair.b[at], i)
+    reached, stated = share(m, c.unit, moved), m.by_unit.get(c.unit, m.sensitivity)
+    return Tested(_name(plan, c.target), c.unit, quantity, outcome, noise, reached, c.pair, moved, stated)
 
 
 def _name(plan: Plan, target: Target) -> str:

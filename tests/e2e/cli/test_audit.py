@@ -49,6 +49,13 @@ def test_json(dpsql: Call, clinic: Clinic) -> None:
     assert list(whole["databases"]["only_in_one"]) == ["patients"]
 
 
+def test_json_tells_how_far_each_component_moves(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("audit", clinic.policy, "SELECT COUNT(*), SUM(age) FROM patients", "--format", "json", "--runs", "500")
+    whole, *components = json.loads(done.out)["tested"]
+    assert whole["moved"] is None and len(components) == 2
+    assert [c["moved"] for c in components] == [c["stated"] for c in components]
+
+
 def test_no_private_row_is_read_and_nothing_is_charged(
     dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
