@@ -18,6 +18,8 @@ Tested by: tests/property/test_bundles.py, tests/unit/measure/test_bundles.py
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 from dpsql.analysis.disjoint import ANY, Cases, apart, both, cases_of
 from dpsql.analysis.facts import Contribution
@@ -34,11 +36,29 @@ def bundles(node: Release, contributions: Mapping[str, Contribution]) -> Bundles
 
     contributions: privacy unit → what one of it can change. Each component joins the first bundle that it can.
     """
+    if all(map(_by_rows, contributions.values())):
+        return _bundles(_Same(node.components), node.threshold)
+    return tuple((i,) for i in range(len(node.components)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """Components, which are equal to no others: -0.0 = 0.0, and yet they are two arguments."""
+
+    components: tuple[Component, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.components is other.components
+
+    def __hash__(self) -> int:
+        return id(self.components)
+
+
+@lru_cache(maxsize=64)  # every look at a price asks again
+def _bundles(same: _Same, threshold: int | None) -> Bundles:
     found: list[list[tuple[int, Cases | None]]] = []
-    by_rows = all(map(_by_rows, contributions.values()))
-    for i, component in enumerate(node.components):
-        able = by_rows and i != node.threshold and _adds_up(component)
-        cases = counted(component) if able else None
+    for i, component in enumerate(same.components):
+        cases = counted(component) if i != threshold and _adds_up(component) else None
         for bundle in found if cases not in (None, ANY) else ():
             if all(_apart(cases, other) for _, other in bundle):
                 bundle.append((i, cases))
@@ -66,7 +86,7 @@ def counted(component: Component) -> Cases:
     """What the rows are that can change a component: those of its filter, and of a CASE that else gives nothing."""
     found = cases_of(component.filter)
     match component.arg:
-        case Call(function="case", args=(condition, _, Literal(value=value))) if value is None or (
+        case Call(function="case" | "if", args=(condition, _, Literal(value=value))) if value is None or (
             value == 0 and _zero_is_nothing(component)
         ):
             return both(found, cases_of(condition))
