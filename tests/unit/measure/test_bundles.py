@@ -15,6 +15,7 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy
 from dpsql.policy.models import Policy
+from dpsql.release.intervals import joint_width
 
 TABLES = """
   orders:
@@ -175,6 +176,24 @@ def test_errors_of_a_pivot_cost_the_largest_need(accountant: str) -> None:
     assert len(set(losses(found))) == 1
     for m, widest in zip(found.releases[0].measured.measurements, (10, 50, 5000), strict=True):
         assert m.mechanism.half_width(Fraction(95, 100)) * m.unit <= widest
+
+
+def test_errors_of_sums_of_two_parts_in_bundles() -> None:
+    """Centred sums in one bundle and their counts in another: the most exacting column decides for both."""
+
+    def priced(*asked: str) -> Fraction:
+        calls = ", ".join(
+            f"SUM(x) FILTER (WHERE status = '{s}') AS {s}, COUNT(*) FILTER (WHERE status = '{s}') AS n{s}"
+            for s in asked
+        )
+        errors = {s: Fraction(1000 if s == "a" else 2000) for s in asked} | {f"n{s}": Fraction(9) for s in asked}
+        settings = Settings(max_error=errors)
+        source = Source(f"SELECT {calls} FROM orders")
+        found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings, width=joint_width)
+        assert sorted(map(len, found.releases[0].measured.bundles)) == [len(asked)] * 2
+        return found.loss.epsilon
+
+    assert priced("a", "b", "c") == priced("a")
 
 
 def test_explain_says_what_is_paid_once() -> None:
