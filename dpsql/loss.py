@@ -23,6 +23,7 @@ _LONGEST = 400
 _LARGEST_EXPONENT = 1000
 _MOST_BITS = 10_000
 """Longest numerator or denominator: longer ones could not even be printed."""
+_LEAST_SETTING = Fraction(1, 10**100)
 _TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,6}))?|[+-]?[0-9]+/[0-9]*[1-9][0-9]*")
 
 
@@ -121,10 +122,15 @@ def exact(value: object, name: str = "value") -> Fraction:
 
 
 def exact_epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """An ε (or ρ, or any scale-free positive setting) as an exact rational; ValueError unless it is above 0."""
+    """An ε (or ρ, a weight, an error) as an exact rational; ValueError unless it is above 0 and of a usable size.
+
+    That is from 1e-100 to 1e100: searches and messages use floats, which must hold its square and its inverse.
+    """
     number = exact(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, got {_quote(value)}")
+    if not _LEAST_SETTING <= number <= 1 / _LEAST_SETTING:
+        raise ValueError(f"{name} must be from 1e-100 to 1e100, got {_quote(value)}")
     return number
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.canary"]  # planted private values are looked for in whatever the session puts out
+
 # The same examples on every machine, so that a failure is the change's own; HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, derandomize=True

@@ -17,13 +17,21 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from fractions import Fraction
 from pathlib import Path
 
 from dpsql.answers.locks import held
 from dpsql.answers.refusals import DAMAGED, DISK, unusable
 from dpsql.answers.store import Answer
-from dpsql.answers.text import plain, read_integers, read_losses, read_shown, write_integers, write_losses, write_shown
+from dpsql.answers.text import (
+    plain,
+    read_fraction,
+    read_integers,
+    read_losses,
+    read_shown,
+    write_integers,
+    write_losses,
+    write_shown,
+)
 
 APPLICATION_ID = 0x64707361
 """`dpsa`, in SQLite's file header."""
@@ -89,10 +97,10 @@ class SqliteAnswers:
         name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown = row
         try:
             return Answer(
-                name, address, read_integers(numbers), mechanism, Fraction(parameter), read_losses(losses),
-                Fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
+                name, address, read_integers(numbers), mechanism, read_fraction(parameter), read_losses(losses),
+                read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
             )  # fmt: skip
-        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
             raise unusable(self.path, f"the answer {name!r} is damaged", DAMAGED) from None
 
     @contextlib.contextmanager

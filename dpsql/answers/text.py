@@ -40,6 +40,12 @@ def read_integers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def read_fraction(text: str) -> Fraction:
+    """What `str` wrote of a Fraction; ValueError for any other form: `1e999999999` would fill the memory."""
+    above, slash, below = text.partition("/")
+    return Fraction(int(above), int(below) if slash else 1)
+
+
 def write_losses(losses: dict[str, PrivacyLoss]) -> str:
     """Privacy unit → exact loss."""
     parts = {unit: [str(Fraction(x)) for x in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()}
@@ -48,7 +54,7 @@ def write_losses(losses: dict[str, PrivacyLoss]) -> str:
 
 def read_losses(text: str) -> dict[str, PrivacyLoss]:
     """What `write_losses` wrote."""
-    return {unit: PrivacyLoss(*(Fraction(x) for x in parts)) for unit, parts in json.loads(text).items()}
+    return {unit: PrivacyLoss(*map(read_fraction, parts)) for unit, parts in json.loads(text).items()}
 
 
 def write_shown(shown: ShownKeys | None) -> str:
@@ -65,7 +71,10 @@ def read_shown(text: str) -> ShownKeys | None:
         return None
     found = json.loads(text)
     keys: list[Key] = [tuple(_READERS[kind](value) for kind, value in key) for key in found["keys"]]
-    return ShownKeys(tuple(keys), found["threshold"], found["r"], found["g"], Fraction(found["delta"]))
+    threshold, r, g = (found[name] for name in ("threshold", "r", "g"))
+    if any(type(number) is not int for number in (threshold, r, g)):
+        raise ValueError("not integers")
+    return ShownKeys(tuple(keys), threshold, r, g, read_fraction(found["delta"]))
 
 
 def _written(value: KeyValue) -> tuple[str, str]:

@@ -53,7 +53,7 @@ class Head:
                 self._name,
                 "this is not a file that remembers a ledger's last entry",
                 "custodian: check `ledger_head:` in the policy; restore the file, or remove it and accept the ledger "
-                "as it stands (dpsql.budget.sqlite.accept_head)",
+                "as it stands:  dpsql budget POLICY --accept-head",
             ) from None
 
     def check_writable(self) -> None:

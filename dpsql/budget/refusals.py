@@ -83,22 +83,20 @@ def _repairs(broken: Sequence[Limit], limits: Sequence[Limit]) -> tuple[str, ...
 
     if epsilons := fits("epsilon"):
         repairs.append(_largest("epsilon", min(left for _, left in epsilons), way))
-    if shrink := fits("rho"):
-        # ρ grows with the square of ε whatever the split, so ε shrinks by the square root.
-        factor = _floor_sqrt(min(left / asked for asked, left in shrink))
-        repairs.append(
-            f"use a smaller epsilon{way}: multiply it by {show_left(factor)} or less"
-            if factor
-            else "nothing is left: no epsilon fits"
-        )
+    if rhos := fits("rho"):
+        repairs.append(_largest("rho", min(left for _, left in rhos), way, in_epsilon=True))
     if deltas := fits("delta"):
         repairs.append(_largest("delta", min(left for _, left in deltas), way))
         repairs.append("or group by public keys (a declared `domain:`), which need no delta")
     return tuple(repairs)
 
 
-def _largest(setting: str, left: Fraction, way: str) -> str:
-    return f"use {setting} = {show_left(left)} or less{way}" if left else f"nothing is left: no {setting} above 0 fits"
+def _largest(setting: str, left: Fraction, way: str, *, in_epsilon: bool = False) -> str:
+    """in_epsilon: a ρ was left, and an ε of a query under zCDP means ρ = ε²/2."""
+    if not left:
+        return f"nothing is left: no {setting} above 0 fits"
+    same = f" (epsilon = {show_left(_floor_sqrt(2 * left))})" if in_epsilon else ""
+    return f"use {setting} = {show_left(left)}{same} or less{way}"
 
 
 def _floor_sqrt(x: Fraction) -> Fraction:

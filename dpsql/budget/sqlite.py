@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
@@ -249,7 +249,7 @@ class SqliteLedger:
         return None if found is None else str(found[0])
 
     def _lost(self, what: str) -> CannotOpen:
-        return unusable(self.path, f"{what} (head: {self._head.path})", *acceptance_help(self.path, self._head.path))
+        return unusable(self.path, f"{what} (head: {self._head.path})", *ACCEPTANCE_HELP)
 
     # Access ---------------------------------------------------------------------------------------------------------
 
@@ -324,14 +324,12 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
         connection.close()
 
 
-def acceptance_help(path: Path, head: Path) -> tuple[str, ...]:
-    """The repairs for a ledger that does not agree with its head."""
-    call = f"accept_head({os.fspath(path)!r}, {os.fspath(head)!r})"
-    return (
-        "custodian: restore the newest ledger (with its -wal file) and its head file",
-        "if they are lost, accept the file as it stands, forgetting what was spent since:  "
-        f'python -c "from dpsql.budget.sqlite import accept_head; {call}"',
-    )
+ACCEPTANCE_HELP: Final = (
+    "custodian: restore the newest ledger (with its -wal file) and its head file",
+    "if they are lost, accept the file as it stands, forgetting what was spent since:  "
+    "dpsql budget POLICY --accept-head  (with --ledger, if one was given)",
+)
+"""The repairs for a ledger that does not agree with its head."""
 
 
 def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
@@ -347,7 +345,7 @@ def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, ident
                 raise unusable(
                     path,
                     f"it is missing or empty, but had {known.sequence} entries (head: {head.path})",
-                    *acceptance_help(path, head.path),
+                    *ACCEPTANCE_HELP,
                 )
             schema.create(connection, identity)
     schema.check(connection, path)

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TextIO, assert_never
+from fractions import Fraction
+from typing import Any, Final, TextIO, assert_never
 
-from dpsql.cli.cells import Cell, cell, plain
 from dpsql.cli.exits import say
 from dpsql.cli.json_text import document, dumps
 from dpsql.cli.layout import markdown_table, print_table
 from dpsql.cli.options import Format
 from dpsql.loss import PrivacyLoss, show_left
+from dpsql.release.cells import Cell, cell, plain
 from dpsql.release.result import Release, half_widths, unique_names
 
+USUAL: Final = Fraction(95, 100)
+"""The confidence of what is shown with a ± where no other was asked for."""
 
-def print_answer(release: Release, format: Format, footer: str, out: TextIO) -> None:
+
+def print_answer(release: Release, format: Format, footer: str, out: TextIO, level: Fraction = USUAL) -> None:
     """Print to `out`. A table ends with the footer; of the other formats only data goes to `out`.
 
+    level: the confidence of the ± and of the intervals.
     csv, jsonl and markdown put the footer on standard error; json has it in its keys.
     """
     match format:
         case Format.TABLE:
-            print_table(release.columns, table_cells(release), out)
+            print_table(release.columns, table_cells(release, level), out)
             print(footer, file=out)
         case Format.MARKDOWN:
-            print(markdown_table(release.columns, table_cells(release)), file=out)
+            print(markdown_table(release.columns, table_cells(release, level)), file=out)
         case Format.CSV:
             out.write(as_csv(release))
         case Format.JSON:
-            print(as_json(release, _ascii_only(out)), file=out)
+            print(as_json(release, _ascii_only(out), level), file=out)
         case Format.JSONL:
             names = unique_names(release.columns)
             for row in release.rows:
@@ -41,12 +46,12 @@ def print_answer(release: Release, format: Format, footer: str, out: TextIO) -> 
         say(footer)
 
 
-def table_cells(release: Release) -> list[list[Cell]]:
-    """The rows with `± half-width` at 95 % wherever there is an interval."""
+def table_cells(release: Release, level: Fraction = USUAL) -> list[list[Cell]]:
+    """The rows with `± half-width` at this confidence wherever there is an interval."""
     names = unique_names(release.columns)
     return [
         [cell(value, around.get(name)) for name, value in zip(names, row, strict=True)]
-        for row, around in zip(release.rows, half_widths(release), strict=True)
+        for row, around in zip(release.rows, half_widths(release, level), strict=True)
     ]
 
 
@@ -66,17 +71,17 @@ def _field(value: Any) -> str:
     return text
 
 
-def as_json(release: Release, ascii_only: bool = False) -> str:
+def as_json(release: Release, ascii_only: bool = False, level: Fraction = USUAL) -> str:
     """`{"columns", "rows", "intervals", "spent", "notes"}`: one row a line.
 
-    rows: lists in the order of columns. intervals: at 95 %, one object per row: column → [low, high] or null; an end
-    without a bound is null. spent: numbers. Repeated column names get a number.
+    rows: lists in the order of columns. intervals: at `level`, one object per row: column → [low, high] or null; an
+    end without a bound is null. spent: numbers. Repeated column names get a number.
     """
     return document(
         {
             "columns": unique_names(release.columns),
             "rows": [list(row) for row in release.rows],
-            "intervals": [{n: _ends(b) for n, b in row.items()} for row in release.intervals(0.95)],
+            "intervals": [{n: _ends(b) for n, b in row.items()} for row in release.intervals(level)],
             "spent": loss_json(release.spent),
             "notes": list(release.notes),
         },
@@ -88,17 +93,23 @@ def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:
     return None if bounds is None else [end if math.isfinite(end) else None for end in bounds]
 
 
-def footer_of(release: Release, left: PrivacyLoss | None, remarks: tuple[str, ...] = ()) -> str:
-    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; at most 20 rows per patient counted; ± at 95 %`."""
+def footer_of(
+    release: Release, left: PrivacyLoss | None, remarks: tuple[str, ...] = (), level: Fraction | None = USUAL
+) -> str:
+    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; at most 20 rows per patient counted; ± at 95 %`.
+
+    level: the confidence of the ±; None if none is shown.
+    """
     count = len(release)
     rows = f"({count} row{'' if count == 1 else 's'})"
     if release.spent == PrivacyLoss():
-        return "; ".join([f"{rows}  spent nothing", *remarks, *release.notes])
-    price = f"{rows}  spent {release.spent}" + (
-        "" if left is None else f", left {left_text(left, in_rho=bool(release.spent.rho))}"
-    )
-    around = any(b is not None for row in release.intervals(0.95) for b in row.values())
-    return "; ".join([price, *remarks, *release.notes, *(["± at 95 %"] if around else [])])
+        price = f"{rows}  spent nothing"
+    elif left is None:
+        price = f"{rows}  spent {release.spent}"
+    else:
+        price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
+    around = level is not None and any(b is not None for row in release.intervals(level) for b in row.values())
+    return "; ".join([price, *remarks, *release.notes, *([f"± at {float(100 * (level or 0)):g} %"] if around else [])])
 
 
 def left_text(left: PrivacyLoss, *, in_rho: bool = False) -> str:

@@ -89,7 +89,7 @@ def query(
     """Answer one query with noise, and charge its price.
 
     What was released before, as accurately or better, is given again and not charged. A table shows
-    `value ± half-width` at 95 %. csv, json and jsonl print nothing but data on standard output.
+    `value ± half-width`. csv, json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
     from dpsql.cli.inputs import Asked
@@ -177,6 +177,41 @@ def budget(
     from dpsql.cli import budget as command
 
     return command.run(policy, analyst, ledger, format, history, plot, accept_head)
+
+
+@app.command(
+    epilog="Exit codes: 0 not refuted, 1 refuted, 2 could not audit (policy, options, engine), 3 the statement is not "
+    "one query, 4 refused by the privacy analysis, 130 interrupted.",
+)
+def audit(
+    policy: o.Policy,
+    sql: o.Sql = None,
+    file: o.File = None,
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="E", help="The ε that the query is audited at. Default: 1.")
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta", metavar="D", help="The δ. Default: the policy's; for private group keys 0.05, which can be seen."
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Releases of each database to choose by, and again to test.")
+    ] = 10_000,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
+        o.ExplainFormat.TEXT
+    ),
+    dialect: o.Dialect = "duckdb",
+) -> int:
+    """Try to refute what a query claims, on made-up neighbouring databases.
+
+    Worst-case databases are made from the policy, the real pipeline runs on both, and certified lower bounds of ε or δ
+    are printed beside what the plan claims. No private data is read and nothing is charged.
+    """
+    from dpsql.cli import audit as command
+
+    return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
 
 
 @app.command()

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Entry, Receipt
 from dpsql.budget.sqlite import accept_head
 from dpsql.cli import budget_plot
 from dpsql.cli.answer import left_text, loss_json
-from dpsql.cli.cells import cell
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
@@ -22,7 +21,11 @@ from dpsql.loss import NO_LOSS, PrivacyLoss, remaining
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.policy.show import loss_text
+from dpsql.release.cells import cell
 from dpsql.session.connection import ledger_places, open_ledger
+
+_LONGEST: Final = 120
+"""Characters of a statement in the history's table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +135,17 @@ def print_budget(
                 cell(r.reserved_at[:16].replace("T", " ")),
                 cell(r.entry.analyst),
                 cell(_charged(r.entry)),
-                cell(" ".join(r.entry.statement.split())),
+                cell(_shortened(r.entry.statement)),
             ]
             for r in history
         ]
         print_table(("#", "UTC", "account", "charged", "statement"), lines, sys.stdout)
+
+
+def _shortened(statement: str) -> str:
+    """A statement as one line that a table can hold; JSON has it whole."""
+    line = " ".join(statement.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _charged(entry: Entry) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dpsql.budget.ledger import Receipt
 from dpsql.diagnostics.errors import reject
@@ -22,6 +22,7 @@ from dpsql.policy.models import Policy
 
 Part = Literal["epsilon", "rho", "delta"]
 SYMBOLS: dict[Part, str] = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TOTAL = "#1b1b1b"
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """For accounts in turn; told apart in the common forms of colour blindness (Okabe & Ito 2008)."""
@@ -34,6 +35,11 @@ class Line:
     account: str | None
     points: tuple[tuple[datetime, Fraction], ...]
     limit: Fraction | None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there was an entry. If there was none, no time is known."""
+        return self.points[0][0] != _NEVER
 
     @property
     def spent(self) -> Fraction:
@@ -141,9 +147,9 @@ def _times(entries: Sequence[Receipt]) -> list[datetime]:
         try:
             time = datetime.fromisoformat(receipt.reserved_at).astimezone(UTC)
         except (ValueError, OverflowError):
-            time = found[-1] if found else datetime(1970, 1, 1, tzinfo=UTC)
+            time = found[-1] if found else _NEVER
         found.append(max(time, found[-1]) if found else time)
-    return [found[0] if found else datetime(1970, 1, 1, tzinfo=UTC), *found]
+    return [found[0] if found else _NEVER, *found]
 
 
 # HTML -----------------------------------------------------------------------------------------------------------------
@@ -206,7 +212,7 @@ def _svg(panel: Panel) -> str:
             f'<path d="M{_LEFT} {up(value)}H{_WIDTH - _RIGHT}" stroke="#ddd"/>'
             f'<text x="{_LEFT - 8}" y="{up(value)}" dy="4" text-anchor="end">{show_spent(value, 3)}</text>'
         )
-    for time, anchor in ((start, "start"), (end, "end")):
+    for time, anchor in ((start, "start"), (end, "end")) if panel.lines[0].drawn else ():
         shown = time.strftime("%Y-%m-%d %H:%M UTC")
         found.append(f'<text x="{across(time)}" y="{_HEIGHT - 10}" text-anchor="{anchor}">{shown}</text>')
     for at, line in reversed(list(enumerate(panel.lines))):
@@ -243,9 +249,14 @@ def _write_png(path: Path, name: str, drawn: Sequence[Panel]) -> None:
                 axes.axhline(_float(line.limit), color=_color(number), linestyle="--", linewidth=1)
             axes.plot([], [], color=_color(number), label=_words(line).replace("$", r"\$"))
         first, last = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
-        axes.set_xlim(first, max(last, first + timedelta(seconds=1)))
+        end = max(last, first + timedelta(seconds=1))
+        axes.set_xlim(first, end + (end - first) / 50)  # so that the last step is seen
         axes.set_ylim(0, _float(panel.top) * 1.05)
-        axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
+        if panel.lines[0].drawn:
+            axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
+            axes.set_xlabel("UTC")
+        else:
+            axes.set_xticks([])
         axes.grid(alpha=0.3)
         axes.legend(loc="upper left", fontsize="small")
     figure.savefig(path, format="png", dpi=120)

@@ -3,7 +3,8 @@
     0 ok · 1 usage or engine failure · 2 cannot open data, policy or ledger · 3 a statement failed
     4 refused by the privacy analysis · 5 budget exhausted · 130 interrupted
 
-`dpsql check` and `dpsql policy verify` use 0 clean · 1 findings · 2 could not check. No exception's own text is ever
+`dpsql check` and `dpsql policy verify` use 0 clean · 1 findings · 2 could not check; `dpsql audit` 0 not refuted ·
+1 refuted, and 2 in place of every other 1. No exception's own text is ever
 shown, and no traceback: both may hold values of single rows.
 """
 
@@ -28,6 +29,8 @@ INTERRUPTED: Final = 130
 
 CHECK_FINDINGS: Final = 1
 CHECK_IMPOSSIBLE: Final = 2
+
+AUDIT_REFUTED: Final = 1
 
 _ABOUT_THE_CALL = frozenset({"DP401", "DP406", "DP903"})
 

@@ -8,7 +8,7 @@ from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
 from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.errors import Error
-from dpsql.release.intervals import joint_width
+from dpsql.measure.widths import joint_width
 from dpsql.session.connection import connect
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from dpsql.cli.cells import plain, special
+from dpsql.release.cells import plain, special
 
 
 def dumps(value: Any, ascii_only: bool = False) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from dpsql.cli.cells import Cell
 from dpsql.cli.exits import wants_color
 from dpsql.diagnostics.layout import one_line, width
+from dpsql.release.cells import Cell
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     checking = given[:1] == ["check"] or given[:2] == ["policy", "verify"]  # 1 means findings there
-    failed = exits.CHECK_IMPOSSIBLE if checking else exits.USAGE
+    auditing = given[:1] == ["audit"]  # 1 means refuted there, and nothing else
+    failed = exits.CHECK_IMPOSSIBLE if checking or auditing else exits.USAGE
     try:
         from dpsql.cli.app import app
 
@@ -61,7 +62,8 @@ def _run(given: list[str]) -> int:
         return failed
     except Error as error:
         exits.complain(error.diagnostics)
-        return failed if checking else exits.status_of(error)
+        status = exits.status_of(error)
+        return failed if checking or (auditing and status == exits.USAGE) else status
     except OSError:  # of the terminal, a pipe or a disk; none of dpsql's own
         raise
     except Exception:

@@ -62,7 +62,10 @@ MaxError: TypeAlias = Annotated[
     ),
 ]
 Confidence: TypeAlias = Annotated[
-    str, typer.Option("--confidence", metavar="P", help="How often the value lies within the ± of --max-error.")
+    str,
+    typer.Option(
+        "--confidence", metavar="P", help="How often the value lies within the ± of --max-error and of the answer."
+    ),
 ]
 Weight: TypeAlias = Annotated[
     list[str] | None,
@@ -74,7 +77,9 @@ Weight: TypeAlias = Annotated[
 ]
 Delta: TypeAlias = Annotated[
     str | None,
-    typer.Option("--delta", metavar="D", help="For private group keys, e.g. 1e-9; spent only if the query needs it."),
+    typer.Option(
+        "--delta", metavar="D", help="For private group keys and Gaussian noise, e.g. 1e-9; spent only if it is used."
+    ),
 ]
 Analyst: TypeAlias = Annotated[
     str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Sequence
@@ -10,9 +11,10 @@ from pathlib import Path
 from dpsql.cli.files import write_text
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, reject
+from dpsql.policy.catalogue import CatalogueTable
 from dpsql.policy.draft import draft_policy
 from dpsql.policy.scalars import usable_name
-from dpsql.policy.source import SourceCall
+from dpsql.policy.source import Option, SourceCall, Struct
 
 _READERS = {
     ".parquet": "read_parquet",
@@ -42,7 +44,10 @@ def run(data: Sequence[str], output: str | None, name: str | None) -> int:
         catalogue,
         name=name or _stem(database or data[0]),
         database=None if database is None else relative(database, folder),
-        sources={table: str(_moved(call, folder)) for table, call in sources.items()},
+        sources={
+            table: str(_moved(call, folder).with_options(_guessed(call, catalogue.table(table))))
+            for table, call in sources.items()
+        },
     )
     write_text(text, output)
     return 0
@@ -100,6 +105,21 @@ def _table_name(path: str, taken: dict[str, SourceCall]) -> str:
         number += 1
         name = f"{base}_{number}"
     return name
+
+
+def _guessed(call: SourceCall, table: CatalogueTable | None) -> tuple[tuple[str, Option], ...]:
+    """What was guessed about files without a schema, as options: a policy must say it, rows may not decide it."""
+    if table is None or call.tells_schema:
+        return ()
+    columns = ("columns", Struct(tuple((c.name, c.type) for c in table.columns)))
+    if call.reader != "read_csv":
+        return (columns,)
+    named = any(not re.fullmatch(r"column\d+", c.name) for c in table.columns)
+    first = min((name for name in glob.glob(call.paths[0]) if os.path.isfile(name)), default=call.paths[0])
+    with open(first, encoding="utf-8", errors="replace") as file:
+        line = file.readline(1 << 16)
+    delimiter = max(",;\t|", key=line.count)
+    return (("auto_detect", False), ("header", named), ("delim", delimiter), columns)
 
 
 def _moved(call: SourceCall, folder: Path) -> SourceCall:

@@ -11,6 +11,7 @@ from dpsql.diagnostics.errors import Error
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
 from dpsql.session.connection import Connection, connect
+from dpsql.session.settings import confidence_level
 
 
 def run(
@@ -36,8 +37,10 @@ def run(
         except Error as error:
             raise pointing_into(error, source) from None
         left = left_after(connection, release)
-        remarks = (account_remark(connection, analyst),)
-        print_answer(release, format, footer_of(release, left, tuple(r for r in remarks if r)), sys.stdout)
+        remarks = tuple(r for r in (account_remark(connection, analyst),) if r)
+        level = confidence_level(asked.confidence)
+        shown = level if format in (Format.TABLE, Format.MARKDOWN) else None
+        print_answer(release, format, footer_of(release, left, remarks, shown), sys.stdout, level)
     return 0
 
 

@@ -32,9 +32,9 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.accuracy import meet
 from dpsql.measure.allocate import MeasuredRelease, measure
-from dpsql.measure.joint import Width
 from dpsql.measure.outputs import total_error
 from dpsql.measure.request import Request
+from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import root
 from dpsql.plan.nodes import Release
 from dpsql.plan.public import PublicFacts
@@ -58,17 +58,15 @@ def compile_query(
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any] = (),
     tables: TableNames = identifier,
-    width: Width | None = None,
 ) -> Plan:
     """Compile one query.
 
     public: measured facts about public tables; what is missing is noted in it (`public.missing`).
-    tables: policy table → the engine's qualified name. width: how wide intervals of numbers with two noises are, for
-    largest errors; without it such numbers are not planned.
+    tables: policy table → the engine's qualified name.
     Raises Rejected with every diagnostic pointing into `source`.
     """
     try:
-        return _compile(source, policy, public, settings, parameters, tables, width)
+        return _compile(source, policy, public, settings, parameters, tables)
     except Rejected as refusal:
         refusal.diagnostics = tuple(d.at(source) for d in refusal.diagnostics)
         raise
@@ -83,7 +81,6 @@ def _compile(
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any],
     tables: TableNames,
-    width: Width | None,
 ) -> Plan:
     ctx = Context(policy, public, policy.defaults.max_keys)
     parsed = parse(source, settings.dialect)
@@ -92,13 +89,11 @@ def _compile(
     bound = bind(parsed, policy, parameters)
     dialects.check_types(bound.root, parsed.dialect)
     if not settings.max_error:
-        return _planned(source, ctx, limits, settings, parsed, bound, tables, None, total_error)
+        return _planned(source, ctx, limits, settings, parsed, bound, tables, total_error)
     # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
-    plain = _planned(source, ctx, limits, settings, parsed, bound, tables, None, None)
-    if width is None:
-        return plain
+    plain = _planned(source, ctx, limits, settings, parsed, bound, tables, None)
     try:
-        shared = _planned(source, ctx, limits, settings, parsed, bound, tables, width, total_error)
+        shared = _planned(source, ctx, limits, settings, parsed, bound, tables, total_error)
     except Rejected:
         return plain
     return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
@@ -112,7 +107,6 @@ def _planned(
     parsed: Parsed,
     bound: Bound,
     tables: TableNames,
-    width: Width | None,
     error: Callable[[Release, Facts], float] | None,
 ) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
@@ -134,7 +128,7 @@ def _planned(
     errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found) if tagged else {}
     least = {uid: min(amounts) for uid, amounts in errors.items()}
     if least:
-        measured, request = meet(tagged, request, least, settings.confidence, width)
+        measured, request = meet(tagged, request, least, settings.confidence, joint_width)
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)

@@ -354,11 +354,11 @@ def _cost(plan: Plan) -> str:
 
 
 def _goal(plan: Plan) -> list[str]:
-    """What the ε was found for, e.g. `epsilon 0.0731 for n ± 50 at 95 %`."""
+    """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50 at 95 %`."""
     if not plan.max_error:
         return []
     loss = plan.loss
-    price = f"rho {show_spent(loss.rho, 4)}" if loss.rho else f"epsilon {show_spent(loss.epsilon, 4)}"
+    price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
     errors = ", ".join(f"{column} ± {_amount(error)}" for column, error in plan.max_error.items())
     return [f"{price} for {errors} at {_amount(plan.confidence * 100)} %"]
 

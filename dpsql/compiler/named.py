@@ -51,8 +51,9 @@ def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
             help=["name columns of COUNT and SUM"],
         )  # fmt: skip
     return reject(
-        "DP411", f"{wish} names {column.name}, which is not one released number but computed",
-        help=["select the COUNT and SUM that it is computed from, too, and name those"],
+        "DP411",
+        f"{wish} names {column.name}, which is computed from released numbers, or which a join or subquery brings in",
+        help=["name columns that show one COUNT or SUM unchanged", "or ask for it in a query of its own"],
     )  # fmt: skip
 
 

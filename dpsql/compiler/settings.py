@@ -15,8 +15,8 @@ class Settings:
 
     epsilon: ε of the whole query; None is an error (DP401). rho: its ρ instead, under zCDP. max_error: output column →
     the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them.
-    delta: δ, charged only if private keys need it. weights: output column → its part of the whole, where others have 1.
-    limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
+    delta: δ, charged only if private keys or Gaussian noise use it. weights: output column → its part of the whole,
+    where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
     """
 
     epsilon: Fraction | None = None

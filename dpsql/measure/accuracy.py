@@ -126,8 +126,12 @@ def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
             raise reject(
                 "DP411", f"the error of {output.label or output.column.name} depends on the data, "
                 "so no ε can be planned for it", span=output.span,
-                help=["select the SUM and the COUNT that it is made of, too, and name those in max_error",
-                      "or give an ε, and look at the intervals of the answer"],
+                help=[
+                    "select the SUM and the COUNT that it is made of, too, and name those in max_error"
+                    if isinstance(output.recipe, Ratio)
+                    else "select a COUNT, too, and name it in max_error",
+                    "or give an ε, and look at the intervals of the answer",
+                ],
             )  # fmt: skip
     return [(i, worth) for i, worth in parts if p.worst[i].l1]
 

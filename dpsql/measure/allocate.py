@@ -329,12 +329,16 @@ def _mechanism(
 def delta_needed(node: Release) -> Exception:
     """Refusal of private keys without δ."""
     names = ", ".join(k.name for k in node.keys)
+    first = node.keys[0].name
+    # Of several keys some may have a list: which ones, the plan does not keep.
+    lists = f"{first}; or filter with {first} IN (…)" if len(node.keys) == 1 else f"those of {names} that have none"
     return reject(
         "DP402", f"the groups of {names} are private, and showing private keys needs a δ",
         span=node.keys[0].span if node.keys else node.span,
-        label="no public list of these values is known",
+        label="no public list of these values is known" if len(node.keys) == 1
+        else f"no public list of the combinations of {names} is known",
         help=[
             "give a delta above 1e-70, e.g. delta=1e-9: keys with too few units stay hidden",
-            f"or, custodian: declare  domain: […]  for {node.keys[0].name}; or filter with {node.keys[0].name} IN (…)",
+            f"or, custodian: declare  domain: […]  for {lists}",
         ],
     )  # fmt: skip

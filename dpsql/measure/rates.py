@@ -23,6 +23,9 @@ from dpsql.numbers.normal import two_sided
 DIGITS = 48
 """Significant binary digits of a rate."""
 
+_WIDEST = 1 << 80
+"""Wider than any interval of accepted noise: confidences have at most 10,000 bits, so -ln(1-c) is below 2^13."""
+
 
 @lru_cache(maxsize=1024)
 def laplace_rate(widest: int, confidence: Fraction) -> Fraction | None:
@@ -32,6 +35,7 @@ def laplace_rate(widest: int, confidence: Fraction) -> Fraction | None:
     unless 0 < confidence < 1.
     """
     _check(widest, confidence)
+    widest = min(widest, _WIDEST)
     # 2q^(w+1)/(1+q) = 1-c, solved for rate = -ln q by a few steps towards the fixed point.
     outside = log_outside(confidence)
     rate = 1.0
@@ -48,6 +52,7 @@ def laplace_rate(widest: int, confidence: Fraction) -> Fraction | None:
 def gaussian_rate(widest: int, confidence: Fraction) -> Fraction | None:
     """As `laplace_rate`, of discrete Gaussian noise."""
     _check(widest, confidence)
+    widest = min(widest, _WIDEST)
     guess = two_sided(1 - confidence) / (2 * (widest + Fraction(1, 2)) ** 2)
     return least_rate(
         lambda r: DiscreteGaussian(1 / (2 * r)).half_width(confidence) <= widest, guess, 1 / (2 * LARGEST_SCALE**2)

@@ -36,7 +36,11 @@ def draft_policy(
 def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mapping[str, str]) -> Iterator[str]:
     safe = _NOT_IN_NAME.sub("_", name).lstrip(".-")[:100] or "draft"
     yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
-    yield "# Drafted from the schema alone: no value of the data was read. Go through the lines marked DECIDE."
+    if any(not source.startswith("read_parquet(") for source in sources.values()):
+        yield "# Drafted from schemas; where a file has none, names and types were guessed from its first rows, and a"
+        yield "#   name may be a row's value: read them before anybody else does. Go through the lines marked DECIDE."
+    else:
+        yield "# Drafted from the schema alone: no value of the data was read. Go through the lines marked DECIDE."
     yield "version: 1"
     yield f"name: {_scalar(safe)}"
     if database is not None:

@@ -14,7 +14,7 @@ from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.models import Policy, Privacy
 from dpsql.policy.places import Places
 from dpsql.policy.resolve_budgets import resolve_budgets, resolve_defaults
-from dpsql.policy.resolve_tables import resolve_table
+from dpsql.policy.resolve_tables import files_have_one_unit, resolve_table
 from dpsql.policy.resolve_units import UnitResolver, collect_units
 from dpsql.policy.scope import Scope
 
@@ -52,6 +52,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     protections = UnitResolver(scope).resolve()
     units = collect_units(scope, protections)
     tables = {name: resolve_table(scope, name, protections[name]) for name in file.tables}
+    files_have_one_unit(scope, tables)
     document = normalised(file)
     return Policy(
         name=file.name,

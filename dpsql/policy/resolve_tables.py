@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -55,7 +56,7 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         name=name,
         public=spec.public,
         protection=protection,
-        source=_source(scope, (*loc, "source"), spec.source),
+        source=_source(scope, (*loc, "source"), spec.source, spec.public),
         primary_key=primary,
         unique=tuple(k for k in unique if k is not None),
         foreign_keys=tuple(k for k in foreign if k is not None),
@@ -66,6 +67,25 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         size=None if spec.size is None else spec.size.exact,
         columns=_columns(scope, loc, name, spec),
     )
+
+
+def files_have_one_unit(scope: Scope, tables: Mapping[str, Table]) -> None:
+    """Notes tables that read one file as rows of different units, or as public and private: the budget of one unit
+    would be spent beside the other's, for the same rows. Paths are compared as they are written."""
+    first: dict[str, Table] = {}
+    for name, table in tables.items():
+        for path in () if table.source is None else table.source.paths:
+            other = first.setdefault(os.path.normpath(path), table)
+            if other.unit != table.unit:
+                scope.issues.add(
+                    ("tables", name, "source"),
+                    f"reads '{path}', which table `{other.name}` reads as {_whose(other)}: a file's rows have one unit",
+                    "give both tables the same unit, or declare the file once",
+                )
+
+
+def _whose(table: Table) -> str:
+    return "public" if table.unit is None else f"rows of unit `{table.unit}`"
 
 
 class _Enforcement:
@@ -163,14 +183,24 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
     return RowLimit(spec.rows, spec.enforce or "truncate")
 
 
-def _source(scope: Scope, loc: Loc, text: str | None) -> SourceCall | None:
+def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
     if text is None:
         return None
     try:
-        return parse_source(text)
+        call = parse_source(text)
     except SourceError as error:
         scope.issues.add(loc, str(error), "source: read_parquet('data/visits/*.parquet')")
         return None
+    if not public and not call.tells_schema:
+        # The policy would fit the file or not, and files would open or not, by what a single row holds.
+        told = "columns = {'id': 'BIGINT', 'day': 'DATE'}"
+        more = "auto_detect = false, header = true, " if call.reader == "read_csv" else ""
+        scope.issues.add(
+            loc,
+            f"lets {call.reader} guess the schema of a private table from its rows, so that one row could change it",
+            f"say what the file looks like:  {call.reader}('…', {more}{told})",
+        )
+    return call
 
 
 def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, Column]:

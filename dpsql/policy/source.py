@@ -53,6 +53,22 @@ class SourceCall:
         """The same call over other files (a glob expanded)."""
         return replace(self, paths=paths)
 
+    def with_options(self, more: tuple[tuple[str, Option], ...]) -> SourceCall:
+        """The same call with further options."""
+        return replace(self, options=(*self.options, *more))
+
+    @property
+    def tells_schema(self) -> bool:
+        """Whether names and types of the columns are in the file's own schema or in the call, not guessed from rows."""
+        options = {name.lower(): value for name, value in self.options}
+        match self.reader:
+            case "read_csv":
+                return "columns" in options and options.get("auto_detect") is False
+            case "read_json":
+                return "columns" in options and options.get("auto_detect", False) is False
+            case _:
+                return True
+
     def sql(self) -> str:
         """The call as engine SQL (DuckDB's spelling)."""
         paths = _print(self.paths[0] if len(self.paths) == 1 else self.paths)

@@ -3,7 +3,7 @@
 With θ the true centred mean and Ŝ, N̂ the noisy sum and count, Ŝ - θN̂ is noise alone: X + θY, with X and Y the
 independent noises of the two, each Laplace or Gaussian. The interval is the hull of all θ in [L, U] at which the
 p-value P(|X + θY| ≥ |Ŝ - θN̂|) is at least 1 - level, so it covers with at least the level whatever the counts, small
-groups and empty ones included. `tails.py` gives the p-value, discreteness allowed for.
+groups and empty ones included. `measure/tails.py` gives the p-value, discreteness allowed for.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.measure.allocate import Measurement
+from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Ratio
 from dpsql.release.outwards import above, below
-from dpsql.release.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 
 _STEPS = 60
 

@@ -1,4 +1,4 @@
-"""Released columns from noisy components: counts, sums, averages as ratios, variances. Public arithmetic."""
+"""Released columns from noisy components, each in its SQL type: counts, sums, averages, variances, interval ends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
 from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
+from dpsql.release.arithmetic import average, linear, rounded, variance
+from dpsql.release.intervals import COLUMN_LEVEL, output_intervals
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import Kind, SqlType
 
 
 def released_columns(noisy: NoisyRelease) -> list[list[object]]:
     """One list per output of the release, in the SQL type of its column."""
-    from dpsql.release.intervals import COLUMN_LEVEL, output_intervals  # which reads averages from here
-
     measurements = noisy.planned.measured.measurements
     columns = [[row[i] for row in noisy.values] for i in range(len(measurements))]
     return [
@@ -37,10 +37,11 @@ def _column(
 ) -> list[object]:
     match recipe:
         case Count(component=i):
-            return [rounded(v, measurements[i].unit) for v in columns[i]]
+            unit = measurements[i].unit
+            return [rounded(v, unit) for v in columns[i]]
         case Sum():
             parts = coefficients(recipe, [m.component for m in measurements])
-            return [_typed(linear(parts, row), o.column.type) for row in zip(*columns, strict=True)]
+            return _typed(*linear(parts, zip(*columns, strict=True)), o.column.type)
         case Ratio(sum=s, count=n, lo=lo, hi=hi):
             center = measurements[s].component.center * measurements[s].component.grid
             units = measurements[s].unit, measurements[n].unit
@@ -63,38 +64,12 @@ def _variances(recipe: Variance, columns: Sequence[Sequence[int]], measurements:
     return found
 
 
-def variance(total: Fraction, squares: Fraction, count: Fraction, recipe: Variance, middle: Fraction) -> Fraction:
-    """squares/n + middle - (total/n)², clamped, with n = max(1, count); of a sample times n/(n-1), n = max(2, count).
-
-    middle: what was subtracted from each square before they were added up.
-    """
-    n = max(Fraction(2 if recipe.sample else 1), count)
-    top = (recipe.hi - recipe.lo) ** 2 / 4
-    found = min(top, max(Fraction(0), squares / n + middle - (total / n) ** 2))
-    return found * n / (n - 1) if recipe.sample else found
-
-
-def average(total: int, count: int, units: tuple[Fraction, Fraction], center: Fraction) -> Fraction:
-    """center + sum / max(1, count), exact."""
-    return center + total * units[0] / max(Fraction(1), count * units[1])
-
-
-def rounded(value: int, unit: Fraction) -> int:
-    """value · unit to the nearest integer, halves away from zero: post-processing."""
-    scaled = value * unit.numerator
-    down, rest = divmod(abs(scaled), unit.denominator)
-    whole = down + (2 * rest >= unit.denominator)
-    return whole if scaled >= 0 else -whole
-
-
-def linear(parts: Sequence[tuple[int, Fraction]], row: Sequence[int]) -> Fraction:
-    """Σ coefficient · value of that component, exact."""
-    return sum((coefficient * row[i] for i, coefficient in parts), Fraction(0))
-
-
-def _typed(value: Fraction, type_: SqlType) -> object:
+def _typed(values: Sequence[int], whole: int, type_: SqlType) -> list[object]:
+    """values / whole."""
     if type_.kind is Kind.INTEGER:
-        return rounded(1, value)
+        unit = Fraction(1, whole)
+        return [rounded(v, unit) for v in values]
     if type_.kind is Kind.DECIMAL:
-        return Decimal(rounded(10**type_.scale, value)).scaleb(-type_.scale)
-    return value.numerator / value.denominator
+        unit = Fraction(10**type_.scale, whole)
+        return [Decimal(rounded(v, unit)).scaleb(-type_.scale) for v in values]
+    return [v / whole for v in values]

@@ -30,22 +30,21 @@ def given_notes(plan: Plan, reuse: Reuse, cost: Mapping[str, PrivacyLoss]) -> tu
     notes = [f"{', '.join(names)} answered from {day}, cost 0" for day, names in sorted(old.items())]
     price = largest(cost.values()) if cost else NO_LOSS
     for day, names in sorted(first.items()):
-        notes.append(f"{', '.join(names)} answered from {day}, cost 0 in total; new to this account")
+        notes.append(f"{', '.join(names)} answered from {day}, new to this account")
     if first:
-        notes.append(f"{price} of what was spent is for stored answers that this account did not have")
+        notes.append(f"stored answers that are new to this account cost it {price}, and the total budget nothing")
     return tuple(notes)
 
 
 def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
     """(component, what to call it) of what is given: the columns that are given whole, else the component."""
     measured, given = plan.releases[place].measured, reuse.given[place]
-    missing = set(wanted(measured, given))
     found: list[tuple[int, str]] = []
     shown: set[int] = set()
     for at, output in enumerate(measured.node.outputs):
         parts = [i for i in components_of(output.recipe) if i in given.answers]
-        if parts and not missing & set(components_of(output.recipe)):
-            found += [(i, _column(plan, place, at, output)) for i in parts]
+        if parts and _whole(plan, place, at, reuse):
+            found += [(i, _column(plan, place, at, output, reuse)) for i in parts]
             shown.update(parts)
     for i in given.answers:
         if i not in shown:
@@ -56,10 +55,22 @@ def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
     return found
 
 
-def _column(plan: Plan, place: int, at: int, output: Output) -> str:
-    """The name of the column that shows an output, or the output's own."""
+def _whole(plan: Plan, place: int, at: int, reuse: Reuse) -> bool:
+    """Whether an output of a release needs no new noise."""
+    measured = plan.releases[place].measured
+    needed = components_of(measured.node.outputs[at].recipe)
+    return not set(wanted(measured, reuse.given[place])) & set(needed)
+
+
+def _column(plan: Plan, place: int, at: int, output: Output, reuse: Reuse) -> str:
+    """The name of the column that shows an output, or the output's own.
+
+    Of numbers one below the other (UNION ALL, ROLLUP) some may be given, others not: then it is a part of the column.
+    """
     for branch in plan.post.branches:
-        for column, source in zip(plan.columns, branch, strict=True):
+        for number, (column, source) in enumerate(zip(plan.columns, branch, strict=True)):
             if source == (place, at):
-                return column.name
+                others = [b[number] for b in plan.post.branches]
+                whole = all(source is None or _whole(plan, *source, reuse) for source in others)
+                return column.name if whole else f"part of {column.name}"
     return output.label or output.column.name

@@ -8,14 +8,14 @@ and their roots: see `variances.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
 from dpsql.measure.allocate import Measurement
+from dpsql.measure.widths import linear_width
 from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
-from dpsql.release.columns import average, linear
+from dpsql.release.arithmetic import average, linear
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
@@ -31,7 +31,8 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
         case Count() | Sum() as recipe:
             parts = coefficients(recipe, [m.component for m in measurements])
             width = linear_width(recipe, measurements, level)
-            middles = [linear(parts, row) for row in noisy.values]
+            values, whole = linear(parts, noisy.values)
+            middles = (Fraction(v, whole) for v in values)
             return [(below(middle - width), above(middle + width)) for middle in middles]
         case Ratio(sum=s, count=n) as ratio:
             if measurements[n].known is not None:
@@ -50,22 +51,6 @@ def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> li
             return output_intervals(noisy, replace(output, recipe=recipe), level)
         case _:
             assert_never(output.recipe)
-
-
-def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level: Fraction) -> Fraction:
-    """Half the width of the interval of a count, a sum, or a centred sum and a count, in the released number's unit."""
-    parts = coefficients(recipe, [m.component for m in measurements])
-    noisy = [(measurements[i], worth) for i, worth in parts if measurements[i].known is None]
-    if len(noisy) <= 1:
-        return sum((m.mechanism.half_width(level) * abs(worth) for m, worth in noisy), Fraction(0))
-    return Fraction(joint_width(noisy, level))
-
-
-def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -> float:
-    """Half the width of the interval of Σ coefficient · number of this measurement, for several noisy ones."""
-    from dpsql.release.tails import half_width  # not loaded by `dpsql check`, nor is numpy with it
-
-    return half_width(parts, level)
 
 
 def _over_known(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
+from dpsql.release.cells import cell
 from dpsql.release.intervals import Bounds, output_intervals
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import SqlType
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 class Release:
     """The rows of an answer.
 
-    columns, types: names and SQL types in order. rows: plain Python values. spent: what was counted in the analyst's
-    account: new noise, and stored answers that it did not have; the largest over all privacy units.
-    notes: what was clipped or bounded, and how the data was opened. plan: the very plan that was priced and run.
+    columns, types: names and SQL types in order.
+    rows: plain Python values.
+    spent: what was counted in the analyst's account, for new noise and for stored answers that it did not have; the
+        largest over all privacy units.
+    notes: what was clipped or bounded, what was answered from stored answers, and how the data was opened.
+    plan: the very plan that was priced and run.
     """
 
     columns: tuple[str, ...]
@@ -58,7 +61,8 @@ class Release:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
         The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
-        arithmetic over released numbers have None; group keys do not appear. Repeated names get a number (`to_dict`).
+        computed from released numbers, or that a join or a scalar subquery brings in, have None; group keys do not
+        appear. Repeated names get a number (`to_dict`).
         Raises Rejected DP406 unless 0 < level < 1.
         """
         try:
@@ -147,23 +151,11 @@ def half_widths(release: Release, level: Fraction = Fraction(95, 100)) -> list[d
     ]
 
 
-def show_number(value: float) -> str:
-    """A ± with three significant digits, and no more decimals than that."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(digits, 6)}f}"
-
-
 def _as_text(release: Release) -> str:
     widths = half_widths(release)
     table = [list(release.columns)]
     for row, width in zip(release.rows, widths, strict=True):
-        cells = []
-        for name, value in zip(unique_names(release.columns), row, strict=True):
-            shown = "NULL" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
-            around = width.get(name)
-            cells.append(shown if around is None else f"{shown} ± {show_number(around)}")
-        table.append(cells)
+        named = zip(unique_names(release.columns), row, strict=True)
+        table.append([cell(value, width.get(name)).text for name, value in named])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]
     return "\n".join("  ".join(c.ljust(s) for c, s in zip(line, sizes, strict=True)).rstrip() for line in table)

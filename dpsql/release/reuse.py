@@ -1,11 +1,11 @@
 """Which numbers of a plan are answered from stored ones, and what the others cost.
 
 *Claim.* A number is either noise that the ledger names as paid for, or noise that is charged before it is drawn; no
-number is drawn anew without a charge. *Why.* `losses_of` states the cost of exactly those components that are not
+number is drawn anew without a charge. *Why.* `losses` states the cost of exactly those components that are not
 given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
 ledger, which is durable before its noise is drawn. *When it would be false.* If two draws had one id, or one address
 stood for different integers (then the numbers would be wrong, not less private). *Tested by*
-tests/unit/release/test_reuse.py, tests/property/test_answers.py, tests/attacks/test_f_budget.py.
+tests/unit/session/test_answers.py, tests/property/test_answers.py, tests/attacks/test_f_budget.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpsql.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
 class Reuse:
     """Per release of a plan, in order: what is given. Everything else is measured.
 
-    new: those of the given answers that the analyst gets for the first time.
+    new: those of the given answers that the analyst gets for the first time, each once.
     """
 
     given: tuple[Given, ...]
@@ -89,13 +89,22 @@ def _charged(
 
 
 def look_up(
-    plan: Plan, grounds: Grounds, store: AnswerStore, held: Collection[str], paid: Callable[[], Collection[str]]
+    plan: Plan,
+    grounds: Grounds,
+    store: AnswerStore,
+    held: Collection[str],
+    paid: Callable[[], Collection[str]],
+    *,
+    preview: bool = False,
 ) -> Reuse:
     """What stored answers give of a plan.
 
     held: ids of the answers that the analyst has. paid: tells the ids of all that the ledger names, if it comes to
     that; others are left alone, whatever the store says. A release that reads others can be given only if they are
-    given whole: new noise there makes another question of it. Raises CannotOpen (DP407).
+    given whole: new noise there makes another question of it.
+    preview: nothing will be charged, so nothing may depend on the numbers of answers that the analyst has not: what
+    reads those counts as new. Else whoever asks for prices could tell from them whether he has guessed a number.
+    Raises CannotOpen (DP407).
     """
     found: list[Given] = []
     rows: dict[int, Rows] = {}
@@ -107,11 +116,13 @@ def look_up(
         if below <= rows.keys():
             ground = grounds.ground(place, {p: rows[p] for p in below})
             given = _given(planned, ground, store, choice)
-            if place in needed and not wanted(planned.measured, given):
+            seen = not preview or all(a.id in held for a in given.answers.values())
+            if place in needed and seen and not wanted(planned.measured, given):
                 rows[place] = released_rows(assembled(planned, given))
         found.append(given)
-    answers = (a for given in found for a in given.answers.values())
-    return Reuse(tuple(found), tuple(a for a in answers if a.id not in held))
+    # By id: an answer that serves two releases is received once.
+    new = {a.id: a for given in found for a in given.answers.values() if a.id not in held}
+    return Reuse(tuple(found), tuple(new.values()))
 
 
 def released_rows(noisy: NoisyRelease) -> Rows:

@@ -19,7 +19,7 @@ Davis 2000). It covers unless M misses μ, or D is in its own tail: together at 
 groups the square makes the upper end conservative; where M is everything the interval may be everything.
 
 M is cut into pieces; over each one D is bounded by its range and the noise by its largest coefficients, so that no μ
-between is overlooked. The p-values come from `tails.py`, discreteness allowed for.
+between is overlooked. The p-values come from `measure/tails.py`, discreteness allowed for.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.measure.allocate import Measurement
+from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Variance
 from dpsql.release.averages import MeanHull, hull
 from dpsql.release.outwards import above, below
-from dpsql.release.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 
 _TO_MEAN = Fraction(1, 20)
 """Part of the error probability that the interval of the mean gets."""

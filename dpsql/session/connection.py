@@ -22,7 +22,6 @@ from dpsql.measure.backends import backend
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
-from dpsql.release.intervals import joint_width
 from dpsql.release.result import Release
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
@@ -252,7 +251,7 @@ class Connection:
         self._require_open()
         tables: Callable[[str], str] = self._engine.table_sql
         return self._facts.compile(
-            lambda public: compile_query(source, self.policy, public, settings, parameters, tables, joint_width)
+            lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
         )
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
+from dpsql.measure.widths import joint_width, linear_width
 from dpsql.plan.components import Count, Ratio, Sum
-from dpsql.release.intervals import joint_width, linear_width
 from dpsql.release.result import Release
 from dpsql.session.settings import LEVEL, Amount, confidence_level
 
@@ -81,6 +81,9 @@ class Query:
     ) -> PrivacyLoss:
         """What a run would charge now (the largest over all privacy units): the price of the plan that would run, less
         what is answered from stored answers. `plan(…).loss` is the price of new noise for all of it.
+
+        What reads an answer that only another analyst has paid for is priced as new, because a price must not tell
+        anything about numbers that were not received. If it is stored, too, the run may charge less.
         """
         plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
         return self._connection.price(plan)
@@ -127,9 +130,11 @@ class Query:
     ) -> Release:
         """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
 
-        epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself. max_error: column
-        → the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them is
-        spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of the named ones.
+        epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself.
+        delta: for private group keys and Gaussian noise; charged only if it is used.
+        max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets
+            all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least
+            of the named ones.
         weights: column → its part of ε in proportion to the others', which have 1.
         fresh: pay for new noise, whatever is stored.
         Raises Rejected, BudgetExceeded, EngineError.

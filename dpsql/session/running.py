@@ -52,10 +52,14 @@ class Account:
         """What the plan's numbers stand on."""
         return Grounds(plan, self.policy.data_version)
 
-    def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False) -> Reuse:
-        """What can be answered from stored answers; `own`: only from those that the analyst has already."""
+    def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False, preview: bool = False) -> Reuse:
+        """What can be answered from stored answers; `own`: only from those that the analyst has already.
+
+        preview: for a price that is told without a charge.
+        """
         held = self.ledger.received(self.analyst)
-        found = look_up(plan, grounds, self.store, held, lambda: held if own else self.ledger.received())
+        paid = self.ledger.received
+        found = look_up(plan, grounds, self.store, held, lambda: held if own else paid(), preview=preview)
         if not found.new:
             return found
         # He may have bought it himself since the first look, in another process: then he does not receive it.
@@ -63,8 +67,11 @@ class Account:
         return replace(found, new=tuple(a for a in found.new if a.id not in held))
 
     def price(self, plan: Plan) -> PrivacyLoss:
-        """What a run would charge this account now: the largest over all units."""
-        entry = self.entry(plan, self.look_up(plan, self.grounds(plan)), {})
+        """The most that a run would charge this account now, the largest over all units.
+
+        Less may be charged where a release that reads answers which the analyst has not yet is stored as well.
+        """
+        entry = self.entry(plan, self.look_up(plan, self.grounds(plan), preview=True), {})
         return NO_LOSS if entry is None else _in_account(entry)
 
     def entry(self, plan: Plan, reuse: Reuse, ids: Ids) -> Entry | None:
@@ -79,6 +86,28 @@ class Account:
             uuid.uuid4().hex, self.analyst, charges, plan.hash, plan.policy_hash, plan.source.text, got, answers
         )
 
+    def may_use(self, plan: Plan, reuse: Reuse, told: Reuse) -> bool:
+        """Whether a run may be given `reuse`, which depends on numbers that the account has not yet, too, and not only
+        `told`, which does not.
+
+        Only if `told` would be admitted, so that a refusal tells nothing about those numbers; and only if that is no
+        dearer for the account than `told`, whose price is what `price` says.
+        """
+        announced, entry = self.entry(plan, told, {}), self.entry(plan, reuse, {})
+        if announced is None or entry is None:
+            return entry is None
+        caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        for unit in announced.units:
+            own, charge = announced.in_account(unit), announced.charges.get(unit, NO_LOSS)
+            limits = (
+                (own, caps.per_query),
+                (self.ledger.spent(unit, self.analyst) + own, caps.analyst.get(unit)),
+                (self.ledger.spent(unit) + charge, caps.total.get(unit)),
+            )
+            if not all(cap is None or loss.within(cap) for loss, cap in limits):
+                return False
+        return all(entry.in_account(unit).within(announced.in_account(unit)) for unit in entry.units)
+
     def reserve(self, plan: Plan, reuse: Reuse, ids: Ids) -> Receipt | None:
         """Charge a run durably. Raises BudgetExceeded, CannotOpen."""
         entry = self.entry(plan, reuse, ids)
@@ -88,7 +117,10 @@ class Account:
         try:
             return self.ledger.reserve(entry, Caps(caps.total, caps.analyst, caps.per_query))
         except BudgetExceeded as refusal:
-            refusal.diagnostics = tuple(d.at(plan.source) for d in refusal.diagnostics)
+            larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
+            refusal.diagnostics = tuple(
+                replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics
+            )
             raise
 
 
@@ -124,6 +156,9 @@ class Runner:
         with account.store.alone({grounds.ground(at).name for at in private}):
             # Whoever held the names may have stored what we need.
             reuse = account.look_up(plan, grounds)
+            told = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
+            if told != reuse and not account.may_use(plan, reuse, told):
+                reuse = told
             try:
                 return self._execute(plan, reuse, account, grounds)
             except BudgetExceeded:

@@ -17,6 +17,8 @@ Amount = int | float | str | Fraction
 LEVEL: Final = 0.95
 """The confidence that is meant where none is given."""
 
+_LEAST_LEVEL: Final = Fraction(1, 10**6)
+
 
 def with_privacy(
     base: Settings,
@@ -71,6 +73,8 @@ def confidence_level(confidence: Amount) -> Fraction:
         level = exact(confidence, "confidence")
     except ValueError as error:
         raise reject("DP406", str(error), help=["a confidence is a number such as 0.95"]) from None
+    if 0 < level < _LEAST_LEVEL:
+        raise reject("DP406", "a confidence level below 1e-6 says nothing", help=["95 % are written 0.95"])
     if not 0 < level < 1:
         raise reject(
             "DP406", f"a confidence level lies between 0 and 1, not {confidence}", help=["95 % are written 0.95"]

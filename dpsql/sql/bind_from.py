@@ -279,10 +279,11 @@ class FromBinder:
         return Relation(state.node, state.entries)
 
     def _named(self, node: exp.Table, ctes: Ctes) -> Relation:
-        cte = None if node.args.get("db") else ctes.get(node.name.lower())
+        parts = [p for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
+        cte = ctes.get(node.name.lower()) if len(parts) == 1 else None
         if cte is None:
-            parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
-            return scan(parts, self.policy, self.numbering, self.span(node))
+            names = [getattr(p, "name", "") for p in parts]  # in `..t` the parser leaves a part out
+            return scan(names, self.policy, self.numbering, self.span(node))
         relation = self._typed(self.query(cte.tree, cte.visible))
         return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
 

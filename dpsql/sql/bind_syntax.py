@@ -22,8 +22,8 @@ def paren(binder: ExprBinder, node: exp.Paren) -> Expr:
 
 
 def literal(binder: ExprBinder, node: exp.Literal) -> Expr:
-    text, at = str(node.this), binder.span(node)
-    return Literal(text, VARCHAR, at) if node.args.get("is_string") else literals.number(text, at)
+    written, at = str(node.this), binder.span(node)
+    return literals.text(written, at) if node.args.get("is_string") else literals.number(written, at)
 
 
 def boolean(binder: ExprBinder, node: exp.Boolean) -> Expr:

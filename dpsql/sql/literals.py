@@ -78,6 +78,13 @@ def double(value: float, span: Span | None = None) -> Literal:
     return Literal(value, DOUBLE, span)
 
 
+def text(value: str, span: Span, code: str = "DP106") -> Literal:
+    """A text. Raises Rejected (`code`) if it holds half of a surrogate pair, which no engine takes."""
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise reject(code, "a text cannot contain half of a surrogate pair", span=span, help=["remove it"])
+    return Literal(value, VARCHAR, span)
+
+
 def from_python(value: Any, span: Span) -> Literal:
     """A bound parameter. Raises Rejected DP013 for types that have no SQL constant here."""
     match value:
@@ -98,7 +105,7 @@ def from_python(value: Any, span: Span) -> Literal:
         case str():
             if "\0" in value:
                 raise reject("DP013", "a text cannot contain a NUL character", span=span, help=["remove it"])
-            return Literal(value, VARCHAR, span)
+            return text(value, span, "DP013")
         case bytes():
             return Literal(value, BLOB, span)
         case dt.datetime():

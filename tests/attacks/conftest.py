@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.cli.main import main
 from dpsql.session.connection import Connection
+from tests.canary import CANARY, MARKER
 
-CANARY = "271828182"
-MARKER = "zqxmarker"
 DELTA = "1e-3"
 LARGE = 1000
 """An ε at which the noise is almost surely 0 for counts, so that answers can be compared with the truth."""
@@ -157,6 +158,8 @@ class Attack:
             self.con.sql(sql, **options).run(epsilon=LARGE, delta=DELTA)
         found = {d.code for d in caught.value.diagnostics}
         assert found & set(codes), f"{sql}: {caught.value}"
+        if found != {"DP903"}:  # an unknown dialect is no mistake of the text
+            assert_points_into(caught.value, sql)
         assert self.spent == before, sql
         assert_silent(caught.value)
         return caught.value
@@ -186,6 +189,15 @@ def attack(con: Connection) -> Attack:
     return Attack(con)
 
 
+def assert_points_into(error: dpsql.Error, sql: str) -> None:
+    """The first finding names a place in the text, and is printed with its code and a caret under that place."""
+    first = error.diagnostics[0]
+    assert first.span is not None and first.source is not None, error
+    assert first.source.text == sql and 0 <= first.span.start < first.span.end <= max(len(sql), 1), error
+    shown = str(error)
+    assert f"error[{first.code}]: " in shown and re.search(r"^ *\|.*\^", shown, re.MULTILINE), shown
+
+
 def assert_silent(error: BaseException) -> None:
     """Neither canary nor marker anywhere in what an exception shows or holds on to."""
     seen: set[int] = set()
@@ -201,3 +213,31 @@ def assert_silent(error: BaseException) -> None:
         for text in shown:
             assert CANARY not in text and MARKER not in text, text
         todo += [at.__cause__, at.__context__]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one call of the command line left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dpsql_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Call]:
+    """`dpsql …` in this process: status and both streams, which never hold a planted value or a traceback."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(*arguments: str | Path) -> Call:
+        capsys.readouterr()
+        status = main([str(a) for a in arguments])
+        shown = capsys.readouterr()
+        for text in (shown.out, shown.err):
+            assert CANARY not in text and MARKER not in text, text
+            assert "Traceback" not in text and "DP904" not in text, text
+        return Call(status, shown.out, shown.err)
+
+    return call

@@ -13,7 +13,7 @@ import pytest
 import dpsql
 from dpsql.measure.mechanisms import DiscreteLaplace
 from dpsql.measure.scale import LARGEST_SCALE
-from tests.attacks.conftest import Attack, Clinic, assert_silent
+from tests.attacks.conftest import POLICY, Attack, Clinic, assert_silent
 
 ROOT = Path(dpsql.__file__).parent
 
@@ -98,6 +98,20 @@ def test_item_07_no_scale_beyond_the_limit(attack: Attack) -> None:
     assert caught.value.diagnostics[0].code == "DP410"
     with pytest.raises(ValueError):
         DiscreteLaplace(LARGEST_SCALE + 1)
+
+
+def test_item_07_opendp_draws_noise_and_never_sees_a_total(make: Callable[..., Clinic]) -> None:
+    """A total beyond its 64 bits would come back in an error's text, or saturated: it is added to the noise here."""
+    top = 2**63 - 1
+    insert = f"INSERT INTO patients (pid, big) SELECT i, {top} FROM range(10, 50) r(i)"
+    with make(insert, policy=POLICY.replace("name: clinic\n", "name: clinic\nnoise: opendp\n")).connect() as con:
+        sql = f"SELECT SUM(CLIP(big, -{top}, {top})), COUNT(*) FROM patients WHERE pid >= 10"
+        for epsilon in (1000, 10**4):
+            ((total, n),) = con.execute(sql, epsilon=epsilon, fresh=True).rows
+            assert abs(total - 40 * top) < 10**18 and abs(n - 40) <= 1
+        with pytest.raises(dpsql.Rejected) as caught:
+            con.execute("SELECT COUNT(*) FROM patients", epsilon="1e-30")
+        assert caught.value.diagnostics[0].code == "DP410"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def attacks(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", attacks(Path("x")))
-def test_the_locked_connection_refuses(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+def test_items_31_to_37_the_locked_connection_refuses(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
     before = sorted(p.name for p in tmp_path.iterdir())
     with pytest.raises(EngineError) as caught:
         engine.fetch(attacks(tmp_path)[name])
@@ -104,7 +104,7 @@ def test_the_locked_connection_refuses(engine: DuckDBEngine, tmp_path: Path, nam
         assert engine.fetch(f"SELECT x FROM {engine.table_sql(table)}").columns == ([1],)
 
 
-def test_the_lock_itself_holds_below_the_check_of_statements(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_item_31_the_lock_itself_holds_below_the_check_of_statements(engine: DuckDBEngine, tmp_path: Path) -> None:
     """`fetch` lets only a SELECT through; the connection below it is locked all the same."""
     kinds = ("31 copy to", "31 copy over", "31 attach", "31 install", "31 load", "31 set", "31 export", "36 insert")
     tried = [sql for name, sql in attacks(tmp_path).items() if name.startswith(kinds) and "same file" not in name]
@@ -117,7 +117,7 @@ def test_the_lock_itself_holds_below_the_check_of_statements(engine: DuckDBEngin
 @pytest.mark.parametrize(
     "name", [n for n in attacks(Path("x")) if n.startswith(("31 read", "31 glob", "31 repl", "31 parquet", "32"))]
 )
-def test_the_attacks_work_on_an_open_connection(tmp_path: Path, name: str) -> None:
+def test_items_31_and_32_the_attacks_work_on_an_open_connection(tmp_path: Path, name: str) -> None:
     """The twin: without the lock these reach what they want, so their failure above is the lock's doing."""
     plant(tmp_path)
     with duckdb.connect() as con:
@@ -126,7 +126,7 @@ def test_the_attacks_work_on_an_open_connection(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", [n for n in attacks(Path("x")) if n.startswith(("31", "32", "34", "37"))])
-def test_the_scratch_database_refuses_too(tmp_path: Path, name: str) -> None:
+def test_items_31_to_37_the_scratch_database_refuses_too(tmp_path: Path, name: str) -> None:
     plant(tmp_path)
     scratch = Scratch()
     with pytest.raises(EngineError):
@@ -134,14 +134,14 @@ def test_the_scratch_database_refuses_too(tmp_path: Path, name: str) -> None:
     scratch.close()
 
 
-def test_36_functions_of_the_file_shadow_nothing(engine: DuckDBEngine) -> None:
+def test_item_36_functions_of_the_file_shadow_nothing(engine: DuckDBEngine) -> None:
     assert engine.fetch(f"SELECT SUM(x) AS s, round(2.4, 0)::INTEGER AS r FROM {engine.table_sql('t')}").columns == (
         [1],
         [2],
     )
 
 
-def test_36_a_temporary_table_of_the_user_is_not_taken_for_the_real_one() -> None:
+def test_item_36_a_temporary_table_of_the_user_is_not_taken_for_the_real_one() -> None:
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS x")
         con.execute("CREATE TEMP TABLE t AS SELECT 2 AS x")
@@ -153,13 +153,13 @@ def test_36_a_temporary_table_of_the_user_is_not_taken_for_the_real_one() -> Non
 @pytest.mark.parametrize(
     "name", ["duckdb_tables", "pg_class", "sqlite_master", "information_schema.columns", "pragma_version"]
 )
-def test_33_the_catalogue_is_no_table(engine: DuckDBEngine, name: str) -> None:
+def test_item_33_the_catalogue_is_no_table(engine: DuckDBEngine, name: str) -> None:
     for spelling in (name, f"main.{name}", f"system.{name}", f"system.main.{name}"):
         with pytest.raises(CannotOpen):
             engine.table_sql(spelling)
 
 
-def test_33_describe_shows_no_statistics(tmp_path: Path) -> None:
+def test_item_33_describe_shows_no_statistics(tmp_path: Path) -> None:
     """Two databases that differ in their rows alone are described alike."""
     described = []
     for rows in (0, 1000):

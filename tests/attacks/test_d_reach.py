@@ -230,6 +230,12 @@ def test_item_38_odd_parameters_are_refused(attack: Attack, value: object) -> No
         attack.refused(f"SELECT COUNT(*) FROM patients WHERE {column} = ?", "DP013", "DP106", parameters=[value])
 
 
+def test_item_38_half_characters_are_refused(attack: Attack) -> None:
+    for sql in ("SELECT COUNT(*) FROM patients WHERE name = 'a\ud800'", "SELECT 'a\udfff', COUNT(*) FROM patients"):
+        attack.refused(sql, "DP106")
+    attack.refused('SELECT COUNT(*) FROM patients WHERE "a\ud800" = 1', "DP103")
+
+
 @pytest.mark.parametrize(
     "text",
     ["9" * 5000, "9" * 400, "'1e999999999'", "1e999", "0." + "1" * 500, "'9e99999999999999999999'"],

@@ -471,7 +471,7 @@ def test_item_70_notes_and_intervals_depend_on_public_things_alone(make: Callabl
     assert widths[0] == widths[1] and notes[0] == notes[1]
 
 
-def test_the_static_plan_is_a_preview_that_reads_nothing(make: Callable[..., Clinic]) -> None:
+def test_item_70_the_static_plan_is_a_preview_that_reads_nothing(make: Callable[..., Clinic]) -> None:
     from dpsql.diagnostics.diagnostic import Source
     from dpsql.policy.load import load_policy
 

@@ -34,7 +34,7 @@ def norms(plan: Plan) -> list[tuple[Fraction, Fraction]]:
 
 
 @pytest.mark.parametrize(("table", "options", "keys"), list(product(TABLES, HUGE, ("", "kind", "word"))))
-def test_options_never_loosen_a_limit(policies: Path, table: str, options: str, keys: str) -> None:
+def test_probe_options_never_loosen_a_limit(policies: Path, table: str, options: str, keys: str) -> None:
     """However large what the analyst asks for: one unit contributes at most what it may without the clause."""
     keys = {"people": {"kind": "region", "word": "town"}, "daily": {"kind": "day", "word": "day"}}.get(table, {}).get(
         keys, keys
@@ -50,13 +50,13 @@ def test_options_never_loosen_a_limit(policies: Path, table: str, options: str, 
 
 
 @pytest.mark.parametrize(("table", "most"), [("total", 1000), ("grouped", 400), ("every", 1000), ("promised", 700)])
-def test_bounds_of_a_sum_never_loosen_a_limit(policies: Path, table: str, most: int) -> None:
+def test_probe_bounds_of_a_sum_never_loosen_a_limit(policies: Path, table: str, most: int) -> None:
     for ends in ("(0, 1e9)", "(-1e9, 1e9)", "(0, 99999)"):
         plan = planned(policies, f"SELECT SUM(x, contribution_bounds_per_group => {ends}) AS s FROM {table}")
         assert norms(plan) == [(most, most)]
 
 
-def test_every_option_tightens_or_is_refused(policies: Path) -> None:
+def test_probe_every_option_tightens_or_is_refused(policies: Path) -> None:
     """From 1 to beyond what the policy allows, a limit never makes more noise than none, and is never passed over."""
     for table, option in product(("total", "grouped", "every"), ("max_groups_contributed", "max_rows_contributed")):
         plain = norms(planned(policies, f"SELECT kind, COUNT(*) AS n FROM {table} GROUP BY kind"))[0][0]
@@ -76,7 +76,7 @@ def test_every_option_tightens_or_is_refused(policies: Path) -> None:
                 assert limits.most_groups <= max(limit, 0) or limit >= plain
 
 
-def test_the_policy_keeps_its_minimum_of_units(policies: Path, tmp_path: Path) -> None:
+def test_probe_the_policy_keeps_its_minimum_of_units(policies: Path, tmp_path: Path) -> None:
     text = (policies / "limits.yaml").read_text(encoding="utf-8") + "defaults: {min_units: 50}\n"
     path = tmp_path / "strict.yaml"
     path.write_text(text, encoding="utf-8")
@@ -112,7 +112,7 @@ def test_the_policy_keeps_its_minimum_of_units(policies: Path, tmp_path: Path) -
         "SELECT COUNT(*) FROM total HAVING DP_INTERVAL_LOW((SELECT COUNT(*) FROM total)) > 0",
     ],
 )
-def test_odd_clauses_end_in_a_plan_or_a_coded_refusal(policies: Path, sql: str) -> None:
+def test_probe_odd_clauses_end_in_a_plan_or_a_coded_refusal(policies: Path, sql: str) -> None:
     try:
         plan = planned(policies, sql)
     except Rejected as refusal:

@@ -107,7 +107,7 @@ def test_item_23_joined_texts_are_cut(attack: Attack) -> None:
 
 @pytest.mark.parametrize("form", ["CASE {} WHEN 1 THEN 2 WHEN 2 THEN 3 WHEN 3 THEN 4 END",
                                   "CASE WHEN {} BETWEEN 1 AND 3 THEN 1 ELSE 2 END"])  # fmt: skip
-def test_an_expression_that_is_written_out_twice_stays_small(attack: Attack, form: str) -> None:
+def test_item_38_an_expression_that_is_written_out_twice_stays_small(attack: Attack, form: str) -> None:
     """Ten of these in each other took twenty seconds to refuse, fourteen would have taken an hour."""
     nested = "age"
     for _ in range(14):
@@ -117,7 +117,7 @@ def test_an_expression_that_is_written_out_twice_stays_small(attack: Attack, for
     assert time.monotonic() - started < 20
 
 
-def test_a_window_function_without_its_argument_is_refused(attack: Attack) -> None:
+def test_item_50_a_window_function_without_its_argument_is_refused(attack: Attack) -> None:
     attack.refused("SELECT diag, NTILE() OVER (ORDER BY diag) FROM pub", "DP106")
 
 
@@ -173,7 +173,7 @@ OWNERS = {
 
 
 @pytest.mark.parametrize("sql", OWNERS.values(), ids=list(OWNERS))
-def test_paths_are_not_found_in_joins_on_anything_else(hospital: Clinic, sql: str) -> None:
+def test_item_56_paths_are_not_found_in_joins_on_anything_else(hospital: Clinic, sql: str) -> None:
     assert codes(hospital, sql) & {"DP230", "DP116"}, sql
 
 
@@ -190,7 +190,7 @@ def test_paths_are_not_found_in_joins_on_anything_else(hospital: Clinic, sql: st
         ("SELECT COUNT(*) FROM lines a JOIN lines b ON a.bill = b.bill", 6),
     ],
 )
-def test_every_line_has_the_owner_of_its_bill(hospital: Clinic, sql: str, count: int) -> None:
+def test_item_56_every_line_has_the_owner_of_its_bill(hospital: Clinic, sql: str, count: int) -> None:
     """Lines without a bill are nobody's; with limits above what anybody has, the answer is DuckDB's."""
     plan = planned(hospital, sql)
     assert [set(r.measured.contributions) for r in plan.releases] == [{"unit"}]
@@ -217,12 +217,12 @@ def test_every_line_has_the_owner_of_its_bill(hospital: Clinic, sql: str, count:
         "SELECT diag FROM pub EXCEPT SELECT diag FROM patients WHERE name = 'bob' ORDER BY (SELECT name FROM patients)",
     ],
 )
-def test_nothing_private_reaches_an_answer_or_a_bound(attack: Attack, sql: str) -> None:
+def test_items_41_and_59_nothing_private_reaches_an_answer_or_a_bound(attack: Attack, sql: str) -> None:
     with pytest.raises(dpsql.Rejected):
         attack.con.sql(sql).run(epsilon=LARGE, delta=DELTA)
 
 
-def test_releases_three_deep_add_up_to_the_epsilon_asked_for(attack: Attack) -> None:
+def test_item_47_releases_three_deep_add_up_to_the_epsilon_asked_for(attack: Attack) -> None:
     sql = (
         "WITH a AS (SELECT COUNT(*) AS n FROM patients), b AS (SELECT AVG(amt) AS m FROM visits, a WHERE amt > a.n) "
         "SELECT COUNT(*) FROM patients WHERE age > (SELECT m FROM b) AND age < (SELECT n FROM a) + 100"
@@ -283,7 +283,7 @@ def test_item_47_releases_that_are_almost_equal_are_two(attack: Attack) -> None:
         "SELECT kind, value FROM events INTERSECT SELECT kind, -value FROM events",
     ],
 )
-def test_item_9_which_zero_stands_for_both_is_decided(make: Callable[..., Clinic], relation: str) -> None:
+def test_item_09_which_zero_stands_for_both_is_decided(make: Callable[..., Clinic], relation: str) -> None:
     """Zeros of both signs are one group: were the sign left to the order of rows, one row could turn all groups."""
     rows = [f"('k{i}', {zero})" for i in range(50) for zero in (("0.0", "-0.0") if i % 2 else ("-0.0", "0.0"))]
     clinic = make("DELETE FROM events", f"INSERT INTO events (kind, value) VALUES {', '.join(rows)}")

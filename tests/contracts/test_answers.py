@@ -219,6 +219,13 @@ class TestSqliteAnswers(StoreContract):
             lambda path: _execute(path, "UPDATE answers SET numbers = '[[['"),
             lambda path: _execute(path, "UPDATE answers SET parameter = '1/0'"),
             lambda path: _execute(path, 'UPDATE answers SET losses = \'{"person": ["-1", "0", "0"]}\''),
+            lambda path: _execute(path, "UPDATE answers SET parameter = '1e9999999999'"),
+            lambda path: _execute(path, "UPDATE answers SET conversion = '0.1'"),
+            lambda path: _execute(path, "UPDATE answers SET losses = '[]'"),
+            lambda path: _execute(path, 'UPDATE answers SET losses = \'{"person": ["1e9999999999", "0", "0"]}\''),
+            lambda path: _execute(
+                path, 'UPDATE answers SET shown = \'{"threshold": "x", "r": 1, "g": 1, "delta": "0", "keys": []}\''
+            ),
             lambda path: _execute(path, "UPDATE answers SET made_at = 'yesterday'"),
             lambda path: _execute(path, "UPDATE answers SET shown = '{}'"),
             lambda path: (path.unlink(), path.mkdir()),

@@ -255,7 +255,7 @@ class LedgerContract:
             ledger.reserve(Entry("b", "ana", {"patient": loss(rho="1.6")}, "p", "q"), caps)
         (diagnostic,) = refusal.value.diagnostics
         assert diagnostic.message == "total budget of unit 'patient': ρ 1.6 asked, 0.4 left"
-        assert diagnostic.help[0] == "use a smaller epsilon: multiply it by 0.5 or less"
+        assert diagnostic.help[0] == "use rho = 0.4 (epsilon = 0.894427) or less"
         with pytest.raises(ValueError, match="not in terms of zcdp"):
             ledger.reserve(entry("c"), caps)
 

@@ -202,8 +202,9 @@ def test_a_clock_that_goes_back_changes_no_price_and_no_order(nursery: Nursery, 
 # Races ----------------------------------------------------------------------------------------------------------------
 
 
-def test_sixteen_processes_for_the_last_epsilon(nursery: Nursery, tmp_path: Path) -> None:
-    for round_ in range(3):
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_sixteen_processes_for_the_last_epsilon(nursery: Nursery, tmp_path: Path, rounds: int) -> None:
+    for round_ in range(rounds):
         shop = make_shop(tmp_path / f"shop {round_}", epsilon="0.1")
         _, outputs = nursery.start(shop, 1, sql=COUNT, copies=16)
         assert nursery.wait() == [0] * 16, complaints(outputs)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.sensitivity import Sensitivity
+from dpsql.measure.tails import half_width
 from dpsql.plan.components import Component, Measure, Ratio, Variance
+from dpsql.release.arithmetic import average, variance
 from dpsql.release.averages import AverageIntervals
-from dpsql.release.columns import average, variance
-from dpsql.release.tails import half_width
 from dpsql.release.variances import VarianceIntervals
 from tests.statistical.test_coverage import LEVEL, Draws, too_few, too_many, total
 

@@ -91,6 +91,13 @@ def test_epsilon_is_above_zero(value: object) -> None:
     assert exact_epsilon("1e-9") == Fraction(1, 10**9)
 
 
+@pytest.mark.parametrize("value", ["1e101", "1e-101", "1e1000", 5e-324, 10**400])
+def test_settings_beyond_floats_are_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="1e-100 to 1e100"):
+        exact_epsilon(value)
+    assert exact_epsilon("1e100") == 1 / exact_epsilon("1e-100") == 10**100
+
+
 @pytest.mark.parametrize("value", [1, "1.5", -1e-9])
 def test_delta_is_a_probability_below_one(value: object) -> None:
     with pytest.raises(ValueError, match="below 1"):

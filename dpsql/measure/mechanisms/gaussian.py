@@ -97,7 +97,7 @@ class DiscreteGaussian:
         """In squared grid units: σ², and less where it is below 1 and the noise is mostly 0."""
         if self.sigma_squared >= 4:
             return float(self.sigma_squared)  # the difference is below 1e-30
-        weights = [math.exp(-min(700.0, float(z * z / (2 * self.sigma_squared)))) for z in range(40)]
+        weights = [math.exp(-float(min(Fraction(700), z * z / (2 * self.sigma_squared)))) for z in range(40)]
         return 2 * sum(z * z * w for z, w in enumerate(weights)) / (2 * sum(weights) - 1)
 
     def upper_tail(self, m: int, bits: int) -> Fraction:

@@ -76,7 +76,9 @@ def test_one_analyst_is_drawn_beside_the_total(dpsql: Call, clinic: Clinic, tmp_
 def test_nothing_spent_is_drawn_too_and_makes_no_ledger(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     page = tmp_path / "empty.html"
     assert dpsql("budget", clinic.policy, "--plot", page).status == 0
-    assert "total: 0 of 10" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "total: 0 of 10" in text and "1970" not in text and "UTC" not in text
+    assert dpsql("budget", clinic.policy, "--plot", tmp_path / "empty.png").status == 0
     assert not clinic.ledger.exists()
 
 
@@ -126,6 +128,17 @@ def test_history_tells_times_and_stored_answers(dpsql: Call, clinic: Clinic) -> 
         assert abs(datetime.fromisoformat(entry["reserved_at"]) - datetime.now(UTC)) < timedelta(minutes=5)
     table = dpsql("budget", clinic.policy, "--history").out
     assert "ε 0.5 of patient (stored answers)" in table and first["reserved_at"][:10] in table
+
+
+def test_a_long_statement_is_cut_in_the_table_and_whole_in_json(dpsql: Call, clinic: Clinic) -> None:
+    long = f"SELECT COUNT(*) AS n{'n' * 50} FROM patients -- {'x' * 80}"
+    assert dpsql("query", clinic.policy, long, "--epsilon", "0.1").status == 0
+    table = dpsql("budget", clinic.policy, "--history").out
+    assert f"{long[:119]}…" in table and long[:120] not in table
+    assert (
+        json.loads(dpsql("budget", clinic.policy, "--history", "--format", "json").out)["history"][0]["statement"]
+        == long
+    )
 
 
 # What is drawn --------------------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ def test_another_analyst_is_told_what_it_costs_his_account(dpsql: Call, clinic: 
     first = dpsql("query", clinic.policy, COUNT, "--epsilon", "0.1", "--analyst", "ana", "--format", "csv")
     second = dpsql("query", clinic.policy, COUNT, "--epsilon", "0.1", "--format", "csv")
     assert first.out == second.out
-    assert "spent ε 0.1, left" in second.err and "cost 0 in total; new to this account" in second.err
+    assert "spent ε 0.1, left" in second.err
+    assert "new to this account cost it ε 0.1, and the total budget nothing" in second.err
     accounts = json.loads(dpsql("budget", clinic.policy, "--format", "json").out)["accounts"]
     spent = {a["analyst"]: a["spent"]["epsilon"] for a in accounts if a["unit"] == "patient"}
     assert spent[None] == spent["ana"] == spent["*"] == 0.1

@@ -77,6 +77,12 @@ def test_a_largest_error_in_place_of_an_epsilon(dpsql: Call, clinic: Clinic) -> 
     done = dpsql("query", clinic.policy, REGIONS, *wish, "--format", "json")
     spent = json.loads(done.out)["spent"]["epsilon"]
     assert done.status == 0 and 0 < spent <= float(first.split()[1]) < spent * 1.001
+    intervals = json.loads(done.out)["intervals"]
+    assert all(high - low <= 60 for row in intervals for low, high in [row["n"]])
+    table = dpsql("query", clinic.policy, REGIONS, *wish)
+    assert table.out.count("± 30 ") == 4 and "; ± at 90 %" in table.out
+    usual = json.loads(dpsql("query", clinic.policy, REGIONS, "--epsilon", "0.01", "--format", "json").out)["intervals"]
+    assert all(high - low > 60 for row in usual for low, high in [row["n"]])
     as_json = json.loads(dpsql("explain", clinic.policy, REGIONS, *wish, "--format", "json").out)
     assert as_json["max_error"] == {"n": 30} and as_json["confidence"] == 0.9
     errors = {c["name"]: c["expected_error"] for c in as_json["releases"][0]["components"]}
@@ -118,7 +124,10 @@ def test_the_budget_runs_out(dpsql: Call, clinic: Clinic) -> None:
     assert refused.status == 5 and refused.codes == {"DP404"} and refused.out == ""
     assert "ε 0.9 asked, 0.3 left" in refused.err and "use epsilon = 0.3 or less" in refused.err
     assert "nothing was run and nothing was spent" in refused.err
+    assert "max_error" not in refused.err
     assert dpsql(*ask, "0.30000000000000000001").status == 5
+    planned = dpsql(*ask[:-1], "--max-error", "n=1")
+    assert planned.status == 5 and "= help: allow a larger max_error, or give in its place" in planned.err
     done = dpsql(*ask, "0.3")
     assert done.status == 0 and "left ε 0 δ 1e-7" in done.out
     assert dpsql(*ask, "1e-9").status == 5
@@ -191,6 +200,7 @@ def test_an_older_ledger_is_refused_until_it_is_accepted(dpsql: Call, clinic: Cl
     done = dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.1")
     assert done.status == 2 and done.codes == {"DP407"} and "older copy" in done.err
     assert dpsql("budget", clinic.policy).status == 2
+    assert "dpsql budget POLICY --accept-head" in done.err
     assert dpsql("budget", clinic.policy, "--accept-head").status == 0
     assert ask() == 0 and spent(dpsql, clinic) == 0.2
 

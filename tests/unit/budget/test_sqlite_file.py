@@ -7,8 +7,6 @@ import random
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -176,19 +174,10 @@ def test_an_older_copy_is_refused_until_the_custodian_accepts_it(place: Place, c
     shutil.copy(tmp_path / "backup", place.path)
     message = refused(place.open)
     assert "ends at entry 2, but had 3" in message
-    assert "accept_head" in message
+    assert "dpsql budget POLICY --accept-head" in message
     accept_head(place.path, place.head)
     with place.open() as ledger:
         assert ledger.verify() == 2
-
-
-def test_the_printed_repair_command_works(place: Place, charge: Charge) -> None:
-    fill(place, charge)
-    place.head.unlink()
-    message = refused(place.open)
-    code = message.split('python -c "')[1].rstrip('"')
-    subprocess.run([sys.executable, "-c", code], check=True)
-    place.open().close()
 
 
 def test_a_lost_head_is_refused_but_not_for_an_unused_ledger(place: Place, charge: Charge) -> None:
@@ -352,7 +341,7 @@ def test_a_file_named_like_sqlites_memory_is_a_file(tmp_path: Path, monkeypatch:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("writable", "protected"), [("state", "data"), ("data", "state")])
 def test_a_read_only_directory_is_refused(writable: str, protected: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         base = Path(folder)
         base.chmod(0o755)
         for name, mode in ((writable, 0o777), (protected, 0o555)):
@@ -376,7 +365,8 @@ def test_a_read_only_directory_is_refused(writable: str, protected: str) -> None
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("protected", ["data/l.sqlite", "data/l.sqlite-wal", "state/h.json"])
 def test_a_read_only_file_is_refused_and_serves_again_when_it_is_not(charge: Charge, protected: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    # Not the session's own temporary folder, which is closed to others.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         base = Path(folder)
         for name in (".", "data", "state"):
             (base / name).mkdir(exist_ok=True)

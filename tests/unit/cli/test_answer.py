@@ -56,10 +56,17 @@ def test_json_intervals_may_be_open_or_missing() -> None:
         (1, {"notes": ("bounded",)}, None, "(1 row)  spent ε 0.2; bounded"),
         (0, {"delta": Fraction("1e-9")}, None, "(0 rows)  spent ε 0.2 δ 1e-9"),
         (2, {"epsilon": "0"}, None, "(2 rows)  spent nothing"),
+        (1, {"epsilon": "0", "around": [{"n": (0.0, 1.0)}]}, None, "(1 row)  spent nothing; ± at 95 %"),
     ],
 )  # fmt: skip
 def test_footers(rows: int, others: dict[str, Any], left: PrivacyLoss | None, expected: str) -> None:
     assert footer_of(answer(("n",), ((1,),) * rows, **others), left) == expected
+
+
+def test_the_confidence_of_the_interval_is_said_where_there_is_one_to_see() -> None:
+    shown = answer(("n",), ((1,),), around=[{"n": (0.0, 1.0)}])
+    assert footer_of(shown, None, level=Fraction("0.999")) == "(1 row)  spent ε 0.2; ± at 99.9 %"
+    assert footer_of(shown, None, level=None) == "(1 row)  spent ε 0.2"
 
 
 def test_what_is_left_is_rounded_down() -> None:

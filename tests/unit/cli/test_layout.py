@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from dpsql.cli.cells import cell
 from dpsql.cli.layout import markdown_table, plain_table, print_table
+from dpsql.release.cells import cell
 
 ROWS = [[cell("north"), cell(12, 3.0)], [cell("日本"), cell(1234, 30.0)], [cell(None), cell(None)]]
 

@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from dpsql.compiler import explain
+from dpsql.measure.widths import joint_width
 from dpsql.plan.components import Count
-from dpsql.release.intervals import joint_width
 from tests.unit.planning import planned, policy
 
 TABLES = """

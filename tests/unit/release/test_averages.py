@@ -15,10 +15,10 @@ from scipy import integrate, optimize
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
+from dpsql.measure.tails import Noise, curvature, tail, worthwhile
+from dpsql.measure.tails import two_laplace_tail as tail_of_arrays
 from dpsql.plan.components import Component, Measure, Ratio
 from dpsql.release.averages import AverageIntervals
-from dpsql.release.tails import Noise, curvature, tail, worthwhile
-from dpsql.release.tails import two_laplace_tail as tail_of_arrays
 
 LEVEL = Fraction(95, 100)
 scales = st.floats(0.01, 1000)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.release.result import Release, half_widths, show_number, unique_names
+from dpsql.release.result import Release, half_widths, unique_names
 from dpsql.session.connection import Connection
 
 MIXED = """\
@@ -143,9 +143,7 @@ def test_a_result_holds_what_it_cost(mixed: Release) -> None:
     assert replace(mixed, rows=()).rows == () and mixed.rows
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0, "0"), (1234567.8, "1,234,568"), (99.94, "99.9"), (0.123456, "0.123"), (1e-9, "0.000000"), (7, "7.00")],
-)
-def test_show_number(value: float, shown: str) -> None:
-    assert show_number(value) == shown
+def test_text_shows_numbers_as_tables_do(shared: Connection) -> None:
+    """A value and its ± are shown to the same digit, whatever their size."""
+    answer = shared.sql("SELECT COUNT(*) AS n, SUM(CLIP(age, 0, 100) * 1e9) AS large FROM members").run(epsilon=2)
+    assert re.fullmatch(rf"{answer.rows[0][0]} ± \d+ +{answer.rows[0][1]:.0f} ± \d{{11,}}", str(answer).splitlines()[1])

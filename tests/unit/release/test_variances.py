@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
+from dpsql.measure.tails import Noise, tail
 from dpsql.plan.components import Component, Measure, Variance
+from dpsql.release.arithmetic import variance
 from dpsql.release.averages import MeanHull
-from dpsql.release.columns import variance
-from dpsql.release.tails import Noise, tail
 from dpsql.release.variances import VarianceIntervals
 
 LEVEL = Fraction(95, 100)

@@ -155,6 +155,15 @@ def test_only_the_missing_column_is_paid(con: Connection, ledger: MemoryLedger) 
     assert query.cost(epsilon="1.5") == NO_LOSS
 
 
+def test_a_column_whose_numbers_are_given_in_part_is_said_so(con: Connection) -> None:
+    con.execute("SELECT city, COUNT(*) n FROM members GROUP BY city", epsilon=1)
+    both = "SELECT city, COUNT(*) n FROM members GROUP BY ROLLUP (city)"
+    first = con.execute(both, epsilon=1)
+    assert first.spent == eps("0.5") and served(first)[0].startswith("part of n answered from")
+    again = con.execute(both, epsilon=1)
+    assert again.spent == NO_LOSS and served(again)[0].startswith("n answered from")
+
+
 def test_a_filter_or_another_key_is_another_question(con: Connection) -> None:
     con.execute("SELECT city, COUNT(*) n FROM members GROUP BY city", epsilon=1)
     for sql in (
@@ -240,7 +249,8 @@ def test_another_analyst_pays_from_his_own_account_only(clients: dict[str, Conne
     answer = query.run(epsilon="0.2")
     assert answer.rows == first.rows and answer.spent == eps("0.5")
     assert ledger.spent("member") == ledger.spent("member", "ana") == ledger.spent("member", "ben") == eps("0.5")
-    assert any("cost 0 in total" in n for n in answer.notes) and any("ε 0.5" in n for n in answer.notes)
+    assert any(n.startswith("n answered from") and n.endswith("new to this account") for n in answer.notes)
+    assert "stored answers that are new to this account cost it ε 0.5, and the total budget nothing" in answer.notes
     again = query.run(epsilon="0.2")
     assert again.rows == first.rows and again.spent == NO_LOSS == query.cost(epsilon="0.2")
     assert ledger.spent("member", "ben") == eps("0.5")
@@ -273,6 +283,73 @@ def test_received_in_part(clients: dict[str, Connection], ledger: MemoryLedger) 
     assert ledger.spent("member") == eps("0.6") and ledger.spent("member", "ben") == eps("0.6")
     assert clients["ana"].execute("SELECT SUM(fee + 1) FROM members", epsilon="0.2").spent == eps("0.2")
     assert ledger.spent("member") == eps("0.6") and ledger.spent("member", "ana") == eps("0.6")
+
+
+def test_an_answer_that_serves_two_releases_is_received_once(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Both subqueries need the count; the other part of the average is new noise."""
+    first = clients["ana"].execute(COUNT, epsilon="0.3")
+    answer = clients["ben"].execute(f"SELECT ({COUNT}) AS n, (SELECT AVG(age) FROM members) AS m", epsilon="0.3")
+    assert len(answer.plan.releases) == 2 and answer.rows[0][0] == first.rows[0][0]
+    assert answer.spent == eps("0.4") == ledger.spent("member", "ben") and ledger.spent("member") == eps("0.4")
+
+
+def test_a_price_does_not_tell_whether_a_number_was_guessed(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Ben buys answers to a query over each number that Ana may have got: cheap, and stored under what it reads."""
+    secret = clients["ana"].execute(COUNT, epsilon="1.9").rows[0][0]  # more than Ben may ever receive
+    query = clients["ben"].sql(f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})")
+    before = query.cost(epsilon="1e-9")
+    assert before == eps("1.9000000005")
+    for guess in (secret + 1, secret):
+        clients["ben"].execute(
+            f"SELECT COUNT(*) AS n FROM members WHERE age > (SELECT c FROM (VALUES (CAST({guess} AS BIGINT))) v(c))",
+            epsilon="1e-9",
+        )
+        assert query.cost(epsilon="1e-9") == before
+    # It is told to whoever has the number: the guess was the same question.
+    assert clients["ana"].sql(query.sql).cost(epsilon="1e-9") != before
+    clients["ana"].execute(query.sql, epsilon="1e-9")
+    assert ledger.spent("member") == eps("1.900000002")
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_refusal_does_not_tell_whether_a_number_was_guessed(
+    clients: dict[str, Connection], ledger: MemoryLedger, off: int
+) -> None:
+    """Ben could just receive Ana's number, and nothing new beside it."""
+    secret = clients["ana"].execute(COUNT, epsilon="0.6").rows[0][0]
+    clients["ben"].execute(
+        f"SELECT COUNT(*) AS n FROM members WHERE age > (SELECT c FROM (VALUES (CAST({secret + off} AS BIGINT))) v(c))",
+        epsilon="1e-9",
+    )
+    query = clients["ben"].sql(f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})")
+    with pytest.raises(BudgetExceeded) as refusal:
+        query.run(epsilon="0.6000000001", weights={"n": "1e-9"})
+    assert {d.code for d in refusal.value.diagnostics} == {"DP405"}
+    assert ledger.spent("member", "ben") == eps("1e-9")
+    # With room for new noise beside it he is given all that is stored.
+    answer = query.run(epsilon="0.599", weights={"n": "1e-10"})
+    assert ledger.spent("member", "ben") == answer.spent + eps("1e-9") and answer.spent.epsilon <= Fraction("0.6")
+
+
+def test_no_run_costs_more_than_was_told(clients: dict[str, Connection], ledger: MemoryLedger) -> None:
+    """Ana's count above her average was dear: Ben, who has neither, is not given it in place of a cheap new one."""
+    clients["ana"].execute(COUNT, epsilon="0.1")
+    query = f"SELECT COUNT(*) AS n FROM members WHERE age > ({COUNT})"
+    dear = clients["ana"].execute(query, epsilon="0.6", weights={"n": 5})
+    assert dear.spent == eps("0.5")
+    told = clients["ben"].sql(query).cost(epsilon="0.2")
+    answer = clients["ben"].execute(query, epsilon="0.2")
+    assert answer.spent == told == eps("0.2") and ledger.spent("member") == eps("0.7")
+    # Where it costs no more, it is given.
+    clients["ana"].execute("SELECT SUM(fee) FROM members", epsilon="0.1")
+    query = "SELECT COUNT(*) AS n FROM members WHERE fee > (SELECT SUM(fee) FROM members)"
+    dear = clients["ana"].execute(query, epsilon="0.2")
+    answer = clients["ben"].execute(query, epsilon="0.2")
+    assert answer.rows == dear.rows and answer.spent == eps("0.2") and ledger.spent("member") == eps("0.9")
 
 
 def test_an_exhausted_total_still_gives_what_is_stored(clients: dict[str, Connection], ledger: MemoryLedger) -> None:

@@ -248,7 +248,7 @@ def test_explain_says_what_for(con: Connection, sessions: dict[str, Connection])
     assert told["max_error"] == {"n": 50} and told["confidence"] == 0.95
     assert "max_error" not in json.loads(query.explain(epsilon=1, format="json"))
     rho = sessions["zcdp"].sql("SELECT COUNT(*) AS n FROM members").explain(max_error={"n": 50})
-    assert rho.startswith("rho 0.0007532 for n ± 50 at 95 %")
+    assert rho.startswith("rho 0.000753154 for n ± 50 at 95 %")
 
 
 def test_caps_refuse_it_and_nothing_is_spent(con: Connection, ledger: MemoryLedger) -> None:
@@ -259,7 +259,9 @@ def test_caps_refuse_it_and_nothing_is_spent(con: Connection, ledger: MemoryLedg
 
 # What is refused --------------------------------------------------------------------------------
 
-KEYED = "SELECT city, COUNT(*) AS n, AVG(age) AS a, COUNT(*) / 2 AS h, 7 AS c FROM members GROUP BY city"
+KEYED = (
+    "SELECT city, COUNT(*) AS n, AVG(age) AS a, COUNT(*) / 2 AS h, 7 AS c, STDDEV(age) AS s FROM members GROUP BY city"
+)
 
 
 @pytest.mark.parametrize(
@@ -276,14 +278,16 @@ KEYED = "SELECT city, COUNT(*) AS n, AVG(age) AS a, COUNT(*) / 2 AS h, 7 AS c FR
         ({1: 5}, "DP406", "names columns"),
         (50, "DP406", "names columns"),
         ("n=5", "DP406", "names columns"),
-        ({"x": 5}, "DP411", "its columns are city, n, a, h, c"),
+        ({"x": 5}, "DP411", "its columns are city, n, a, h, c, s"),
         ({"n": 5, "x": 5}, "DP411", "no column"),
         ({"city": 5}, "DP411", "group key"),
         ({"a": 5}, "DP411", "SUM and the COUNT"),
+        ({"s": 5}, "DP411", "select a COUNT, too"),
         ({"n": 5, "a": 5}, "DP411", "depends on the data"),
         ({"h": 5}, "DP411", "computed"),
         ({"c": 5}, "DP411", "computed"),
-        ({"n": "1e300"}, "DP410", "no noise"),
+        ({"n": "1e100"}, "DP410", "no noise"),
+        ({"n": "1e300"}, "DP406", "1e-100 to 1e100"),
         ({"n": 10**17}, "DP410", "no noise"),
     ],
 )
@@ -305,6 +309,7 @@ def test_absurd_wishes(con: Connection, ledger: MemoryLedger, max_error: Any, co
         {"epsilon": 1, "rho": 1},
         {"max_error": {"n": 5}, "weights": {"n": 2}},
         {"max_error": {"n": 5}, "confidence": 1},
+        {"max_error": {"n": 5}, "confidence": "1e-30"},
         {"max_error": {"n": 5}, "confidence": "95 %"},
         {"rho": 0},
         {"rho": 1},  # approx_dp counts in ε

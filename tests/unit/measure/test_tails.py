@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-import dpsql.release.tails as tails
+import dpsql.measure.tails as tails
 from dpsql.measure.allocate import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
+from dpsql.measure.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
 from dpsql.plan.components import Component, Measure
-from dpsql.release.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
 
 LEVEL = Fraction(95, 100)
 Law = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -1,0 +1,125 @@
+"""The deterministic layer: the exact integers of two neighbouring databases against the plan's sensitivities.
+
+No noise is needed to refute a plan whose integers move further than it says; most mistakes of a rewriting are of this
+kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.audit.databases import Candidate, Databases
+from dpsql.compiler.plan import PlannedRelease
+from dpsql.measure.allocate import Measurement
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.plan.nodes import key_sources
+from dpsql.release.noisy import Key
+
+Vector = Mapping[Key, list[int]]
+"""Key → exact integers, for every key that may be released."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How far one component moved: groups that changed, Σ|Δ|, ΣΔ², max|Δ|."""
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring databases and what every release of the plan reads from them."""
+
+    candidate: Candidate
+    databases: Databases
+    a: tuple[Vector, ...]
+    b: tuple[Vector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A claim that a pair refutes without noise."""
+
+    release: int
+    component: int | None
+    what: str
+    seen: int
+    claimed: Fraction
+    pair: Pair
+
+
+def change(a: Vector, b: Vector, component: int) -> Change:
+    """The change of one component; a key that is missing counts as 0."""
+    moved = [abs(at_key(a, k, component) - at_key(b, k, component)) for k in a.keys() | b.keys()]
+    moved = [d for d in moved if d]
+    return Change(len(moved), sum(moved), sum(d * d for d in moved), max(moved, default=0))
+
+
+def at_key(vector: Vector, key: Key, component: int) -> int:
+    """A component's integer for a key; 0 if the key is missing."""
+    row = vector.get(key)
+    return 0 if row is None else row[component]
+
+
+def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Violation]:
+    """What a pair says against the plan's claims about its unit."""
+    unit = pair.candidate.unit
+    for at, (planned, a, b) in enumerate(zip(releases, pair.a, pair.b, strict=True)):
+        measured = planned.measured
+        if unit not in measured.contributions:
+            if dict(a) != dict(b):
+                yield Violation(at, None, f"rows of {unit} change it, and it states no loss", 1, Fraction(0), pair)
+            continue
+        for i, m in enumerate(measured.measurements):
+            if m.known is not None:
+                continue  # never read from the data
+            claim, seen = m.by_unit.get(unit, m.sensitivity), change(a, b, i)
+            for name in ("l0", "l1", "l2_squared", "linf"):
+                if getattr(seen, name) > getattr(claim, name):
+                    yield Violation(at, i, name, getattr(seen, name), Fraction(getattr(claim, name)), pair)
+        if key_sources(measured.node) is not None and a.keys() != b.keys():
+            yield Violation(at, None, "public keys differ", len(a.keys() ^ b.keys()), Fraction(0), pair)
+        threshold, deciding = measured.threshold, measured.node.threshold
+        if threshold is None or deciding is None:
+            continue
+        for one, other in ((a, b), (b, a)):
+            new = one.keys() - other.keys()
+            most = max((one[k][deciding] for k in new), default=0)
+            if len(new) > threshold.g:
+                yield Violation(at, None, "new keys", len(new), Fraction(threshold.g), pair)
+            if most > threshold.r:
+                yield Violation(at, None, "units of a new key", most, Fraction(threshold.r), pair)
+
+
+def stated(m: Measurement, moved: Change) -> float:
+    """What the stated noise loses by such a change: ε (Laplace), ρ (Gaussian)."""
+    match m.mechanism:
+        case DiscreteLaplace(scale=scale):
+            return float(moved.l1 / scale)
+        case DiscreteGaussian(sigma_squared=variance):
+            return float(moved.l2_squared / (2 * variance))
+        case _:
+            return 0.0
+
+
+def share(m: Measurement, unit: str, moved: Change) -> float:
+    """Which part of the claimed norm, l1 or l2 by the noise, a change reaches: 1 is all of it."""
+    if m.known is not None:
+        return 0.0
+    claim = m.by_unit.get(unit, m.sensitivity)
+    if isinstance(m.mechanism, DiscreteGaussian):
+        return math.sqrt(moved.l2_squared / claim.l2_squared) if claim.l2_squared else 0.0
+    return moved.l1 / claim.l1 if claim.l1 else 0.0
+
+
+def new_keys(planned: PlannedRelease, pair: Pair, release: int) -> frozenset[Key]:
+    """Keys of a release that only database a has, if its keys are private."""
+    if planned.measured.threshold is None:
+        return frozenset()
+    return frozenset(pair.a[release].keys() - pair.b[release].keys())

@@ -1,0 +1,51 @@
+"""An audit of a query under a policy file: what it is run at, and where public tables come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from os import PathLike
+
+from dpsql.audit.run import RUNS, Audit, audit
+from dpsql.compiler import Settings
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.engine.base import Engine
+from dpsql.policy.load import load_policy
+from dpsql.policy.models import Policy
+from dpsql.session.check import NOMINAL_DELTA
+from dpsql.session.connection import open_data
+
+EPSILON = Fraction(1)
+"""Where nothing is said: at a small ε too little noise is much harder to see, and the noise is the same code."""
+KEY_DELTA = Fraction(1, 20)
+"""δ of private keys where nothing is said: one that real queries use could not be tested in any number of runs."""
+
+
+def audit_query(
+    policy: Policy | str | PathLike[str], source: Source, settings: Settings | None = None, *, runs: int = RUNS
+) -> Audit:
+    """Audit a query at the ε and δ of `settings`, else at `EPSILON` and a δ that shows what it is for.
+
+    Public tables are read from the policy's data if that can be opened, and are made up if not. Private tables are made
+    up, always: of the custodian's data nothing but the schema is looked at.
+    Raises CannotOpen (the policy; the data if it contradicts the policy), Rejected, EngineError.
+    """
+    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    wanted = settings or Settings()
+    if wanted.epsilon is None:
+        wanted = replace(wanted, epsilon=EPSILON)
+    engine: Engine | None = None
+    try:
+        loaded, engine = open_data(loaded, None, None, None, None)
+    except CannotOpen as error:
+        if error.diagnostics[0].code == "DP004":
+            raise
+    try:
+        key_delta = None
+        if wanted.delta is None and loaded.privacy.accountant != "pure_dp":
+            wanted, key_delta = replace(wanted, delta=loaded.defaults.delta or NOMINAL_DELTA), KEY_DELTA
+        return audit(source, loaded, wanted, engine, key_delta=key_delta, runs=runs)
+    finally:
+        if engine is not None:
+            engine.close()

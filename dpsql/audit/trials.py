@@ -1,0 +1,154 @@
+"""Many releases of two neighbouring databases, by the very function and the very mechanisms that production uses.
+
+The exact integers of a database are fetched once; `noised` then draws as many releases as are wanted at once, because
+the rows of a release do not influence each other. Keys on which both databases agree are left out: their noise has the
+same distribution on both sides and is independent of the rest.
+
+Each release becomes one number, the logarithm of how much likelier it is on database a than on b under the stated
+noise: no event of the released numbers tells the two apart better than one of this number (Neyman & Pearson 1933).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpsql.audit.curves import Moved
+from dpsql.audit.exact import Pair, Vector
+from dpsql.audit.search import Target
+from dpsql.audit.statistics import Claim, Samples
+from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.loss import compose
+from dpsql.measure.allocate import Measurement
+from dpsql.measure.backends import Backend
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.release.noisy import Given, Key, noised
+
+_AT_ONCE = 1_000_000
+"""Rows of a release drawn at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """One target, one pair of databases, many runs of each: the statistic of either."""
+
+    a: Samples
+    b: Samples
+
+
+def draw(plan: Plan, pair: Pair, target: Target, runs: int, backend: Backend) -> Trials:
+    """The statistic of a target in `runs` releases of each database."""
+    sides = []
+    for own in (pair.a, pair.b):
+        total = np.zeros(runs)
+        for at, planned in enumerate(plan.releases):
+            parts = [i for i in _parts(planned) if target is None or target == (at, i)]
+            if parts:
+                total += _statistic(planned, own[at], pair.a[at], pair.b[at], parts, runs, backend)
+        sides.append(total)
+    return Trials(*sides)
+
+
+def shown(planned: PlannedRelease, vector: Vector, keys: frozenset[Key], runs: int, backend: Backend) -> int:
+    """In how many of `runs` releases at least one of these keys is shown."""
+    rows = [vector[key] for key in keys]
+    happened = np.zeros(runs, bool)
+    for start, stop in _batches(runs, len(rows)):
+        tags = [(run, 0) for run in range(start, stop) for _ in rows]
+        noisy = noised(planned, Given(), tags, rows * (stop - start), backend)
+        happened[[int(tag[0]) for tag in noisy.keys]] = True  # type: ignore[arg-type]
+    return int(happened.sum())
+
+
+def _statistic(
+    planned: PlannedRelease, own: Vector, a: Vector, b: Vector, parts: list[int], runs: int, backend: Backend
+) -> Samples:
+    moved = [key for key in a if key in b and any(a[key][i] != b[key][i] for i in parts)]
+    total = np.zeros(runs)
+    rows = [own[key] for key in moved]
+    for start, stop in _batches(runs, len(rows)):
+        tags = [(run, at) for run in range(start, stop) for at in range(len(moved))]
+        noisy = noised(planned, Given(), tags, rows * (stop - start), backend)
+        run = np.array([tag[0] for tag in noisy.keys], dtype=np.int64)
+        place = np.array([tag[1] for tag in noisy.keys], dtype=np.int64)
+        for i in parts:
+            m = planned.measured.measurements[i]
+            apart = np.array([float(a[key][i] - b[key][i]) for key in moved])
+            origin = [b[key][i] for key in moved]
+            y = np.array([float(row[i] - origin[at]) for row, at in zip(noisy.values, place, strict=True)])
+            np.add.at(total, run, _likelier(m, y, apart[place] if len(place) else y))
+    return total
+
+
+def _likelier(m: Measurement, y: Samples, apart: Samples) -> Samples:
+    """ln P(b + y | a) − ln P(b + y | b), where a = b + apart."""
+    match m.mechanism:
+        case DiscreteLaplace(scale=scale):
+            return np.asarray((np.abs(y) - np.abs(y - apart)) / float(scale))
+        case DiscreteGaussian(sigma_squared=variance):
+            return np.asarray((2 * y - apart) * apart / (2 * float(variance)))
+        case _:
+            return np.zeros(len(y))
+
+
+def _batches(runs: int, rows: int) -> list[tuple[int, int]]:
+    if not rows:
+        return []
+    size = max(1, _AT_ONCE // rows)
+    return [(start, min(runs, start + size)) for start in range(0, runs, size)]
+
+
+def _parts(planned: PlannedRelease) -> list[int]:
+    return [i for i, m in enumerate(planned.measured.measurements) if m.known is None]
+
+
+# --- what the plan claims ---------------------------------------------------------------------------------------------
+
+
+def claim(plan: Plan, pair: Pair, target: Target) -> Claim:
+    """What is claimed of the statistic of a target, for the unit that the pair differs in.
+
+    The statistic looks at keys of both databases only, so the δ of private keys has no part in it. A component is shown
+    where the deciding one says so: but for the probability that a key stays hidden, it alone is what is seen.
+    """
+    unit = pair.candidate.unit
+    if target is None:
+        whole = compose(x for r in plan.releases if unit in r.measured.contributions for x in r.measured.losses(unit))
+        epsilon = whole.epsilon
+        if not whole.rho and not plan.cost[unit].rho:
+            epsilon = plan.cost[unit].epsilon  # what the ledger is told
+        return Claim(float(epsilon), float(whole.rho), 0.0, _moved(plan, pair, target))
+    at, i = target
+    m = plan.releases[at].measured.measurements[i]
+    sensitivity = m.by_unit.get(unit, m.sensitivity)
+    loss = m.mechanism.loss(Fraction(sensitivity.l1), sensitivity.l2_squared)
+    return Claim(float(loss.epsilon), float(loss.rho), hidden(plan, pair, target), _moved(plan, pair, target))
+
+
+def hidden(plan: Plan, pair: Pair, target: tuple[int, int]) -> float:
+    """At most how likely it is that one of the keys compared stays hidden, whatever the component itself says."""
+    at, i = target
+    threshold, deciding = plan.releases[at].measured.threshold, plan.releases[at].measured.node.threshold
+    if threshold is None or deciding is None or deciding == i:
+        return 0.0
+    found = 0.0
+    for key in pair.a[at].keys() & pair.b[at].keys():
+        if pair.a[at][key][i] != pair.b[at][key][i]:
+            count = min(pair.a[at][key][deciding], pair.b[at][key][deciding])
+            above = count - threshold.threshold + 1
+            found += float(threshold.mechanism.upper_tail(above, 64)) if above >= 0 else 1.0
+    return min(1.0, found)
+
+
+def _moved(plan: Plan, pair: Pair, target: Target) -> tuple[Moved, ...]:
+    """The noisy integers that the statistic looks at, and how far they are apart."""
+    found: list[Moved] = []
+    for at, planned in enumerate(plan.releases):
+        a, b = pair.a[at], pair.b[at]
+        for i in _parts(planned):
+            mechanism = planned.measured.measurements[i].mechanism
+            if target in (None, (at, i)) and not isinstance(mechanism, Exact):
+                found += [(mechanism, a[k][i] - b[k][i]) for k in a if k in b and a[k][i] != b[k][i]]
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""What a column may hold at its worst, as SQL literals: the ends of its bounds, values beyond them, NULL, NaN, ±∞."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.plan.expr import LiteralValue
+from dpsql.policy.tables import Bound, Column, ValuesDomain
+from dpsql.sql.emit import constant, text
+from dpsql.types import INTEGER, Kind, SqlType, value_range
+
+NULL = "NULL"
+_TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
+_EXTREME = {Kind.DOUBLE: ("1e308", "-1e308", "nan", "inf", "-inf")}
+_DAY = dt.timedelta(days=1)
+_EPOCH = dt.date(2024, 1, 1)
+_STEPS = 7
+"""Into how many parts a range of dates is cut."""
+
+
+def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralValue] = ()) -> tuple[str, ...]:
+    """Literals for a column, the most telling first.
+
+    listed: values that other tables or key lists have. literals: what the query compares the column with.
+    """
+    type_ = column.sql_type or INTEGER
+    low, high = column.bounds or (None, None)
+    found = [*_ends(low, high, type_), *listed]
+    if isinstance(column.domain, ValuesDomain):
+        found += [constant(value, type_) for value in column.domain.values]
+    found += [*_near(literals, type_), NULL]
+    match type_.kind:
+        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
+            found += [_number(n, type_) for n in (1, 2, 3, 4, 5, 6, 7, 0)]
+            found += _beyond(low, high, type_)
+        case Kind.BOOLEAN:
+            found += ["TRUE", "FALSE"]
+        case Kind.VARCHAR:
+            found += [] if isinstance(column.domain, ValuesDomain) and len(found) > 3 else map(text, _TEXTS)
+        case Kind.LIST:
+            assert type_.item is not None
+            found += _lists(pool(Column("", sql_type=type_.item)), (column.max_length or 1) + 2)
+        case _:
+            found += [fresh(i, type_) for i in range(_STEPS)]
+    return tuple(dict.fromkeys(v for v in found if v != NULL or column.is_nullable))
+
+
+def another(column: Column, number: int) -> str:
+    """A value of a column beyond its pool; lists are one longer than what is used of them."""
+    return fresh(100 + number, column.sql_type or INTEGER, (column.max_length or 1) + 1)
+
+
+def fresh(number: int, type_: SqlType, items: int = 2) -> str:
+    """A value that no other number gives, as far as the type has enough of them. items: how many a list has."""
+    match type_.kind:
+        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
+            return _number(number, type_)
+        case Kind.VARCHAR:
+            return text(f"u{number}")
+        case Kind.DATE:
+            return constant(_EPOCH + number * _DAY, type_)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            stamp = dt.datetime.combine(_EPOCH, dt.time()) + number * _DAY
+            return f"CAST('{stamp.isoformat(sep=' ')}' AS {type_.name})"
+        case Kind.UUID:
+            return f"CAST('00000000-0000-0000-0000-{number:012x}' AS UUID)"
+        case Kind.TIME:
+            return f"CAST('00:{number // 60 % 60:02d}:{number % 60:02d}' AS TIME)"
+        case Kind.BOOLEAN:
+            return "TRUE" if number % 2 else "FALSE"
+        case Kind.LIST:
+            assert type_.item is not None
+            return f"[{', '.join(fresh(items * number + i, type_.item) for i in range(items))}]"
+        case Kind.BLOB:
+            return f"CAST({text(f'u{number}')} AS BLOB)"
+        case _:
+            return NULL
+
+
+def _number(number: Fraction | int, type_: SqlType) -> str:
+    """The value of the type that is nearest."""
+    held = value_range(type_)
+    if held is not None and held.lo is not None and held.hi is not None:
+        number = min(max(Fraction(number), held.lo), held.hi)
+    if type_.kind is Kind.INTEGER:
+        return constant(round(number), type_)
+    if type_.kind is Kind.DECIMAL:
+        units = round(Fraction(number) * 10**type_.scale)  # not by Decimal, whose context has 28 digits
+        whole, rest = divmod(abs(units), 10**type_.scale)
+        return f"CAST('{'-' if units < 0 else ''}{whole}.{rest:0{type_.scale}d}' AS {type_.name})"
+    return f"CAST('{float(number)!r}' AS {type_.name})"
+
+
+def _ends(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
+    """Both ends, the farther from 0 first; for times some moments between them, too."""
+    if isinstance(low, dt.date) and isinstance(high, dt.date):
+        step = (high - low) / (_STEPS - 1)
+        return [constant(moment, type_) for moment in (*(low + i * step for i in range(_STEPS - 1)), high)]
+    ends = [e for e in (low, high) if isinstance(e, Fraction)]
+    return [_number(e, type_) for e in sorted(ends, key=abs, reverse=True)]
+
+
+def _beyond(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
+    """Values that have to be clipped, and those that are no numbers."""
+    found = []
+    for end, away in ((low, -1), (high, 1)):
+        if isinstance(end, Fraction):
+            found += [_number(end + away * (abs(end) + 1), type_), _number(end + away, type_)]
+    held = value_range(type_)
+    if held is not None and held.lo is not None and held.hi is not None:
+        found += [_number(held.hi, type_), _number(held.lo, type_)]
+    if type_.name == "DOUBLE":
+        found += [f"CAST('{x}' AS DOUBLE)" for x in _EXTREME[Kind.DOUBLE]]
+    elif type_.kind is Kind.DOUBLE:
+        found += [f"CAST('{x}' AS {type_.name})" for x in ("3e38", "nan", "inf", "-inf")]
+    return found
+
+
+def _near(literals: Iterable[LiteralValue], type_: SqlType) -> list[str]:
+    """What the query compares a column with, and what lies just beside it."""
+    found: list[str] = []
+    for value in literals:
+        match value:
+            case bool() | None:
+                continue
+            case int() | Decimal() | float() if type_.numeric and math.isfinite(value) and abs(float(value)) < 1e300:
+                exact = Fraction(value)
+                found += [_number(exact + step, type_) for step in (0, 1, -1)]
+            case str() if type_.kind is Kind.VARCHAR:
+                found += [text(value), text(value.replace("%", "").replace("_", "a"))]
+            case dt.date() if type_.kind in (Kind.DATE, Kind.TIMESTAMP):
+                found += [constant(value + step, type_) for step in (0 * _DAY, _DAY, -_DAY)]
+            case _:
+                continue
+    return found
+
+
+def _lists(items: Sequence[str], most: int) -> list[str]:
+    same = ", ".join([items[0]] * most)
+    other = ", ".join(items[i % len(items)] for i in range(most))
+    return [f"[{other}]", f"[{same}]", f"[{items[0]}]", f"[{items[0]}, NULL]"]
