@@ -71,7 +71,8 @@ class Reuse:
             for bundle in release.measured.bundles:
                 drawn: dict[datetime, list[Answer]] = {}
                 for answer in (given.answers[i] for i in bundle if i in given.answers):
-                    if answer.id in new:
+                    if answer.id in new:  # also if it serves several releases
+                        new.remove(answer.id)
                         drawn.setdefault(answer.made_at, []).append(answer)
                 for together in drawn.values():
                     for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):

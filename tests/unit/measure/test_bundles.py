@@ -15,7 +15,6 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy
 from dpsql.policy.models import Policy
-from dpsql.release.intervals import joint_width
 
 TABLES = """
   orders:
@@ -189,7 +188,7 @@ def test_errors_of_sums_of_two_parts_in_bundles() -> None:
         errors = {s: Fraction(1000 if s == "a" else 2000) for s in asked} | {f"n{s}": Fraction(9) for s in asked}
         settings = Settings(max_error=errors)
         source = Source(f"SELECT {calls} FROM orders")
-        found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings, width=joint_width)
+        found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings)
         assert sorted(map(len, found.releases[0].measured.bundles)) == [len(asked)] * 2
         return found.loss.epsilon
 
