@@ -10,7 +10,7 @@ from typing import Any
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
-from dpsql.loss import PrivacyLoss, show_spent
+from dpsql.loss import PrivacyLoss, largest, show_spent
 from dpsql.measure.allocate import MeasuredRelease, Measurement
 from dpsql.measure.joint import Width
 from dpsql.numbers.cap import Finite
@@ -73,6 +73,7 @@ def as_json(plan: Plan, width: Width | None = None) -> dict[str, Any]:
                 "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
                 "conversion_delta": float(r.measured.conversion_delta),
                 "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
+                "together": together(r.measured),
                 "outputs": [_output_json(r.measured, o, width) for o in r.measured.node.outputs],
             }
             for r in plan.releases
@@ -221,9 +222,32 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
+    lines += [f"  {line}" for line in _together_lines(measured)]
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines
+
+
+def together(measured: MeasuredRelease) -> list[list[int]]:
+    """Numbers of the noisy components that cost the largest of their losses together, where they are several."""
+    noisy = ([i for i in bundle if measured.measurements[i].sensitivity.l1] for bundle in measured.bundles)
+    return [bundle for bundle in noisy if len(bundle) > 1]
+
+
+def _together_lines(measured: MeasuredRelease) -> list[str]:
+    """E.g. `components 1–3, 5: no row counts in two of them, so together they cost ε 0.5`."""
+    found = []
+    for bundle in together(measured):
+        loss = largest(measured.measurements[i].loss for i in bundle)
+        parts: list[list[int]] = []
+        for i in bundle:
+            if parts and parts[-1][-1] == i - 1:
+                parts[-1].append(i)
+            else:
+                parts.append([i])
+        places = ", ".join(f"{p[0] + 1}" if len(p) == 1 else f"{p[0] + 1}–{p[-1] + 1}" for p in parts)
+        found.append(f"components {places}: no row counts in two of them, so together they cost {loss}")
+    return found
 
 
 def _sum_lines(measured: MeasuredRelease, width: Width | None) -> list[str]:

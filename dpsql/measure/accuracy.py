@@ -1,7 +1,8 @@
 """Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for both families of noise.
 
 A query's components are independent, so each gets the least that its own columns ask for (`rates.py`; `joint.py` for
-sums of two components), and the query costs their sum. What serves no named column (columns that were not named, the
+sums of two components), and the query costs their sum. Those that cost the largest of their losses together
+(`bundles.py`) get all that one of them needs. What serves no named column (columns that were not named, the
 counts that decide on private keys) gets as much as the least of those that do. Of both families the cheaper one is
 taken.
 """
@@ -62,7 +63,7 @@ def meet(
         shares = _shares(prepared, wishes, noise, width)
         if shares is not None:
             own = replace(split, shares=shares)
-            found.append((_price(own, request.accountant), own))
+            found.append((_price(prepared, own, request.accountant), own))
     priced = [(price, split) for price, split in found if price is not None]
     if not priced:
         raise _too_wide(prepared)
@@ -173,14 +174,15 @@ def _shares(
         needs.append(own)
     least = min((need for own in needs for need in own.values()), default=Fraction(0))
     return tuple(
-        tuple(own.get(i, least) if worst.l1 else Fraction(0) for i, worst in enumerate(p.worst))
+        tuple(p.together([own.get(i, least) for i in range(len(p.worst))], max))
         for own, p in zip(needs, prepared, strict=True)
     )
 
 
-def _price(split: Split, accountant: Accountant) -> Fraction | None:
+def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -> Fraction | None:
     """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
-    shares = [share for each in split.shares for share in each]
+    each = zip(prepared, split.shares, strict=True)
+    shares = [max(own[i] for i in bundle) for p, own in each for bundle in p.bundles]
     whole = sum(shares, Fraction(0))
     if accountant == "zcdp":
         return sum(map(pure_to_rho, shares), Fraction(0)) if split.family == "laplace" else whole

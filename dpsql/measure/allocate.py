@@ -6,6 +6,8 @@ family, Laplace or Gaussian, whichever makes the total error Σ wᵢ·ln(varianc
 *Shares.* Component i of weight wᵢ gets the part wᵢ/Σw of ε (or of ρ). *Why:* its variance is proportional to 1/εᵢ² (to
 1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
 with equality where all εᵢ/wᵢ are the same. Equal weights mean equal shares, whatever the units of the columns.
+Components of which a row counts in one at most (`bundles.py`) cost together what the costliest of them costs, so each
+of them gets the whole share of the bundle, which weighs as much as all of them.
 
 *Family.* Under ε alone there is only Laplace noise. A δ above 0 allows Gaussian noise, whose ρ is converted once for
 the whole query; where thresholds need a δ, too, each of the two purposes gets half. Under zCDP both are priced in ρ
@@ -17,7 +19,7 @@ The cost is recomputed from the finished mechanisms afterwards and never taken f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -26,7 +28,8 @@ from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.rules.release import contributions
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.loss import PrivacyLoss, epsilon_to_rho
+from dpsql.loss import PrivacyLoss, epsilon_to_rho, largest
+from dpsql.measure.bundles import Bundles, bundles
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
 from dpsql.measure.request import Request
@@ -92,14 +95,35 @@ class MeasuredRelease:
         """True if no number is read from the data."""
         return all(m.known is not None for m in self.measurements)
 
-    def losses(self, unit: str) -> tuple[PrivacyLoss, ...]:
-        """What one privacy unit loses by all parts, the threshold's δ included."""
-        # The noise was made for the unit that changes most: others lose less.
-        own = [(m, m.by_unit.get(unit, m.sensitivity)) for m in self.measurements]
-        parts = [m.mechanism.loss(Fraction(s.l1), s.l2_squared) for m, s in own]
-        if self.threshold is not None:
+    @property
+    def bundles(self) -> Bundles:
+        """Which components cost the largest of their losses together; found anew from the node at every look."""
+        return bundles(self.node, self.contributions)
+
+    def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
+        """What one privacy unit loses by all parts, the threshold's δ included.
+
+        places: the components that count; None: all.
+        """
+        counted = range(len(self.measurements)) if places is None else places
+        own = ([self._loss(i, unit) for i in bundle if i in counted] for bundle in self.bundles)
+        parts = [largest(losses) for losses in own if losses]
+        if self.threshold is not None and self.node.threshold in counted:
             parts.append(PrivacyLoss(delta=self.threshold.delta))
         return tuple(parts)
+
+    def loss_of(self, place: int, unit: str) -> PrivacyLoss:
+        """What one privacy unit loses by one component alone, the threshold that it decides included."""
+        own = self._loss(place, unit)
+        if self.threshold is not None and self.node.threshold == place:
+            own += PrivacyLoss(delta=self.threshold.delta)
+        return own
+
+    def _loss(self, place: int, unit: str) -> PrivacyLoss:
+        m = self.measurements[place]
+        # The noise was made for the unit that changes most: others lose less.
+        own = m.by_unit.get(unit, m.sensitivity)
+        return m.mechanism.loss(Fraction(own.l1), own.l2_squared)
 
 
 Family = Literal["laplace", "gaussian"]
@@ -113,7 +137,8 @@ class Prepared:
     """A release whose sensitivities are known and whose noise is not chosen yet.
 
     contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
-    worst: for each component the largest of these, entry by entry. weights: how much each component matters.
+    worst: for each component the largest of these, entry by entry. weights: how much each component matters. bundles:
+    which of them cost the largest of their losses together.
     """
 
     node: Release
@@ -121,6 +146,16 @@ class Prepared:
     by_unit: tuple[Mapping[str, Sensitivity], ...]
     worst: tuple[Sensitivity, ...]
     weights: tuple[Fraction, ...]
+    bundles: Bundles
+
+    def together(self, values: Sequence[Fraction], join: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
+        """For each component what `join` makes of the values of its bundle; 0 for those that need no noise."""
+        found = [Fraction(0)] * len(values)
+        for bundle in self.bundles:
+            noisy = [i for i in bundle if self.worst[i].l1]
+            for i in noisy:
+                found[i] = join([values[n] for n in noisy])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +203,7 @@ def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) ->
     """The sensitivities of one release, given the facts of its input. Raises Rejected DP210, DP211."""
     units = contributions(node, below)
     each = tuple(_each(c, units, node, below) for c in node.components)
-    return Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights))
+    return Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights), bundles(node, units))
 
 
 def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
@@ -193,25 +228,28 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
         raise delta_needed(next(p.node for p in prepared if p.node.threshold is not None))
     per_key_set = budget.delta / max(1, key_sets)
     if request.accountant == "zcdp":
-        rhos = _shares(prepared, budget.rho)
+        rhos = proportional(prepared, budget.rho)
         pure = tuple(tuple(_pure(rho) for rho in each) for each in rhos)
         return [Split("laplace", pure, per_key_set), Split("gaussian", rhos, per_key_set)]
-    found = [Split("laplace", _shares(prepared, budget.epsilon), per_key_set)]
+    found = [Split("laplace", proportional(prepared, budget.epsilon), per_key_set)]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
         try:
-            rhos = _shares(prepared, epsilon_to_rho(budget.epsilon, convert))
+            rhos = proportional(prepared, epsilon_to_rho(budget.epsilon, convert))
         except ValueError:
             return found  # an ε so small that it is worth no ρ
         found.append(Split("gaussian", rhos, per_key_set / 2, convert))
     return found
 
 
-def _shares(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
-    """`total` in proportion to the weights of the components that need noise; the others get nothing."""
-    weights = [[w if s.l1 else Fraction(0) for w, s in zip(p.weights, p.worst, strict=True)] for p in prepared]
-    whole = sum(map(sum, weights)) or Fraction(1)
-    return tuple(tuple(total * w / whole for w in each) for each in weights)
+def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
+    """`total` in proportion to the weights of the bundles that need noise; the other components get nothing."""
+    whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or Fraction(1)
+    return tuple(tuple(total * w / whole for w in p.together(p.weights, _sum)) for p in prepared)
+
+
+def _sum(amounts: Iterable[Fraction]) -> Fraction:
+    return sum(amounts, Fraction(0))
 
 
 def _pure(rho: Fraction) -> Fraction:

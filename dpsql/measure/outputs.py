@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.analysis.facts import Facts
-from dpsql.measure.allocate import prepare_one
+from dpsql.measure.allocate import prepare_one, proportional
 from dpsql.plan.components import Component, Count, End, Ratio, Recipe, Sum, Variance, coefficients
 from dpsql.plan.nodes import Release
 
@@ -16,14 +16,15 @@ _LARGEST = Fraction(10**150)
 
 
 def total_error(node: Release, below: Facts) -> float:
-    """Σ over the columns of ln(variance), with Laplace noise at equal shares of one ε; a constant less.
+    """Σ over the columns of ln(variance), with Laplace noise at the shares of one ε for equal weights; a constant less.
 
     below: facts of the release's input. An average counts as if its group were large and its true mean anywhere in its
     bounds alike; a variance as its sum of squares.
     """
     found = prepare_one(node, below, {})
-    noisy = sum(s.l1 > 0 for s in found.worst)
-    spread = [_squared(s.l1 * c.worth / c.weight * noisy) for c, s in zip(node.components, found.worst, strict=True)]
+    (shares,) = proportional([found], Fraction(1))
+    each = zip(node.components, found.worst, shares, strict=True)
+    spread = [_squared(s.l1 * c.worth / c.weight / share) if s.l1 else 0.0 for c, s, share in each]
     return sum(math.log(max(_variance(o.recipe, node.components, spread), 1e-300)) for o in node.outputs)
 
 

@@ -1,7 +1,7 @@
 """Which numbers of a plan are answered from stored ones, and what the others cost.
 
 *Claim.* A number is either noise that the ledger names as paid for, or noise that is charged before it is drawn; no
-number is drawn anew without a charge. *Why.* `loss_of` states the cost of exactly those components that are not
+number is drawn anew without a charge. *Why.* `losses` states the cost of exactly those components that are not
 given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
 ledger, which is durable before its noise is drawn. *When it would be false.* If two draws had one id, or one address
 stood for different integers (then the numbers would be wrong, not less private). *Tested by*
@@ -11,7 +11,7 @@ tests/unit/session/test_answers.py, tests/property/test_answers.py, tests/attack
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -21,7 +21,7 @@ from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.budget.accountant import cost
 from dpsql.compiler.address import Ground, Grounds, Rows
 from dpsql.compiler.plan import Plan, PlannedRelease
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import PrivacyLoss, largest
 from dpsql.measure.allocate import MeasuredRelease
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
 from dpsql.plan.nodes import key_sources
@@ -55,8 +55,30 @@ class Reuse:
         for release, given in zip(plan.releases, self.given, strict=True):
             measured = release.measured
             for unit in measured.contributions:
-                parts.setdefault(unit, []).extend(loss_of(measured, i, unit) for i in wanted(measured, given))
+                parts.setdefault(unit, []).extend(measured.losses(unit, wanted(measured, given)))
         return _charged(parts, policy, max((r.measured.conversion_delta for r in plan.releases), default=Fraction(0)))
+
+    def received(self, plan: Plan, policy: Policy) -> dict[str, PrivacyLoss]:
+        """Privacy unit → what stored answers cost an analyst who gets them for the first time: all that they cost once.
+
+        Answers of one bundle that were drawn at one time, from the same rows, cost the largest of their losses together
+        again. Gaussian ones of one query were converted together, and are again: any δ above 0 gives a true bound for
+        them all.
+        """
+        parts: dict[str, list[PrivacyLoss]] = {}
+        new = {answer.id for answer in self.new}
+        for release, given in zip(plan.releases, self.given, strict=True):
+            for bundle in release.measured.bundles:
+                drawn: dict[datetime, list[Answer]] = {}
+                for answer in (given.answers[i] for i in bundle if i in given.answers):
+                    if answer.id in new:  # also if it serves several releases
+                        new.remove(answer.id)
+                        drawn.setdefault(answer.made_at, []).append(answer)
+                for together in drawn.values():
+                    for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):
+                        own = [answer.losses[unit] for answer in together if unit in answer.losses]
+                        parts.setdefault(unit, []).append(largest(own))
+        return _charged(parts, policy, max((answer.conversion for answer in self.new), default=Fraction(0)))
 
 
 def _charged(
@@ -65,30 +87,6 @@ def _charged(
     """In the policy's accountant, on the ledger's grid; units that lose nothing are left out."""
     found = {unit: cost(policy.privacy.accountant, losses, conversion) for unit, losses in parts.items()}
     return {unit: loss.on_grid() for unit, loss in found.items() if loss != PrivacyLoss()}
-
-
-def received(answers: Iterable[Answer], policy: Policy) -> dict[str, PrivacyLoss]:
-    """Privacy unit → what stored answers cost an analyst who gets them for the first time: all that they cost once.
-
-    Gaussian ones of one query were converted together, and are again: any δ above 0 gives a true bound for them all.
-    """
-    parts: dict[str, list[PrivacyLoss]] = {}
-    conversion = Fraction(0)
-    for answer in answers:
-        conversion = max(conversion, answer.conversion)
-        for unit, loss in answer.losses.items():
-            parts.setdefault(unit, []).append(loss)
-    return _charged(parts, policy, conversion)
-
-
-def loss_of(measured: MeasuredRelease, place: int, unit: str) -> PrivacyLoss:
-    """What one privacy unit loses by one component, the threshold that it decides included."""
-    m = measured.measurements[place]
-    own = m.by_unit.get(unit, m.sensitivity)
-    loss = m.mechanism.loss(Fraction(own.l1), own.l2_squared)
-    if measured.threshold is not None and measured.node.threshold == place:
-        loss += PrivacyLoss(delta=measured.threshold.delta)
-    return loss
 
 
 def look_up(
@@ -247,7 +245,7 @@ def to_store(
             assert threshold is not None
             shown = ShownKeys(noisy.keys, threshold.threshold, threshold.r, threshold.g, threshold.delta)
             address = ground.address_of_keys()
-        losses = {unit: loss_of(measured, i, unit) for unit in measured.contributions}
+        losses = {unit: measured.loss_of(i, unit) for unit in measured.contributions}
         values = tuple(row[i] for row in noisy.values)
         conversion = measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0)
         found.append(Answer(ids[i], address, values, mechanism, parameter, losses, conversion, made_at, shown))

@@ -32,7 +32,7 @@ from dpsql.release.inlined import as_query
 from dpsql.release.noisy import Given, NoisyRelease, measure_release, wanted
 from dpsql.release.post import post_process
 from dpsql.release.result import Release
-from dpsql.release.reuse import Reuse, look_up, received, released_rows, to_store
+from dpsql.release.reuse import Reuse, look_up, released_rows, to_store
 from dpsql.session.facts import FactStore
 
 Ids = Mapping[tuple[int, int], str]
@@ -78,7 +78,7 @@ class Account:
         """The request to charge a run; None if there is nothing to charge."""
         # Not what the plan says it costs, but what its mechanisms say: a plan is a value that anybody can edit.
         charges = reuse.charges(plan, self.policy)
-        got = received(reuse.new, self.policy)
+        got = reuse.received(plan, self.policy)
         if not charges and not got:
             return None  # public data only, numbers that are public by definition, or answers he has
         answers = (*ids.values(), *(a.id for a in reuse.new))
@@ -190,7 +190,7 @@ class Runner:
                     notes += _stored(noisy, given, ids, account.store, grounds)
             rows = post_process(plan, noisy, self.engine, self.scratch)
         spent = NO_LOSS if receipt is None else _in_account(receipt.entry)
-        served = () if account is None else given_notes(plan, reuse, received(reuse.new, account.policy))
+        served = () if account is None else given_notes(plan, reuse, reuse.received(plan, account.policy))
         expected = notes_of([r.measured for r in plan.releases])
         made = notes_of([n.planned.measured for n in noisy])
         return Release(

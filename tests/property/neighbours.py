@@ -11,6 +11,7 @@ from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.loss import PrivacyLoss, compose
 from dpsql.plan.components import Component
 from dpsql.plan.nodes import key_sources
 from dpsql.release import noisy
@@ -44,6 +45,9 @@ class Tally:
     shapes: dict[str, int] = field(default_factory=dict)
     components: dict[str, int] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
+    bundled: int = 0
+    bundled_equal: int = 0
+    bundled_mixed: int = 0
 
     @property
     def planned(self) -> int:
@@ -94,6 +98,7 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
         for name in ("l0", "l1", "l2_squared", "linf"):
             if getattr(seen, name) > getattr(claim, name):
                 yield f"component {i} {_shown(m.component)}: {name} moved by {getattr(seen, name)}, claimed {claim}"
+    yield from _together(planned, a, b, tally)
     threshold = planned.measured.threshold
     if threshold is None:
         return
@@ -106,6 +111,27 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
         most = max((one[k][deciding] for k in new), default=0)
         if most > threshold.r:
             yield f"a new key with {most} units, claimed {threshold.r}"
+
+
+def _together(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | None) -> Iterator[str]:
+    """What two vectors say against the joint claims: of each bundle, and of the price of the whole release."""
+    measured, lost = planned.measured, PrivacyLoss()
+    for bundle in measured.bundles:
+        noisy = [(measured.measurements[i], change(a, b, i)) for i in bundle]
+        noisy = [(m, seen) for m, seen in noisy if m.sensitivity.l1]
+        lost += compose(m.mechanism.loss(Fraction(seen.l1), Fraction(seen.l2_squared)) for m, seen in noisy)
+        if len(noisy) < 2:
+            continue
+        l1 = sum(Fraction(seen.l1, m.sensitivity.l1) for m, seen in noisy)
+        l2_squared = sum(Fraction(seen.l2_squared) / m.sensitivity.l2_squared for m, seen in noisy)
+        if tally is not None:
+            tally.bundled += l1 > 0
+            tally.bundled_equal += l1 == 1
+            tally.bundled_mixed += sum(seen.l1 > 0 for _, seen in noisy) > 1
+        if l1 > 1 or l2_squared > 1:
+            yield f"components {bundle} together moved by {l1} (l2²: {l2_squared}) of what each may alone"
+    if not lost.within(compose(measured.losses(measured.unit))):
+        yield f"the release lost {lost}, priced at {compose(measured.losses(measured.unit))}"
 
 
 def _shown(c: Component) -> str:

@@ -26,7 +26,6 @@ from dpsql.plan.nodes import Filter, Node
 from dpsql.plan.walk import transform
 from dpsql.release.noisy import Given, wanted
 from dpsql.release.result import Release
-from dpsql.release.reuse import loss_of
 from dpsql.session.connection import Connection
 from dpsql.session.facts import FactStore
 from tests.property.databases import Store, World, random_world, world_of
@@ -161,11 +160,13 @@ class Watched:
         waiting = list(self.drawn)
         for release in answer.plan.releases:
             measured = release.measured
+            new = []
             for i in wanted(measured, Given()):
                 if any(m is measured.measurements[i].mechanism for m in waiting):
                     waiting = [m for m in waiting if m is not measured.measurements[i].mechanism]
-                    for unit in measured.contributions:
-                        parts.setdefault(unit, []).append(loss_of(measured, i, unit))
+                    new.append(i)
+            for unit in measured.contributions:
+                parts.setdefault(unit, []).extend(measured.losses(unit, new))
         assert not waiting
         convert = max((r.measured.conversion_delta for r in answer.plan.releases), default=Fraction(0))
         accountant = self.con.policy.privacy.accountant

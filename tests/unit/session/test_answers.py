@@ -563,3 +563,45 @@ def test_what_the_same_analyst_buys_elsewhere_meanwhile_is_not_received(con: Con
     assert con.sql(COUNT).cost(epsilon="0.1") == NO_LOSS
     assert con.execute(COUNT, epsilon="0.1").rows == first.rows
     assert ledger.spent("member", "*") == eps("0.3")
+
+
+# --- slices of which a row is in one at most --------------------------------------------------------------------------
+
+SLICES = {name: f"COUNT(*) FILTER (WHERE city = '{name}') AS {name}" for name in ("Bonn", "Lyon", "Oslo")}
+PIVOT = f"SELECT {', '.join(SLICES.values())} FROM members"
+ONE = f"SELECT {SLICES['Bonn']} FROM members"
+
+
+def test_a_pivot_is_charged_once_and_its_slices_are_given_again(con: Connection, ledger: MemoryLedger) -> None:
+    pivot = con.execute(PIVOT, epsilon=0.5)
+    assert pivot.spent == eps("0.5") == ledger.spent("member")
+    again = con.execute(ONE, epsilon=0.5)
+    assert again.spent == NO_LOSS and again.rows[0][0] == pivot.rows[0][0]
+
+
+def test_missing_slices_cost_the_largest_of_their_losses(con: Connection, ledger: MemoryLedger) -> None:
+    """What was drawn before was drawn alone, and is not paid again; the two that are missing cost as one."""
+    one = con.execute(ONE, epsilon=0.3)
+    rest = con.execute(PIVOT, epsilon=0.3)
+    assert rest.spent == eps("0.3") and rest.rows[0][0] == one.rows[0][0]
+    assert ledger.spent("member") == eps("0.6")
+    assert con.execute(PIVOT, epsilon=0.3).spent == NO_LOSS
+
+
+def test_slices_that_were_drawn_together_are_received_together(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Ben's account pays what it would for new ones: the largest, not the sum; his limit of 0.6 for a query holds."""
+    clients["ana"].execute(PIVOT, epsilon=0.5)
+    assert clients["ben"].execute(PIVOT, epsilon=0.5).spent == eps("0.5")
+    assert ledger.spent("member") == eps("0.5") and ledger.spent("member", "ben") == eps("0.5")
+
+
+def test_slices_that_were_drawn_one_after_the_other_are_received_one_by_one(
+    clients: dict[str, Connection], ledger: MemoryLedger
+) -> None:
+    """Between two draws the data may have changed: a row may then be in two slices."""
+    clients["ana"].execute(ONE, epsilon=0.3)
+    clients["ana"].execute(PIVOT, epsilon=0.3)
+    assert clients["ben"].execute(PIVOT, epsilon=0.3).spent == eps("0.6")
+    assert ledger.spent("member") == eps("0.6") and ledger.spent("member", "ben") == eps("0.6")

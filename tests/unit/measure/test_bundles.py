@@ -1,0 +1,209 @@
+"""Filters that exclude each other: their components share what one of them costs, and the price says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dpsql.compiler import Plan, Settings, charges_of, compile_query
+from dpsql.compiler.explain import as_json, as_text
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.plan.public import PublicFacts
+from dpsql.policy.load import parse_policy
+from dpsql.policy.models import Policy
+
+TABLES = """
+  orders:
+    unit: {rows: 1}
+    columns: &columns
+      id:     {type: bigint, nullable: false}
+      status: {type: varchar}
+      region: {type: varchar, domain: [n, s], nullable: false}
+      word:   {type: varchar}
+      x:      {type: integer, bounds: [0, 100], nullable: false}
+  bought:   {unit: {rows: 3}, columns: *columns}
+  replaced: {unit: {rows: 1, neighbours: replace_one}, columns: *columns}
+  limited:  {unit: {of: person, column: id}, max_rows_per_unit: 4, columns: *columns}
+  promised: {unit: {of: person, column: id}, max_rows_per_unit: {rows: 4, enforce: assume}, columns: *columns}
+"""
+CAPS = {"pure_dp": "{epsilon: 100}", "approx_dp": "{epsilon: 100, delta: 1e-3}", "zcdp": "{rho: 100, delta: 1e-3}"}
+PIVOT = (
+    "SELECT COUNT(*) FILTER (WHERE status = 'a') AS a, COUNT(*) FILTER (WHERE status = 'b') AS b, "
+    "SUM(x) FILTER (WHERE status = 'c') AS c FROM orders"
+)
+WITH_ALL = PIVOT.replace(" FROM", ", COUNT(*) AS n FROM")
+
+
+def policy(accountant: str) -> Policy:
+    head = f"version: 1\nname: test\ndatabase: x.duckdb\nprivacy: {{accountant: {accountant}}}\n"
+    caps = f"budgets: {{total: {CAPS[accountant]}}}\n"
+    return parse_policy(f"{head}units: {{person: {{}}}}\n{caps}tables:{TABLES}", "test.yaml")
+
+
+POLICIES = {accountant: policy(accountant) for accountant in CAPS}
+
+
+def plan(sql: str, accountant: str = "pure_dp", **asked: object) -> Plan:
+    given = Settings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
+    return compile_query(Source(sql), POLICIES[accountant], PublicFacts(), given)
+
+
+def losses(found: Plan) -> list[Fraction]:
+    return [m.loss.epsilon + m.loss.rho for r in found.releases for m in r.measured.measurements if m.sensitivity.l1]
+
+
+def test_a_pivot_costs_as_one() -> None:
+    found = plan(PIVOT)
+    assert losses(found) == [1, 1, 1] and found.loss.epsilon == 1
+    (release,) = found.releases
+    assert [m.mechanism for m in release.measured.measurements] == [
+        DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(100)),
+    ]  # fmt: skip
+
+
+def test_a_bundle_has_the_weight_of_all_its_members() -> None:
+    """Three slices of weight 1 and a total of weight 1: three quarters of ε for all slices."""
+    assert losses(plan(WITH_ALL)) == [Fraction(3, 4)] * 3 + [Fraction(1, 4)]
+    heavy = plan(WITH_ALL, weights={"a": Fraction(5), "n": Fraction(3)})
+    assert losses(heavy) == [Fraction(7, 10)] * 3 + [Fraction(3, 10)] and heavy.loss.epsilon == 1
+
+
+def test_these_shares_are_the_best() -> None:
+    """No other share of the bundle makes Σ ln variance smaller."""
+
+    def error(bundle: float) -> float:
+        return 3 * -2 * math.log(bundle) - 2 * math.log(1 - bundle)
+
+    assert min((n / 1000 for n in range(1, 1000)), key=error) == 0.75
+
+
+@pytest.mark.parametrize("accountant", CAPS)
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_the_price_is_what_was_asked_for(accountant: str, delta: str) -> None:
+    if accountant == "pure_dp" and delta != "0":
+        return
+    for sql in (PIVOT, WITH_ALL, PIVOT.replace("SELECT", "SELECT region,") + " GROUP BY region"):
+        found = plan(sql, accountant, delta=Fraction(delta))
+        asked = Fraction(1, 2) if accountant == "zcdp" else Fraction(1)
+        paid = found.loss.rho if accountant == "zcdp" else found.loss.epsilon
+        assert asked * (1 - Fraction(1, 10**7)) <= paid <= asked + Fraction(1, 10**50)
+
+
+def test_gaussian_noise_of_a_pivot() -> None:
+    """ρ is that of one component. (Of Laplace noise at the same price the variance would be less: 2/ε² = 1/ρ.)"""
+    pivot = PIVOT.replace("SELECT", "SELECT " + ", ".join(f"COUNT(*) FILTER (WHERE x > {i})" for i in range(20)) + ",")
+    (release,) = plan(pivot, "zcdp").releases
+    *_, a, b, c = release.measured.measurements
+    assert isinstance(a.mechanism, DiscreteGaussian)
+    assert a.loss == b.loss == c.loss and a.loss.rho == Fraction(1, 2) * Fraction(3, 23)
+    (bundle,) = [b for b in release.measured.bundles if len(b) > 1]
+    assert bundle == (20, 21, 22)
+
+
+@pytest.mark.parametrize(
+    ("table", "together"),
+    [("orders", True), ("bought", True), ("promised", True), ("replaced", False), ("limited", False)],
+)
+def test_where_rows_count_as_they_are(table: str, together: bool) -> None:
+    found = plan(PIVOT.replace("orders", table))
+    assert losses(found) == [1 if together else Fraction(1, 3)] * 3
+    assert found.loss.epsilon - 1 < Fraction(1, 10**50)
+
+
+def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
+    both = "(SELECT status, x FROM orders UNION ALL SELECT status, x FROM bought)"
+    found = plan(PIVOT.replace("orders", both))
+    assert {unit: loss.epsilon for unit, loss in found.cost.items()} == {"orders": Fraction(1, 3), "bought": 1}
+
+
+def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:
+    found = plan(PIVOT.replace("SELECT", "SELECT word,") + " GROUP BY word", "approx_dp", delta=Fraction(1, 10**9))
+    measured = found.releases[0].measured
+    (alone,) = [bundle for bundle in measured.bundles if measured.node.threshold in bundle]
+    assert len(alone) == 1 and found.loss.delta <= Fraction(1, 10**9)
+    assert found.loss.epsilon <= 1 + Fraction(1, 10**50)
+
+
+def test_never_true_filters_join_no_count_that_decides() -> None:
+    sql = "SELECT word, COUNT(*) FILTER (WHERE false) AS z, COUNT(*) AS n FROM orders GROUP BY word"
+    measured = plan(sql, "approx_dp", delta=Fraction(1, 10**9)).releases[0].measured
+    assert all(len(bundle) == 1 for bundle in measured.bundles if measured.node.threshold in bundle)
+
+
+def test_averages_have_a_bundle_for_sums_and_one_for_counts() -> None:
+    sql = ", ".join(f"AVG(x) FILTER (WHERE status = '{s}') AS {s}" for s in "abcd")
+    found = plan(f"SELECT {sql} FROM orders")
+    assert sorted(map(len, found.releases[0].measured.bundles)) == [4, 4]
+    assert losses(found) == [Fraction(1, 2)] * 8
+
+
+def test_an_edited_plan_does_not_become_cheaper() -> None:
+    """Which components are bundled is found anew from the filters and the contribution of the release itself."""
+    found = plan(PIVOT)
+    (release,) = found.releases
+    same = replace(release.measured.node.components[0], filter=None)
+    node = replace(release.measured.node, components=(same, *release.measured.node.components[1:]))
+    assert charges_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 2
+    contributions = {u: replace(c, ids=2) for u, c in release.measured.contributions.items()}
+    edited = replace(release.measured, contributions=contributions)
+    assert charges_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
+
+
+def test_parts_of_a_bundle_cost_the_largest_of_their_own_losses() -> None:
+    measured = plan(WITH_ALL).releases[0].measured
+    assert sum(loss.epsilon for loss in measured.losses("orders", {0, 2})) == Fraction(3, 4)
+    assert sum(loss.epsilon for loss in measured.losses("orders", {1})) == Fraction(3, 4)
+    assert sum(loss.epsilon for loss in measured.losses("orders", {1, 3})) == 1
+    assert measured.losses("orders", ()) == ()
+    assert measured.loss_of(0, "orders").epsilon == Fraction(3, 4)
+
+
+@pytest.mark.parametrize("accountant", ["pure_dp", "zcdp"])
+def test_errors_of_a_pivot_cost_the_largest_need(accountant: str) -> None:
+    """Every member gets what the most exacting one needs; it costs no more than that one alone."""
+    errors = {"a": Fraction(10), "b": Fraction(50), "c": Fraction(5000)}
+    found = plan(PIVOT, accountant, epsilon=None, max_error=errors)
+    alone = plan(
+        "SELECT COUNT(*) FILTER (WHERE status = 'a') AS a FROM orders", accountant, epsilon=None,
+        max_error={"a": Fraction(10)},
+    )  # fmt: skip
+    assert found.loss == alone.loss
+    assert len(set(losses(found))) == 1
+    for m, widest in zip(found.releases[0].measured.measurements, (10, 50, 5000), strict=True):
+        assert m.mechanism.half_width(Fraction(95, 100)) * m.unit <= widest
+
+
+def test_errors_of_sums_of_two_parts_in_bundles() -> None:
+    """Centred sums in one bundle and their counts in another: the most exacting column decides for both."""
+
+    def priced(*asked: str) -> Fraction:
+        calls = ", ".join(
+            f"SUM(x) FILTER (WHERE status = '{s}') AS {s}, COUNT(*) FILTER (WHERE status = '{s}') AS n{s}"
+            for s in asked
+        )
+        errors = {s: Fraction(1000 if s == "a" else 2000) for s in asked} | {f"n{s}": Fraction(9) for s in asked}
+        settings = Settings(max_error=errors)
+        source = Source(f"SELECT {calls} FROM orders")
+        found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings)
+        assert sorted(map(len, found.releases[0].measured.bundles)) == [len(asked)] * 2
+        return found.loss.epsilon
+
+    assert priced("a", "b", "c") == priced("a")
+
+
+def test_explain_says_what_is_paid_once() -> None:
+    found = plan(WITH_ALL)
+    assert "  components 1–3: no row counts in two of them, so together they cost ε 0.75\n" in as_text(found)
+    assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
+    apart = plan(PIVOT.replace("orders", "limited"))
+    assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []
+
+
+def test_three_hundred_slices_are_planned_quickly() -> None:
+    slices = ", ".join(f"COUNT(*) FILTER (WHERE x >= {i} AND x < {i + 1})" for i in range(300))
+    found = plan(f"SELECT {slices} FROM orders")
+    assert losses(found) == [1] * 300
