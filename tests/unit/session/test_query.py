@@ -96,8 +96,8 @@ def test_accuracy(con: Connection) -> None:
     assert set(found) == {"n", "s", "a"}  # m is computed from n: its error is the reader's arithmetic
     n, s = found["n"], found["s"]
     assert found["a"] is None and n is not None and s is not None
-    # Two parts, half of ε each: Laplace of scale 2, 95 % within ln(20) scales; and the sum of two of scale 100, of which
-    # 95 % lie within 4.106 scales: (1 + t/2)·e^-t = 0.05.
+    # Two parts, half of ε each: Laplace of scale 2, 95 % within ln(20) scales; and the sum of two of scale 100, of
+    # which 95 % lie within 4.106 scales: (1 + t/2)·e^-t = 0.05.
     assert n == 6 and 410 <= s <= 413
     half = query.accuracy(epsilon="0.5")["n"]
     assert half is not None and 1.9 * n <= half <= 2.1 * n
