@@ -58,6 +58,10 @@ def joined(text: str, public: PublicFacts | None = None):  # type: ignore[no-unt
         ("rows JOIN three AS a ON rows.k = a.k JOIN three AS b ON rows.k = b.k", "18"),
         ("rows JOIN (SELECT k AS kk FROM three WHERE name = 'x') AS s ON rows.k = s.kk", "6"),
         ("rows JOIN (SELECT three.k FROM one JOIN three ON one.k = three.k) AS s ON rows.k = s.k", "6"),
+        ("rows LEFT JOIN three ON rows.k = three.k", "6"),
+        ("three LEFT JOIN rows ON rows.k = three.k", "12"),  # a padded row goes when its partner comes
+        ("one LEFT JOIN rows ON rows.k = one.k", "4"),
+        ("rows FULL JOIN three ON rows.k = three.k", "12"),
     ],
 )
 def test_rows(text: str, stability: str) -> None:

@@ -66,6 +66,14 @@ def test_two_key_sets_share_delta() -> None:
     assert len(thresholds) == 2 and all(t > single.releases[0].measured.threshold.threshold for t in thresholds)
 
 
+def test_the_delta_of_shown_keys_is_charged() -> None:
+    plan = planned("SELECT word, COUNT(*) AS n FROM t GROUP BY word", POLICY)
+    (release,) = plan.releases
+    threshold, (unit,) = release.measured.threshold, release.measured.contributions
+    assert threshold is not None and threshold.delta > 0
+    assert sum(loss.delta for loss in release.measured.losses(unit)) == threshold.delta <= plan.loss.delta
+
+
 def test_min_units_raises_the_threshold() -> None:
     sql = "SELECT word, COUNT(*) AS n FROM t GROUP BY word"
     plain, higher = (planned(sql, POLICY, limits=Limits(min_units=u)).releases[0].measured.threshold for u in (1, 1000))

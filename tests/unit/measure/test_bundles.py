@@ -11,6 +11,7 @@ import pytest
 from dpsql.compiler import Plan, Settings, charges_of, compile_query
 from dpsql.compiler.explain import as_json, as_text
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.measure.bundles import bundles
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy
@@ -126,6 +127,15 @@ def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:
     (alone,) = [bundle for bundle in measured.bundles if measured.node.threshold in bundle]
     assert len(alone) == 1 and found.loss.delta <= Fraction(1, 10**9)
     assert found.loss.epsilon <= 1 + Fraction(1, 10**50)
+
+
+@pytest.mark.parametrize("deciding", range(3))
+def test_a_count_that_decides_shares_nothing_even_with_a_filter(deciding: int) -> None:
+    """No plan has such a filter now; the noise that decides on keys has a δ of its own all the same."""
+    measured = plan(PIVOT).releases[0].measured
+    assert measured.bundles == ((0, 1, 2),)
+    found = bundles(replace(measured.node, threshold=deciding), measured.contributions)
+    assert (deciding,) in found and sorted(map(len, found)) == [1, 2]
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:
