@@ -45,3 +45,22 @@ def test_the_policy_of_a_page_makes_the_promise(kind: str, tmp_path: Path) -> No
     file = tmp_path / "policy.yaml"
     file.write_text(block((PAGES / f"{kind}.md").read_text(encoding="utf-8"), "yaml"), encoding="utf-8")
     assert kind in {promise.kind for promise in promises(load_policy(file))}
+
+
+def test_the_threat_model_names_what_is_not_protected() -> None:
+    text = (PAGES.parent.parent / "threat-model.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        "Who is trusted with what",
+        "What is protected, and by what",
+        "What is not protected",
+        "Known limitations",
+        "What an audit can and cannot show",
+        "Reporting",
+    ]
+    body = text.partition("## What is not protected")[2].partition("\n## ")[0]
+    listed = re.findall(r"^- \*\*(.+?)\.?\*\*", body, re.MULTILINE)
+    assert {
+        "Time", "Memory and disk", "A process that holds the file", "Spill folders", "Collusion beyond the cap",
+        "That something was asked before", "An edited file of answers", "Promises", "Views and copies",
+        "Arithmetic after the release",
+    } <= set(listed)  # fmt: skip
