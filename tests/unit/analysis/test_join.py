@@ -21,7 +21,7 @@ people:
 visits:
   unit: {column: id}
   max_rows_per_unit: {rows: 5, enforce: assume}
-  columns: {id: {type: bigint, nullable: false}, k: {type: integer}, day: {type: date}}
+  columns: {id: {type: bigint, nullable: false}, friend: {type: bigint}, k: {type: integer}, day: {type: date}}
 one:
   public: true
   unique: [[k]]
@@ -142,6 +142,8 @@ def test_keys() -> None:
         "visits AS a JOIN visits AS b ON a.k = b.k",
         "visits AS a JOIN visits AS b ON a.id = b.id + 0",
         "visits AS a JOIN visits AS b ON a.id < b.id",
+        "visits AS a JOIN visits AS b ON a.id = b.friend",
+        "visits AS a JOIN people AS b ON a.friend = b.id AND a.k = 1 AND b.city = 'x'",
         "visits AS a JOIN visits AS b ON a.id = b.id OR a.k = b.k",
         "visits CROSS JOIN people",
         "visits JOIN rows ON visits.k = rows.r",

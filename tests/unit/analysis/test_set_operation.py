@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dpsql.plan.nodes import Filter, SetKind
+from dpsql.types import VARCHAR
 from tests.unit.analysis.relations import combine, facts_of, filled, keys, refused, scan, stability
 from tests.unit.planning import named
 
@@ -31,6 +34,15 @@ def test_ids_at_the_same_position(kind: SetKind, every: bool) -> None:
 def test_ids_elsewhere(kind: SetKind, every: bool) -> None:
     assert refused(combine(kind, every, scan("people"), scan("visits"), "id=k", "k=id")) == "DP220"
     assert refused(combine(kind, every, scan("people"), scan("visits"), "k")) == "DP220"
+
+
+@pytest.mark.parametrize(("kind", "every"), ALL)
+def test_a_converted_id_is_none(kind: SetKind, every: bool) -> None:
+    """The binder writes conversions as casts, which are no bare columns; a plan without one is refused all the same."""
+    found = combine(kind, every, scan("people"), scan("visits"), "id", "k")
+    own, *others = found.columns
+    text = replace(own, column=replace(own.column, type=VARCHAR))
+    assert refused(found) == "" and refused(replace(found, columns=(text, *others))) == "DP220"
 
 
 @pytest.mark.parametrize(
