@@ -5,16 +5,18 @@
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
+#   make mutants   break the trusted core on purpose: a test has to notice each time
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow coverage check format bench generate clean
+.PHONY: help demo test slow coverage check format bench mutants generate clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_ARGS ?=
+MUTANTS_ARGS ?=
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -63,6 +65,9 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(MUTANTS_ARGS)
 
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate

@@ -16,6 +16,7 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy
 from dpsql.policy.models import Policy
+from dpsql.release.reuse import Reuse
 
 TABLES = """
   orders:
@@ -119,6 +120,7 @@ def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
     both = "(SELECT status, x FROM orders UNION ALL SELECT status, x FROM bought)"
     found = plan(PIVOT.replace("orders", both))
     assert {unit: loss.epsilon for unit, loss in found.cost.items()} == {"orders": Fraction(1, 3), "bought": 1}
+    assert Reuse.nothing(found).charges(found, POLICIES["pure_dp"]) == found.cost  # all of them are charged
 
 
 def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:
