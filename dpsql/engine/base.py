@@ -174,18 +174,24 @@ def _attended(action: Callable[[], T], interrupt: Callable[[], None]) -> T | _Fa
     outcome: list[T | _Failed] = []
     # An Event and not Thread.join: interrupted, that one believes in Python 3.11 that the thread has ended.
     ended = threading.Event()
+    begun = threading.Lock()
 
     def run() -> None:
-        outcome.append(_caught(action))
-        ended.set()
+        if begun.acquire(blocking=False):
+            outcome.append(_caught(action))
+            ended.set()
 
-    threading.Thread(target=run, name="dpsql-engine", daemon=True).start()
     signalled: BaseException | None = None
     while not outcome:
         try:
+            if not begun.locked():  # a signal within `start` leaves open whether the thread was started
+                threading.Thread(target=run, name="dpsql-engine", daemon=True).start()
             if signalled is not None:
                 interrupt()
             ended.wait(_PATIENCE)
+        except Exception:
+            if not begun.locked():  # no thread to be had
+                return _Failed()
         except BaseException as error:
             signalled = error
     if signalled is not None:

@@ -216,15 +216,23 @@ class DuckDBEngine:
         """A read-only transaction; it ends in a rollback, which for reads is a commit."""
         with self._lock:
             if self._depth == 0:
-                guarded(lambda: self._connection.execute("BEGIN TRANSACTION READ ONLY"))
+                try:
+                    self._settle("BEGIN TRANSACTION READ ONLY")
+                except KeyboardInterrupt:
+                    self._settle("ROLLBACK")
+                    raise
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    with contextlib.suppress(Exception):
-                        self._connection.execute("ROLLBACK")
+                    with contextlib.suppress(EngineError):
+                        self._settle("ROLLBACK")
+
+    def _settle(self, sql: str) -> None:
+        """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
+        guarded(lambda: self._connection.execute(sql), lambda: None)
 
     def interrupt(self) -> None:
         """Stop the running query; a no-op if there is none or the engine is closed."""

@@ -45,7 +45,7 @@ class SyntheticEngine:
             self._run(f"INSERT INTO {table} VALUES {values}")
 
     def _run(self, sql: str) -> None:
-        guarded(lambda: self._connection.execute(sql))
+        guarded(lambda: self._connection.execute(sql), self.interrupt)
 
     @property
     def version(self) -> str:
