@@ -92,9 +92,9 @@ def query(
     `value ± half-width`. csv, json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
-    from dpsql.cli.inputs import Asked
+    from dpsql.cli.inputs import read_asked
 
-    asked = Asked.read(epsilon, rho, max_error, confidence, weight, delta)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta)
     return command.run(policy, sql, file, asked, analyst, ledger, fresh, format, dialect)
 
 
@@ -123,9 +123,9 @@ def explain(
 ) -> int:
     """Show sensitivities, noise and price of a query, for free."""
     from dpsql.cli import explain as command
-    from dpsql.cli.inputs import Asked
+    from dpsql.cli.inputs import read_asked
 
-    asked = Asked.read(epsilon, rho, max_error, confidence, weight, delta)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 

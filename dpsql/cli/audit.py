@@ -14,7 +14,7 @@ from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import Error, reject
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 
 LEAST_RUNS, MOST_RUNS = 100, 10_000_000
 
@@ -32,7 +32,7 @@ def run(
     """Raises dpsql.Error."""
     if not LEAST_RUNS <= runs <= MOST_RUNS:
         raise reject("DP903", f"--runs is from {LEAST_RUNS:,} to {MOST_RUNS:,}, not {runs:,}")
-    settings = replace(with_privacy(Settings(), epsilon, delta), dialect=dialect)
+    settings = replace(Asked(epsilon, delta).settled(Settings()), dialect=dialect)
     source = one_query(sql, file)
     found: Audit
     try:

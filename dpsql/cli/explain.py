@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.cli.inputs import Asked, one_query, pointing_into
+from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
@@ -10,6 +10,8 @@ from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.errors import Error
 from dpsql.measure.widths import joint_width
 from dpsql.session.connection import connect
+from dpsql.session.planning import Question
+from dpsql.session.settings import Asked
 
 
 def run(
@@ -27,10 +29,7 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            plan = connection.preview(
-                source.text, (), asked.epsilon, asked.delta, dialect,
-                rho=asked.rho, max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-            )  # fmt: skip
+            plan = connection.planner.preview(Question(source.text, dialect=dialect), asked)
         except Error as error:
             raise pointing_into(error, source) from None
     match format:

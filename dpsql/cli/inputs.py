@@ -5,49 +5,33 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dpsql.compiler.settings import Settings
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 
 MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What one query may spend and how, as written on the command line; it means what it means to `Query.run`."""
+def read_asked(
+    epsilon: str | None,
+    rho: str | None,
+    max_error: Sequence[str] | None,
+    confidence: str,
+    weight: Sequence[str] | None,
+    delta: str | None,
+) -> Asked:
+    """Read the options and try them out, so that bad ones are refused before anything is opened.
 
-    epsilon: str | None
-    rho: str | None
-    max_error: dict[str, str] | None
-    confidence: str
-    weights: dict[str, str] | None
-    delta: str | None
-
-    @classmethod
-    def read(
-        cls,
-        epsilon: str | None,
-        rho: str | None,
-        max_error: Sequence[str] | None,
-        confidence: str,
-        weight: Sequence[str] | None,
-        delta: str | None,
-    ) -> Asked:
-        """Read the options and try them out, so that bad ones are refused before anything is opened.
-
-        Raises Rejected DP406.
-        """
-        asked = cls(epsilon, rho, _pairs("max-error", max_error), confidence, _pairs("weight", weight), delta)
-        with_privacy(
-            Settings(), epsilon, delta,
-            rho=rho, max_error=asked.max_error, confidence=confidence, weights=asked.weights,
-        )  # fmt: skip
-        return asked
+    Raises Rejected DP406.
+    """
+    asked = Asked(epsilon, delta, rho, _pairs("max-error", max_error), confidence, _pairs("weight", weight))
+    asked.settled(Settings())
+    return asked
 
 
 def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str] | None:

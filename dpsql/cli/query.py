@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 from dpsql.cli.answer import footer_of, print_answer
-from dpsql.cli.inputs import Asked, one_query, pointing_into
+from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
 from dpsql.diagnostics.errors import Error
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
 from dpsql.session.connection import Connection, connect
-from dpsql.session.settings import confidence_level
+from dpsql.session.planning import Question
+from dpsql.session.settings import Asked, confidence_level
 
 
 def run(
@@ -29,11 +30,8 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            release = connection.sql(source.text, dialect=dialect).run(
-                asked.epsilon, asked.delta,
-                rho=asked.rho, max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                fresh=fresh,
-            )  # fmt: skip
+            plan = connection.planner.plan(Question(source.text, dialect=dialect), asked)
+            release = connection.run(plan, fresh=fresh)
         except Error as error:
             raise pointing_into(error, source) from None
         left = left_after(connection, release)

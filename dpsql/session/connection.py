@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.compiler import Plan, Settings
+from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, remaining
@@ -23,11 +22,11 @@ from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
-from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
+from dpsql.session.planning import Planner, Question
 from dpsql.session.query import Query
 from dpsql.session.running import Account, Runner, answers_beside
-from dpsql.session.settings import LEVEL, Amount, with_privacy
+from dpsql.session.settings import LEVEL, Amount, Asked
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,7 +58,7 @@ def connect(
     name: object = analyst
     if name == "" or not isinstance(name, str | None):
         raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
-    settings = with_privacy(Settings(), epsilon, delta)
+    settings = Asked(epsilon, delta).settled(Settings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit)
     return Connection(completed, engine, analyst, ledger, settings)
 
@@ -168,7 +167,7 @@ class Connection:
                 "DP903", "a query is a text, its parameters a list or a dict, its dialect a name",
                 help=["con.sql('SELECT … WHERE x > ?', [5])"],
             )  # fmt: skip
-        return Query(self, sql, parameters, dialect)
+        return Query(self, Question(sql, parameters, dialect))
 
     def execute(
         self,
@@ -202,8 +201,8 @@ class Connection:
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
-        settings = self._wanted(epsilon, delta, rho, max_error, confidence, weights)
-        return self._compiled(Source(sql), replace(settings, dialect=dialect), parameters)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        return self.planner.plan(Question(sql, parameters, dialect), asked)
 
     def preview(
         self,
@@ -222,37 +221,14 @@ class Connection:
 
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
-        settings = self._wanted(epsilon, delta, rho, max_error, confidence, weights)
-        defaults = self.policy.defaults
-        if settings.epsilon is None and settings.rho is None and not settings.max_error:
-            settings = replace(settings, epsilon=defaults.epsilon or NOMINAL_EPSILON)
-        settings = replace(settings, dialect=dialect)
-        try:
-            return self._compiled(Source(sql), settings, parameters)
-        except Rejected as refusal:
-            if settings.delta is not None or all(d.code != "DP402" for d in refusal.diagnostics):
-                raise
-        return self._compiled(Source(sql), replace(settings, delta=NOMINAL_DELTA), parameters)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        return self.planner.preview(Question(sql, parameters, dialect), asked)
 
-    def _wanted(
-        self,
-        epsilon: Amount | None,
-        delta: Amount | None,
-        rho: Amount | None,
-        max_error: Mapping[str, Amount] | None,
-        confidence: Amount,
-        weights: Mapping[str, Amount] | None,
-    ) -> Settings:
-        return with_privacy(
-            self._settings, epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights
-        )
-
-    def _compiled(self, source: Source, settings: Settings, parameters: Sequence[Any] | Mapping[str, Any]) -> Plan:
+    @property
+    def planner(self) -> Planner:
+        """What makes this session's plans. Raises Rejected DP903 once it is closed."""
         self._require_open()
-        tables: Callable[[str], str] = self._engine.table_sql
-        return self._facts.compile(
-            lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
-        )
+        return Planner(self.policy, self._engine, self._facts, self._settings)
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
@@ -13,7 +13,8 @@ from dpsql.loss import PrivacyLoss, exact
 from dpsql.measure.widths import joint_width, linear_width
 from dpsql.plan.components import Count, Ratio, Sum
 from dpsql.release.result import Release
-from dpsql.session.settings import LEVEL, Amount, confidence_level
+from dpsql.session.planning import Question
+from dpsql.session.settings import LEVEL, Amount, Asked, confidence_level
 
 if TYPE_CHECKING:
     from dpsql.session.connection import Connection
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 class Query:
     """One SELECT with its parameters. Everything but `run` spends nothing."""
 
-    def __init__(
-        self, connection: Connection, sql: str, parameters: Sequence[Any] | Mapping[str, Any], dialect: str
-    ) -> None:
+    def __init__(self, connection: Connection, question: Question) -> None:
         self._connection = connection
-        self.sql = sql
-        self.parameters = parameters
-        self.dialect = dialect
+        self._question = question
+
+    @property
+    def sql(self) -> str:
+        """Its text."""
+        return self._question.sql
 
     def plan(
         self,
@@ -41,10 +43,7 @@ class Query:
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
-        return self._connection.plan(
-            self.sql, self.parameters, epsilon, delta, self.dialect,
-            rho=rho, max_error=max_error, confidence=confidence, weights=weights,
-        )  # fmt: skip
+        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
 
     def explain(
         self,
@@ -59,10 +58,8 @@ class Query:
         engine_sql: bool = False,
     ) -> str:
         """The annotated tree as `text` or `json`. Without an ε anywhere, priced at ε = 1. Raises Rejected."""
-        plan = self._connection.preview(
-            self.sql, self.parameters, epsilon, delta, self.dialect,
-            rho=rho, max_error=max_error, confidence=confidence, weights=weights,
-        )  # fmt: skip
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        plan = self._connection.planner.preview(self._question, asked)
         if format == "json":
             return explain.dumps(plan, joint_width)
         if format != "text":
@@ -85,8 +82,7 @@ class Query:
         What reads an answer that only another analyst has paid for is priced as new, because a price must not tell
         anything about numbers that were not received. If it is stored, too, the run may charge less.
         """
-        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
-        return self._connection.price(plan)
+        return self._connection.price(self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights)))
 
     def accuracy(
         self,
@@ -105,7 +101,7 @@ class Query:
         Raises Rejected.
         """
         level = confidence_level(confidence)
-        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
+        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
         found: dict[str, float | None] = {}
         for at, column in enumerate(plan.columns):
             shown = [branch[at] for branch in plan.post.branches]
@@ -139,8 +135,11 @@ class Query:
         fresh: pay for new noise, whatever is stored.
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        plan = self.plan(epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights)
+        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
         return self._connection.run(plan, fresh=fresh)
+
+    def _planned(self, asked: Asked) -> Plan:
+        return self._connection.planner.plan(self._question, asked)
 
     def __repr__(self) -> str:
         return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"

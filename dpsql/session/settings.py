@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -20,51 +20,58 @@ LEVEL: Final = 0.95
 _LEAST_LEVEL: Final = Fraction(1, 10**6)
 
 
-def with_privacy(
-    base: Settings,
-    epsilon: Amount | None,
-    delta: Amount | None,
-    *,
-    rho: Amount | None = None,
-    max_error: Mapping[str, Amount] | None = None,
-    confidence: Amount = LEVEL,
-    weights: Mapping[str, Amount] | None = None,
-) -> Settings:
-    """`base` with what a query asks for in place of it.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of one query: how much to spend, on what, how exactly. They mean what they mean to `Query.run`.
 
-    ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
-    Rejected DP406 for values that are no privacy parameters, for two of the three at once, and for weights beside a
-    largest error, which says how ε is split as well.
+    None: as the session says, else the policy.
     """
-    said = {"epsilon": epsilon, "rho": rho, "max_error": max_error}
-    given = [name for name, amount in said.items() if amount is not None]
-    if len(given) > 1:
-        raise reject(
-            "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
-            help=["leave all but one of them out"],
-        )  # fmt: skip
-    if max_error is not None and weights is not None:
-        raise reject(
-            "DP406", "weights were given beside max_error, which says how ε is split, too",
-            help=["leave the weights out, or name more columns in max_error"],
-        )  # fmt: skip
-    try:
-        if given:
-            base = replace(
-                base,
-                epsilon=None if epsilon is None else exact_epsilon(epsilon),
-                rho=None if rho is None else exact_epsilon(rho, "rho"),
-                max_error={} if max_error is None else _by_column(max_error, "max_error", "{'n': 50}"),
-            )
-        if delta is not None:
-            base = replace(base, delta=exact_delta(delta))
-    except ValueError as error:
-        raise reject("DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]) from None
-    if weights is not None:
-        base = replace(base, weights=_by_column(weights, "weights", "{'n': 2}"))
-    elif max_error is not None:
-        base = replace(base, weights={})
-    return replace(base, confidence=confidence_level(confidence))
+
+    epsilon: Amount | None = None
+    delta: Amount | None = None
+    rho: Amount | None = None
+    max_error: Mapping[str, Amount] | None = None
+    confidence: Amount = LEVEL
+    weights: Mapping[str, Amount] | None = None
+
+    def settled(self, base: Settings) -> Settings:
+        """`base` with what is asked for in place of it.
+
+        ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
+        Rejected DP406 for values that are no privacy parameters, for two of the three at once, and for weights beside a
+        largest error, which says how ε is split as well.
+        """
+        said = {"epsilon": self.epsilon, "rho": self.rho, "max_error": self.max_error}
+        given = [name for name, amount in said.items() if amount is not None]
+        if len(given) > 1:
+            raise reject(
+                "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
+                help=["leave all but one of them out"],
+            )  # fmt: skip
+        if self.max_error is not None and self.weights is not None:
+            raise reject(
+                "DP406", "weights were given beside max_error, which says how ε is split, too",
+                help=["leave the weights out, or name more columns in max_error"],
+            )  # fmt: skip
+        try:
+            if given:
+                base = replace(
+                    base,
+                    epsilon=None if self.epsilon is None else exact_epsilon(self.epsilon),
+                    rho=None if self.rho is None else exact_epsilon(self.rho, "rho"),
+                    max_error={} if self.max_error is None else _by_column(self.max_error, "max_error", "{'n': 50}"),
+                )
+            if self.delta is not None:
+                base = replace(base, delta=exact_delta(self.delta))
+        except ValueError as error:
+            raise reject(
+                "DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]
+            ) from None
+        if self.weights is not None:
+            base = replace(base, weights=_by_column(self.weights, "weights", "{'n': 2}"))
+        elif self.max_error is not None:
+            base = replace(base, weights={})
+        return replace(base, confidence=confidence_level(self.confidence))
 
 
 def confidence_level(confidence: Amount) -> Fraction:

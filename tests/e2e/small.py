@@ -20,7 +20,7 @@ from dpsql.engine.base import RawTable
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
-from dpsql.session.connection import Connection, open_ledger
+from dpsql.session.connection import Connection, connect, open_ledger
 
 POLICY = """\
 version: 1
@@ -56,6 +56,8 @@ budgets:
 COUNT = "SELECT COUNT(*) FROM orders"
 MEANS = "SELECT city, 2 * SUM(amount) AS twice FROM orders JOIN cities USING (city) GROUP BY city ORDER BY 2 DESC"
 """Needs an engine for its post-processing as well."""
+PRICE = Fraction(1, 10)
+"""What a child spends on a query."""
 ENDLESS = "SELECT COUNT(*) FROM forever WHERE i % 7 <> 3"
 PRIVATE = ('"orders"', '"forever"')
 
@@ -83,6 +85,13 @@ class Shop:
     def entries(self) -> int:
         with self.ledger() as ledger:
             return ledger.verify()
+
+    def serves(self) -> None:
+        """A new session answers and pays."""
+        before = self.spent()
+        with connect(self.policy) as con:
+            assert len(con.execute(MEANS, epsilon="0.1", fresh=True).rows) == 3
+        assert self.spent() == before + PRICE
 
     @contextlib.contextmanager
     def watched(self, ledger: Any = None) -> Iterator[tuple[Connection, list[str]]]:

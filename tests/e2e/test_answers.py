@@ -6,26 +6,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import BudgetExceeded
-from tests.e2e.small import COUNT, ENDLESS, MEANS, Nursery, Shop, answers, make_shop
+from tests.e2e.small import COUNT, ENDLESS, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]
-PRICE = Fraction(1, 10)
 NOTES = "SELECT city, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY city"
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -16,17 +16,9 @@ import pytest
 import dpsql
 from dpsql.budget.ledger import Receipt
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error, Rejected
-from tests.e2e.small import COUNT, MEANS, Nursery, Shop, answers, make_shop
+from tests.e2e.small import COUNT, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]
-PRICE = Fraction(1, 10)
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
-    yield found
-    found.close()
 
 
 @pytest.fixture

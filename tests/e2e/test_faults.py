@@ -13,42 +13,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import dpsql
-from tests.e2e.small import COUNT, MEANS, Nursery, Shop, answers, make_shop
+from tests.e2e.small import COUNT, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]
-PRICE = Fraction(1, 10)
 CLI = [sys.executable, "-c", "import sys; from dpsql.cli.main import main; sys.exit(main())"]
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return make_shop(tmp_path / "shop")
 
 
 def complaints(outputs: list[Path]) -> str:
     return "".join(output.with_suffix(".txt.err").read_text() for output in outputs)
-
-
-def serves(shop: Shop) -> None:
-    """A new session answers and pays."""
-    before = shop.spent()
-    with dpsql.connect(shop.policy) as con:
-        assert len(con.execute(MEANS, epsilon="0.1", fresh=True).rows) == 3
-    assert shop.spent() == before + PRICE
 
 
 # Full disks -----------------------------------------------------------------------------------------------------------
@@ -66,7 +44,7 @@ def test_a_disk_that_fills_up_at_some_byte(nursery: Nursery, shop: Shop, limit: 
     lines = outputs[0].read_text().splitlines()
     assert {line.split()[0] for line in lines} <= {"1/10", "failed"}
     assert all(line == "failed DP407" for line in lines if line.startswith("failed"))
-    serves(shop)
+    shop.serves()
     # Each failure may have left one charge without an answer: it was committed, and could not be flushed or remembered.
     spent = shop.spent() - PRICE
     assert sum(paid) <= spent <= sum(paid) + PRICE * (12 - len(paid))
@@ -103,7 +81,7 @@ wrap({failing}, before=fail)
     assert lines[:2] == [["failed", "DP407"]] * 2 and [line[0] for line in lines[2:]] == ["1/10"] * 2
     # What was committed before the failure stays charged: it might be on the disk.
     assert shop.spent() == 4 * PRICE
-    serves(shop)
+    shop.serves()
 
 
 # Ctrl-C ---------------------------------------------------------------------------------------------------------------
@@ -127,7 +105,7 @@ def interrupt_at_random(nursery: Nursery, shop: Shop, times: int) -> None:
         shown += sum(paid)
         assert shown <= shop.spent() <= shown + PRICE * (round_ + 1)
     assert at_work == times
-    serves(shop)
+    shop.serves()
 
 
 def test_ctrl_c_at_twenty_random_moments(nursery: Nursery, shop: Shop) -> None:
@@ -163,7 +141,7 @@ def test_ctrl_c_at_random_moments_of_the_command_line(shop: Shop) -> None:
         assert "Traceback" not in err or "dpsql/budget" not in err, err
         assert shown * PRICE <= shop.spent() <= (shown + round_ + 1) * PRICE
     assert codes & {130, -signal.SIGINT}
-    serves(shop)
+    shop.serves()
 
 
 # Clocks ---------------------------------------------------------------------------------------------------------------

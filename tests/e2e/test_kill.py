@@ -8,29 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
-import dpsql
-from tests.e2e.small import COUNT, ENDLESS, MEANS, Nursery, Shop, answers, make_shop
+from tests.e2e.small import COUNT, ENDLESS, MEANS, PRICE, Nursery, Shop, answers
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]
-PRICE = Fraction(1, 10)
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    found = Nursery(tmp_path_factory.mktemp("nursery") / "here")
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return make_shop(tmp_path / "shop")
 
 
 def wait_for(true: object, seconds: float = 60) -> None:
@@ -40,14 +24,6 @@ def wait_for(true: object, seconds: float = 60) -> None:
     while not true():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.002)
-
-
-def reopen(shop: Shop) -> None:
-    """A new session answers and pays."""
-    before = shop.spent()
-    with dpsql.connect(shop.policy) as con:
-        assert len(con.execute(MEANS, epsilon="0.1", fresh=True).rows) == 3
-    assert shop.spent() == before + PRICE
 
 
 def kill_at_random(nursery: Nursery, shop: Shop, kills: int) -> None:
@@ -69,7 +45,7 @@ def kill_at_random(nursery: Nursery, shop: Shop, kills: int) -> None:
         # Paid at least for what was seen, and at most for one more answer per victim.
         assert shown <= shop.spent() <= shown + PRICE * (round_ + 1)
     assert at_work >= kills // 2
-    reopen(shop)
+    shop.serves()
 
 
 def test_forty_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
@@ -111,7 +87,7 @@ def test_killed_at_a_step(nursery: Nursery, shop: Shop, step: str) -> None:
     assert nursery.wait() == [-signal.SIGKILL], outputs[0].with_suffix(".txt.err").read_text()
     assert answers(outputs) == []
     assert shop.entries() == entries
-    reopen(shop)
+    shop.serves()
 
 
 def test_killed_before_the_answer_is_printed(nursery: Nursery, shop: Shop) -> None:
@@ -148,7 +124,7 @@ def test_ctrl_c_ends_a_long_query_at_once_and_keeps_the_charge(nursery: Nursery,
     assert time.monotonic() - pressed < 20
     assert answers(outputs) == []
     assert shop.spent() == PRICE
-    reopen(shop)
+    shop.serves()
 
 
 def test_ctrl_c_on_the_command_line_is_130_and_keeps_the_charge(shop: Shop) -> None:

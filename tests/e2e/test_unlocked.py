@@ -17,7 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen, Rejected
-from tests.e2e.small import COUNT, MEANS, Shop, make_shop
+from tests.e2e.small import COUNT, MEANS, Shop
 
 pytestmark = pytest.mark.e2e
 FRAMES_ONLY = """\
@@ -38,11 +38,6 @@ ledger_head: state/head.json
 budgets:
   total: {epsilon: 3000000, delta: 1e-6}
 """
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return make_shop(tmp_path / "shop")
 
 
 def state(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from dpsql.analysis.context import Context
@@ -63,6 +67,18 @@ def _all(node: Node) -> list[Node]:
     from dpsql.plan.walk import walk
 
     return list(walk(node))
+
+
+def printed_by_processes(code: str) -> set[str]:
+    """What new processes print that run `code`, each with another seed of Python's salted hashes."""
+    root = Path(__file__).resolve().parents[2]
+    return {
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, timeout=60,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "12345")
+    }  # fmt: skip
 
 
 def scans(plan: Plan) -> list[str]:

@@ -12,7 +12,7 @@ from dpsql.budget.memory import MemoryLedger
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import Rejected
 from dpsql.session.connection import connect
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 PRIVATE = "SELECT note, COUNT(*) AS n FROM members GROUP BY note"
@@ -81,7 +81,7 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
 @pytest.mark.parametrize("epsilon", [0, -1, "0", "-0.5", float("nan"), float("inf"), "x", "", True, [], 10**400])
 def test_epsilon_is_checked(epsilon: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        with_privacy(Settings(), epsilon, None)  # type: ignore[arg-type]
+        Asked(epsilon, None).settled(Settings())  # type: ignore[arg-type]
     (diagnostic,) = refusal.value.diagnostics
     assert diagnostic.code == "DP406" and diagnostic.help
 
@@ -89,13 +89,13 @@ def test_epsilon_is_checked(epsilon: object) -> None:
 @pytest.mark.parametrize("delta", [-1, 1, "1", 2, float("nan"), "x", True])
 def test_delta_is_checked(delta: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        with_privacy(Settings(), None, delta)  # type: ignore[arg-type]
+        Asked(None, delta).settled(Settings())  # type: ignore[arg-type]
     assert code(refusal) == "DP406"
 
 
 @pytest.mark.parametrize("spelled", [0.1, "0.1", Fraction(1, 10), "1/10", "1e-1"])
 def test_numbers_are_read_exactly(spelled: float | str | Fraction) -> None:
-    assert with_privacy(Settings(), spelled, spelled) == Settings(Fraction(1, 10), Fraction(1, 10))
+    assert Asked(spelled, spelled).settled(Settings()) == Settings(Fraction(1, 10), Fraction(1, 10))
 
 
 def test_settings_are_not_shared(club_folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
 def test_decimals_are_refused_or_exact() -> None:
     """A Decimal is exact as well; whichever way, it never passes through a float."""
     try:
-        settings = with_privacy(Settings(), Decimal("0.1"), None)  # type: ignore[arg-type]
+        settings = Asked(Decimal("0.1"), None).settled(Settings())  # type: ignore[arg-type]
     except Rejected as refusal:
         assert refusal.diagnostics[0].code == "DP406"
     else:

@@ -16,7 +16,7 @@ from dpsql.plan.expr import Column, walk
 from dpsql.plan.nodes import Release
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 from dpsql.sql.emit import Names
 from dpsql.sql.quantize import quantized
 
@@ -40,7 +40,7 @@ def component(tmp_path: Path, type_: str, low: float, high: float, aggregate: st
     path = tmp_path / "numbers.yaml"
     path.write_text(POLICY.replace("TYPE", type_).replace("LOW", str(low)).replace("HIGH", str(high)))
     source = Source(f"SELECT {aggregate}(x) FROM t")
-    plan = static_plan(source, load_policy(path), settings=with_privacy(Settings(), 1, None))
+    plan = static_plan(source, load_policy(path), settings=Asked(1).settled(Settings()))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
     found = next(c for c in tagged.node.components if c.measure is Measure.SUM)
     assert found.arg is not None

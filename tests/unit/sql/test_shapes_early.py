@@ -13,7 +13,7 @@ from dpsql.compiler import Plan, Settings
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 from dpsql.sql.shapes import weighted
 
 POLICY = """\
@@ -68,7 +68,7 @@ LATE = [
 def plan_of(folder: Path, sql: str) -> Plan:
     path = folder / "shop.yaml"
     path.write_text(POLICY)
-    return static_plan(Source(sql), load_policy(path), settings=with_privacy(Settings(), 1, None))
+    return static_plan(Source(sql), load_policy(path), settings=Asked(1).settled(Settings()))
 
 
 def early_of(plan: Plan) -> bool:

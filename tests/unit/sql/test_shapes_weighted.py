@@ -16,7 +16,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.plan.components import Component, Measure
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 from dpsql.sql.shapes.weighted import SMALL, scaled
 
 POLICY = """\
@@ -48,7 +48,7 @@ def toward_zero(a: int, b: int) -> int:
 def plan_of(tmp_path: Path, sql: str, limits: str) -> Plan:
     path = tmp_path / "visits.yaml"
     path.write_text(POLICY.replace("LIMITS", limits))
-    return static_plan(Source(sql), load_policy(path), settings=with_privacy(Settings(), 1, None))
+    return static_plan(Source(sql), load_policy(path), settings=Asked(1).settled(Settings()))
 
 
 @pytest.mark.parametrize("floors", [{"n": 10}, {"n": 5, "kk": 5}, {"nn": 1}, {"n": 2**20, "kk": 3}])
