@@ -19,8 +19,8 @@ from dpsql.plan.nodes import (
     SetOperation,
     Truncate,
     Unnest,
-    expressions,
 )
+from dpsql.plan.walk import expressions
 from dpsql.policy.models import Policy
 from dpsql.sql.emit import constant
 

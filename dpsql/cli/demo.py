@@ -121,7 +121,6 @@ def prepare(folder: Path) -> None:
     from dpsql.engine.duckdb import build_database
 
     text = _resource(POLICY)
-    reason = "its name is not valid"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = set(os.listdir(folder))
@@ -138,8 +137,8 @@ def prepare(folder: Path) -> None:
         reason = "it is not a folder"
     except OSError as error:
         reason = (error.strerror or "it cannot be written").lower()
-    except ValueError:  # a NUL in the name
-        pass
+    except ValueError:  # a NUL in it
+        reason = "its name is not valid"
     raise reject("DP903", f"the demo cannot be made in {str(folder)!r}: {reason}", help=["dpsql demo another-folder"])
 
 

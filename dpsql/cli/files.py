@@ -13,7 +13,6 @@ def write_text(text: str, output: str | None) -> None:
     if output is None or output == "-":
         sys.stdout.write(text)
         return
-    reason = "the name is not valid"
     try:
         with open(output, "x", encoding="utf-8") as file:
             file.write(text)
@@ -25,6 +24,6 @@ def write_text(text: str, output: str | None) -> None:
         ) from None
     except OSError as error:
         reason = (error.strerror or os.strerror(error.errno or 0)).lower()
-    except ValueError:  # a NUL in the name
-        pass
+    except ValueError:  # a NUL in it
+        reason = "the name is not valid"
     raise reject("DP903", f"{output!r} cannot be written: {reason}")

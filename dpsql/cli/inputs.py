@@ -69,7 +69,6 @@ def one_query(sql: str | None, file: str | None) -> Source:
 
 def read_file(path: str) -> Source:
     """A file of SQL, named as the user named it. Raises Rejected DP903."""
-    reason = "its name is not valid"
     try:
         with Path(path).open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
@@ -80,8 +79,8 @@ def read_file(path: str) -> Source:
         reason = "it is a folder"
     except OSError as error:
         reason = (error.strerror or "it cannot be opened").lower()
-    except ValueError:  # a NUL in the name
-        pass
+    except ValueError:  # a NUL in it
+        reason = "its name is not valid"
     raise reject("DP903", f"{path!r} cannot be read: {reason}")
 
 

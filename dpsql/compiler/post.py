@@ -21,10 +21,9 @@ from dpsql.plan.nodes import (
     SetOperation,
     Sort,
     Window,
-    expressions,
     inputs,
 )
-from dpsql.plan.walk import Tagged
+from dpsql.plan.walk import Tagged, expressions
 from dpsql.sql.emit import Aliases
 from dpsql.sql.relations import Emitter, traced_releases
 from dpsql.types import Kind

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Facts
 from dpsql.plan.expr import columns_of
-from dpsql.plan.nodes import Scan, expressions
+from dpsql.plan.nodes import Scan
 from dpsql.plan.public import FrequencyOf
-from dpsql.plan.walk import Tagged
+from dpsql.plan.walk import Tagged, expressions
 
 
 def rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:

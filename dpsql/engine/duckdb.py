@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -23,6 +22,7 @@ import duckdb
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
+from dpsql.engine.lockdown import CLOSING, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engine.sources import expand_source
 from dpsql.engine.wide import SPLIT, rejoin
@@ -31,26 +31,6 @@ from dpsql.policy.source import SourceCall
 
 Connection = duckdb.DuckDBPyConnection
 ATTACHED: Final = "data"
-_CLOSING: Final = (
-    "SET enable_external_access = false",
-    "SET python_enable_replacements = false",
-    "SET autoload_known_extensions = false",
-    "SET autoinstall_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET lock_configuration = true",
-)
-# On a connection of the user's: for our cursor alone. A default collation would merge keys that differ.
-_OWN: Final = (
-    "SET SESSION default_collation = ''",
-    "SET SESSION ieee_floating_point_ops = true",
-    "SET SESSION integer_division = false",
-    "SET SESSION TimeZone = 'UTC'",
-)
-_UNLOCKED: Final = (
-    "the DuckDB connection was passed in and is not locked: dpsql cannot vouch for what other code of this process "
-    "does with the data"
-)
-_MEMORY = re.compile(r"\d{1,9}(\.\d{1,3})?\s*([KMGT]i?B)", re.IGNORECASE)
 # The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
 _THROUGH_NUMPY: Final = frozenset(
     {"boolean", "float", "double", "varchar", "hugeint"}
@@ -103,7 +83,7 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
-            connection = duckdb.connect(":memory:", config=_config(threads, memory_limit, spill))
+            connection = duckdb.connect(":memory:", config=start_config(threads, memory_limit, spill))
             if database is not None:
                 _attach(connection, database, directory)
             for table, call in calls.items():
@@ -135,10 +115,10 @@ class DuckDBEngine:
         with contextlib.suppress(duckdb.Error):
             cursor = connection.cursor()
             home = cursor.execute("SELECT current_database()").fetchall()[0][0]
-            shadowed = [name for (name,) in cursor.execute(_SHADOWED).fetchall()]
+            shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
         if cursor is None or not home:
             raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
-        for statement in _OWN:
+        for statement in OWN:
             with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
                 cursor.execute(statement)
         if cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0] not in ("", "binary"):
@@ -163,7 +143,7 @@ class DuckDBEngine:
     @property
     def notes(self) -> tuple[str, ...]:
         """Says so if the connection is not locked."""
-        return () if self._locked else (_UNLOCKED,)
+        return () if self._locked else (UNLOCKED,)
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
@@ -278,7 +258,7 @@ class DuckDBEngine:
 
 def open_scratch() -> duckdb.DuckDBPyConnection:
     """An empty in-memory DuckDB, locked, for values that are public already."""
-    connection = duckdb.connect(":memory:", config=_config(None, None, ""))
+    connection = duckdb.connect(":memory:", config=start_config(None, None, ""))
     _lock_down(connection, ())
     return connection
 
@@ -327,30 +307,11 @@ def _transposed(rows: list[tuple[Any, ...]], width: int) -> tuple[list[Any], ...
     return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(width))
 
 
-def _config(
-    threads: int | None, memory_limit: str | None, spill: str
-) -> dict[str, str | bool | int | float | list[str]]:
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": spill,
-        "allow_persistent_secrets": "false",
-        "allow_unsigned_extensions": "false",
-    }
-    if threads is not None:
-        if type(threads) is not int or not 1 <= threads <= 4096:
-            raise cannot_open(f"{threads!r} is no number of threads", "give a whole number from 1 to 4096")
-        config["threads"] = str(threads)
-    if memory_limit is not None:
-        if not _MEMORY.fullmatch(memory_limit.strip()):
-            raise cannot_open(f"{memory_limit!r} is no amount of memory", "write it like  8GB  or  512MiB")
-        config["memory_limit"] = memory_limit.strip()
-    return config
-
-
 def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> None:
     connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
-    for statement in _CLOSING:
+    for statement in CLOSING:
         connection.execute(statement)
 
 
@@ -359,16 +320,9 @@ def build_database(path: Path, script: str) -> None:
 
     Raises: CannotOpen (DP006) if the file cannot be made.
     """
-    connection: duckdb.DuckDBPyConnection | None = None
-    try:
-        connection = duckdb.connect(str(path))
+    with contextlib.suppress(duckdb.Error), contextlib.closing(duckdb.connect(str(path))) as connection:
         connection.execute(script)
         return
-    except duckdb.Error:
-        pass
-    finally:
-        if connection is not None:
-            connection.close()
     raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
 
 
@@ -398,12 +352,6 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path, directory: Pa
         problem = refusal(said, duckdb.__version__)
     what, help = problem
     raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
-
-
-_SHADOWED: Final = (
-    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal AND function_name IN "
-    "(SELECT function_name FROM duckdb_functions() WHERE internal) ORDER BY 1"
-)
 
 
 def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: str | None) -> None:

@@ -366,35 +366,6 @@ def output_columns(node: Node) -> tuple[Column, ...]:
             return output_columns(child)
 
 
-def expressions(node: Node) -> tuple[Expr, ...]:
-    """The expressions a node evaluates over its input's rows."""
-    match node:
-        case Filter(predicate=predicate):
-            return (predicate,)
-        case Project(items=items) | GroupKeys(items=items):
-            return tuple(i.expr for i in items)
-        case Join(equalities=pairs, residual=residual):
-            both = tuple(e for p in pairs for e in (p.left, p.right))
-            return both if residual is None else (*both, residual)
-        case SetOperation(columns=set_columns):
-            return tuple(e for c in set_columns for e in (c.left, c.right))
-        case Unnest(list=listed):
-            return (listed,)
-        case Truncate(columns=truncated):
-            return truncated
-        case Window(calls=windows):
-            return tuple(e for w in windows for e in (*w.args, *w.partition, *(k.expr for k in w.order)))
-        case Aggregate(keys=keys, calls=calls):
-            called = tuple(e for c in calls for e in (c.arg, c.filter) if e is not None)
-            return (*(k.expr for k in keys), *called)
-        case Sort(keys=sort_keys):
-            return tuple(k.expr for k in sort_keys)
-        case Release(components=components):
-            return tuple(e for c in components for e in (c.arg, c.filter) if e is not None)
-        case Scan() | Values() | Limit() | BoundContributions():
-            return ()
-
-
 def key_sources(node: Release) -> tuple[KeySource, ...] | None:
     """The public key lists of a release; None if its keys are private, () if it has none."""
     below = node.input.input if isinstance(node.input, BoundContributions) else node.input

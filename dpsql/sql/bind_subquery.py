@@ -27,10 +27,9 @@ from dpsql.plan.nodes import (
     Node,
     Project,
     Sort,
-    expressions,
     output_columns,
 )
-from dpsql.plan.walk import walk
+from dpsql.plan.walk import expressions, walk
 from dpsql.policy.models import Policy
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Ctes

@@ -21,8 +21,8 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.expr import Call, Cast, Expr
 from dpsql.plan.expr import walk as walk_expr
-from dpsql.plan.nodes import Aggregate, Node, expressions
-from dpsql.plan.walk import walk
+from dpsql.plan.nodes import Aggregate, Node
+from dpsql.plan.walk import expressions, walk
 from dpsql.sql.calls import INTERVAL_ENDS, VOLATILE
 from dpsql.sql.spans import span_of
 from dpsql.types import Kind

@@ -7,8 +7,8 @@ import pytest
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of
-from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, expressions, inputs, output_columns
-from dpsql.plan.walk import walk
+from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, inputs, output_columns
+from dpsql.plan.walk import expressions, walk
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import parse
 from tests.unit.planning import policy

@@ -22,12 +22,11 @@ from dpsql.plan.nodes import (
     Sort,
     Values,
     Window,
-    expressions,
     inputs,
     output_columns,
 )
 from dpsql.plan.renumber import renumbered
-from dpsql.plan.walk import walk
+from dpsql.plan.walk import expressions, walk
 from dpsql.sql import grouping_sets
 from dpsql.sql.bind import bind
 from dpsql.sql.parameters import MOST_TABLES, Numbering
