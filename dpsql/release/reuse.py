@@ -3,9 +3,10 @@
 *Claim.* A number is either noise that the ledger names as paid for, or noise that is charged before it is drawn; no
 number is drawn anew without a charge. *Why.* `losses` states the cost of exactly those components that are not
 given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
-ledger, which is durable before its noise is drawn. *When it would be false.* If two draws had one id, or one address
-stood for different integers (then the numbers would be wrong, not less private). *Tested by*
-tests/unit/session/test_answers.py, tests/property/test_answers.py, tests/attacks/test_f_budget.py.
+ledger, which is durable before its noise is drawn, and if its price is the one that its id was made for. *When it would
+be false.* If two draws had one id, or one address stood for different integers (then the numbers would be wrong, not
+less private). *Tested by* tests/unit/session/test_answers.py, tests/property/test_answers.py,
+tests/attacks/test_f_budget.py, tests/attacks/test_n_edited_answers.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cache
 
+from dpsql.answers.names import Terms, draw_of, named, tells_terms, unchanged
 from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.budget.accountant import cost
 from dpsql.compiler.address import Ground, Grounds, Rows
@@ -69,11 +71,11 @@ class Reuse:
         new = {answer.id for answer in self.new}
         for release, given in zip(plan.releases, self.given, strict=True):
             for bundle in release.measured.bundles:
-                drawn: dict[datetime, list[Answer]] = {}
+                drawn: dict[str, list[Answer]] = {}
                 for answer in (given.answers[i] for i in bundle if i in given.answers):
                     if answer.id in new:  # also if it serves several releases
                         new.remove(answer.id)
-                        drawn.setdefault(answer.made_at, []).append(answer)
+                        drawn.setdefault(draw_of(answer.id), []).append(answer)
                 for together in drawn.values():
                     for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):
                         own = [answer.losses[unit] for answer in together if unit in answer.losses]
@@ -202,8 +204,9 @@ class _Choice:
             if made is None or not as_accurate(made, planned):
                 continue
             if answer.id in self.held:
-                own.append((made.variance(), -at, answer))
-            elif answer.id in self.paid():
+                if unchanged(answer) or not tells_terms(answer.id):  # he pays nothing, whatever it says
+                    own.append((made.variance(), -at, answer))
+            elif answer.id in self.paid() and unchanged(answer):
                 others.append((-made.variance(), -at, answer))
         return [a for side in (own, others) for _, _, a in sorted(side, key=lambda f: f[:2])]
 
@@ -227,28 +230,42 @@ def _made(answer: Answer) -> Mechanism | None:
         return None
 
 
+def names_of(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]:
+    """Component → the id of the noise that will be drawn for it. draw: a text for this draw alone, without dots."""
+    return {i: named(draw, i, _terms(measured, i)) for i in wanted(measured, given)}
+
+
+def _terms(measured: MeasuredRelease, place: int) -> Terms:
+    losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
+    decided = measured.threshold if place == measured.node.threshold else None
+    return Terms(
+        *_stored_form(measured.measurements[place].mechanism),
+        losses,
+        measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
+        None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
+    )
+
+
 def to_store(
     noisy: NoisyRelease, given: Given, ground: Ground, ids: Mapping[int, str], made_at: datetime
 ) -> list[Answer]:
     """The answers that a measured release adds. ids: component → id of its noise, as in the ledger's entry."""
     measured = noisy.planned.measured
-    deciding, threshold = measured.node.threshold, measured.threshold
+    deciding = measured.node.threshold
     over = ""
     if deciding is not None:
         over = given.answers[deciding].id if deciding in given.answers else ids[deciding]
     found = []
     for i in wanted(measured, given):
-        mechanism, parameter = _stored_form(measured.measurements[i].mechanism)
-        shown = None
-        address = ground.address(measured.node.components[i], over)
-        if i == deciding:
-            assert threshold is not None
-            shown = ShownKeys(noisy.keys, threshold.threshold, threshold.r, threshold.g, threshold.delta)
-            address = ground.address_of_keys()
-        losses = {unit: measured.loss_of(i, unit) for unit in measured.contributions}
+        terms = _terms(measured, i)
+        keys = None if terms.threshold is None else ShownKeys(noisy.keys, *terms.threshold)
+        address = ground.address(measured.node.components[i], over) if keys is None else ground.address_of_keys()
         values = tuple(row[i] for row in noisy.values)
-        conversion = measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0)
-        found.append(Answer(ids[i], address, values, mechanism, parameter, losses, conversion, made_at, shown))
+        found.append(
+            Answer(
+                ids[i], address, values, terms.mechanism, terms.parameter, terms.losses, terms.conversion, made_at, keys
+            )
+        )
     return found
 
 

@@ -32,7 +32,7 @@ from dpsql.release.inlined import as_query
 from dpsql.release.noisy import Given, NoisyRelease, measure_release, wanted
 from dpsql.release.post import post_process
 from dpsql.release.result import Release
-from dpsql.release.reuse import Reuse, look_up, released_rows, to_store
+from dpsql.release.reuse import Reuse, look_up, names_of, released_rows, to_store
 from dpsql.session.facts import FactStore
 
 Ids = Mapping[tuple[int, int], str]
@@ -172,9 +172,9 @@ class Runner:
         self, plan: Plan, reuse: Reuse, account: Account | None = None, grounds: Grounds | None = None
     ) -> Release:
         ids = {
-            (at, i): uuid.uuid4().hex
+            (at, i): name
             for at, (release, given) in enumerate(zip(plan.releases, reuse.given, strict=True))
-            for i in wanted(release.measured, given)
+            for i, name in names_of(release.measured, given, uuid.uuid4().hex).items()
         }
         noisy: list[NoisyRelease] = []
         notes: list[str] = []
