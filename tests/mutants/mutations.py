@@ -493,10 +493,18 @@ MUTATIONS = (
     Mutation(
         "unpaid-answer-served",
         "dpsql/release/reuse.py",
-        "elif answer.id in self.paid():",
-        "else:",
+        "elif answer.id in self.paid() and unchanged(answer):",
+        "elif unchanged(answer):",
         "noise that no entry of the ledger names",
         ("tests/unit/session/test_answers.py",),
+    ),
+    Mutation(
+        "edited-price-believed",
+        "dpsql/release/reuse.py",
+        "elif answer.id in self.paid() and unchanged(answer):",
+        "elif answer.id in self.paid():",
+        "an edit of the file of answers spares an analyst his cap",
+        ("tests/attacks/test_n_edited_answers.py",),
     ),
     Mutation(
         "received-for-nothing",
