@@ -244,7 +244,7 @@ class _Filler:
             return False
         for key in table.foreign_keys:
             wanted = tuple(row[c] for c in key.columns)
-            if key.assumed and NULL not in wanted and not self._refers(key.table, key.references, wanted):
+            if NULL not in wanted and not self._refers(key.table, key.references, wanted):
                 return False
         for counted in found:
             self.counts[table.name, *counted] = self.counts.get((table.name, *counted), 0) + 1

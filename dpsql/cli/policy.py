@@ -52,12 +52,12 @@ def audit(file: str, format: ExplainFormat) -> int:
     found = promises(policy)
     match format:
         case ExplainFormat.JSON:
-            listed = [asdict(p) for p in found]
+            listed = [{**asdict(p), "page": p.page} for p in found]
             print(document({"policy": policy.name, "promises": listed, "protection": list(protection(policy))}))
         case ExplainFormat.TEXT:
             print(f"The guarantee of policy {policy.name} rests on {_counted(len(found), 'promise')}.")
             for p in found:
-                print(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}")
+                print(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}\n  page:     {p.page}")
             for line in protection(policy):
                 print(f"\nsomeone's protection when {line}")
     return 0

@@ -16,6 +16,9 @@ Kind = Literal[
     "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "not_null", "size"
 ]
 
+PAGES = "docs/reference/promises"
+DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
+
 
 @dataclass(frozen=True, slots=True)
 class Promise:
@@ -26,6 +29,11 @@ class Promise:
     claim: str
     when_false: str
     unit: str | None = None
+
+    @property
+    def page(self) -> str:
+        """The page of the documentation about this kind of promise."""
+        return f"{PAGES}/{self.kind}.md"
 
 
 def promises(policy: Policy) -> tuple[Promise, ...]:
@@ -77,7 +85,7 @@ def _public(table: Table) -> Iterator[Promise]:
         "public",
         dotted(("tables", table.name, "public")),
         f"{table.name} holds nothing about any unit",
-        "its rows are shown and used without noise: whatever they say about anybody is open",
+        "its rows are shown without noise: ε is unlimited for whoever they tell about, and the ledger records 0",
     )
 
 
@@ -87,11 +95,7 @@ def _private(table: Table) -> Iterator[Promise]:
     match table.protection:
         case RowUnit(rows=rows):
             claim = f"whoever is to be protected has at most {rows} row{'s' if rows > 1 else ''} of {table.name}"
-            effect = (
-                "someone with n rows is protected at n/k·ε only"
-                if rows > 1
-                else "someone with n rows is protected at n·ε only"
-            )
+            effect = f"someone with n rows is protected at {f'n/{rows}' if rows > 1 else 'n'}·ε only"
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case IdUnit(column=column):
             claim = f"all rows of one {unit} in {table.name} carry the same {column}, and it is nobody else's"
@@ -100,19 +104,21 @@ def _private(table: Table) -> Iterator[Promise]:
         case PathUnit(path=path):
             trail = " → ".join(hop.table for hop in path)
             claim = f"{table.name} → {trail} leads from each row to the {unit} it belongs to"
-            yield Promise("unit", dotted((*loc, "unit")), claim, "rows are protected as somebody else's", unit)
+            effect = (
+                f"a row that leads to another {unit} is protected as that one's: someone whose rows lead to n of them "
+                "is protected at n·ε only; rows that lead nowhere are left out"
+            )
+            yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case None:
             pass
     yield from _keys(table, loc)
     for i, key in enumerate(table.foreign_keys):
-        if key.assumed:
-            claim = f"every {_names(key.columns)} of {table.name} occurs in {key.table}({', '.join(key.references)})"
-            effect = "joins drop or add rows that the plan does not expect"
-            yield Promise("foreign_key", dotted((*loc, "foreign_keys", i)), claim, effect, unit)
+        claim = f"every {_names(key.columns)} of {table.name} occurs in {key.table}({', '.join(key.references)})"
+        yield Promise("foreign_key", dotted((*loc, "foreign_keys", i)), claim, DANGLING, unit)
     for i, f in enumerate(table.max_frequency):
         if f.assumed:
             claim = f"at most {f.rows} rows of {table.name} share {_names(f.columns)}, whoever is added or removed"
-            effect = "a join moves more rows than the noise covers: ε is larger than stated"
+            effect = f"where n rows share it, a join on it may move n where the noise covers {f.rows}: {_times(f.rows)}"
             yield Promise("max_frequency", dotted((*loc, "max_frequency", i)), claim, effect, unit)
     limit = table.max_rows_per_unit
     if limit is not None and limit.assumed:
@@ -121,7 +127,7 @@ def _private(table: Table) -> Iterator[Promise]:
         yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
     if table.size is not None:
         claim = f"{table.name} has exactly {table.size} rows, and everybody may know it"
-        effect = "averages and counts are wrong, and if the size is not public it is given away"
+        effect = "counts and averages are wrong, at the stated ε; if the size is not public, it is given away at ε 0"
         yield Promise("size", dotted((*loc, "size")), claim, effect, unit)
 
 
@@ -131,7 +137,7 @@ def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
     for (kind, where), key in zip(named, table.keys, strict=True):
         if key.assumed:
             claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
-            effect = "a join or a per-unit limit moves more rows than the noise covers: ε is larger than stated"
+            effect = f"where n rows share it, a join on it may move n where the noise covers 1: {_times(1)}"
             yield Promise(kind, dotted(where), claim, effect, table.unit)
 
 
@@ -140,13 +146,20 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
     if not column.is_nullable:
         source = "" if column.nullable is not None else " (a primary key)"
         claim = f"{table.name}.{column.name} is never NULL{source}"
-        effect = "counts of it share the count of rows, and keys on it may repeat: ε may be larger than stated"
+        effect = (
+            "COUNT of it counts NULLs, too, at the stated ε; where rows are replaced, a SUM moves by its larger bound "
+            "B instead of its range R: ε is B/R times what is stated; and keys on it may repeat"
+        )
         yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit)
     if isinstance(column.domain, TableDomain) and not table.public:
         domain = column.domain
         claim = f"{domain.table}.{domain.column} was not chosen by looking at {table.name}"
-        effect = "the list of groups gives away which values occur"
+        effect = "the list of groups gives away which values occur: ε is unlimited for who alone has one of them"
         yield Promise("public", dotted((*loc, "domain")), claim, effect, table.unit)
+
+
+def _times(rows: int) -> str:
+    return f"ε is n/{rows} times what is stated" if rows > 1 else "ε is n times what is stated"
 
 
 def _names(columns: tuple[str, ...]) -> str:

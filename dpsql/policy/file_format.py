@@ -24,12 +24,14 @@ from dpsql.policy.scalars import (
     Values,
     Version,
     one_of,
+    only_assumed,
     or_empty,
     short_form,
 )
 
 Neighbours = Annotated[Literal["add_remove", "replace_one"], one_of("add_remove", "replace_one")]
 Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp", "approx_dp", "zcdp")]
+Assumed = Annotated[Literal["assume"], only_assumed()]
 Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
 Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
 
@@ -98,8 +100,8 @@ class ForeignKeyFile(_File):
     """The referring columns."""
     references: Text
     """The referenced key: `patients(patient_id)`."""
-    enforce: Enforce = "assume"
-    """assume: a promise; drop: the plan leaves out rows that refer to nothing."""
+    enforce: Assumed = "assume"
+    """Always a promise: no noise rests on it, and no row is left out for it."""
 
 
 class FrequencyFile(_File):

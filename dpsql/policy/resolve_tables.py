@@ -43,7 +43,7 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
     guard = _Enforcement(scope, name, spec, protection)
     primary = None if spec.primary_key is None else _key(scope, name, (*loc, "primary_key"), spec.primary_key, guard)
     unique = [_key(scope, name, (*loc, "unique", i), k, guard) for i, k in enumerate(spec.unique)]
-    foreign = [_foreign_key(scope, name, (*loc, "foreign_keys", i), k, guard) for i, k in enumerate(spec.foreign_keys)]
+    foreign = [_foreign_key(scope, name, (*loc, "foreign_keys", i), k) for i, k in enumerate(spec.foreign_keys)]
     frequencies = []
     for i, f in enumerate(spec.max_frequency):
         where: Loc = (*loc, "max_frequency", i)
@@ -131,23 +131,14 @@ def _key(scope: Scope, table: str, loc: Loc, spec: KeyFile, guard: _Enforcement)
     return None if columns is None or not guard(loc, columns, enforce) else Key(columns, enforce)
 
 
-def _foreign_key(scope: Scope, table: str, loc: Loc, spec: ForeignKeyFile, guard: _Enforcement) -> ForeignKey | None:
+def _foreign_key(scope: Scope, table: str, loc: Loc, spec: ForeignKeyFile) -> ForeignKey | None:
     columns = scope.column_names((*loc, "columns"), table, spec.columns)
     target = scope.reference((*loc, "references"), spec.references)
-    enforce = spec.enforce
-    if enforce == "truncate":
-        scope.issues.add((*loc, "enforce"), "is truncate, but a foreign key has no excess rows: use drop or assume")
     if columns is None or target is None:
         return None
     other, referenced = target
     scope.same_types((*loc, "references"), table, columns, other, referenced)
-    if enforce == "drop" and isinstance(guard.protection, RowUnit) and not scope.file.tables[other].public:
-        scope.issues.add(
-            (*loc, "enforce"), f"is drop, but `{other}` is private: one of its rows could drop any number of rows here",
-            "promise it:  enforce: assume",
-        )  # fmt: skip
-        return None
-    return ForeignKey(columns, other, referenced, enforce) if guard(loc, columns, enforce) else None
+    return ForeignKey(columns, other, referenced)
 
 
 def _limits_fit(scope: Scope, loc: Loc, spec: TableFile, protection: Protection | None) -> None:

@@ -104,6 +104,20 @@ def _label(value: object) -> str:
     return _text(value)
 
 
+def only_assumed() -> BeforeValidator:
+    """`enforce` of a foreign key, which the plan does nothing about."""
+
+    def check(value: object) -> str:
+        if value != "assume":
+            raise wrong(
+                f"must be assume, got {shown(value)}: a policy leaves out no rows that refer to nothing; leave "
+                "`enforce` out, and use JOIN or EXISTS in the queries that are to leave such rows out"
+            )
+        return "assume"
+
+    return BeforeValidator(check)
+
+
 def one_of(*names: str) -> BeforeValidator:
     """A word from a list; a near miss is named."""
 

@@ -121,7 +121,7 @@ def _promises(table: Table) -> list[str]:
     return found
 
 
-def _mode(promise: Key | ForeignKey | Frequency | RowLimit, table: Table) -> str:
+def _mode(promise: Key | Frequency | RowLimit, table: Table) -> str:
     if promise.assumed:
         return "[checked]" if table.public else "[promised]"
     return f"[enforced: {promise.enforce}]" if not isinstance(promise, RowLimit) else "[enforced]"
@@ -132,8 +132,7 @@ def _key(key: Key, table: Table) -> str:
 
 
 def _foreign(key: ForeignKey) -> str:
-    mode = "[promised]" if key.assumed else f"[enforced: {key.enforce}]"
-    return f"({', '.join(key.columns)}) → {key.table}({', '.join(key.references)}) {mode}"
+    return f"({', '.join(key.columns)}) → {key.table}({', '.join(key.references)}) [promised]"
 
 
 def _table(table: Table) -> dict[str, Any]:

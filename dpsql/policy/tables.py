@@ -86,17 +86,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Every non-NULL combination of `columns` occurs in `references` of `table`."""
+    """Every non-NULL combination of `columns` occurs in `references` of `table`: a promise that no noise rests on."""
 
     columns: tuple[str, ...]
     table: str
     references: tuple[str, ...]
-    enforce: Enforce = "assume"
-
-    @property
-    def assumed(self) -> bool:
-        """True if this is a promise."""
-        return self.enforce == "assume"
 
 
 @dataclass(frozen=True, slots=True)

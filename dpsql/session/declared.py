@@ -9,9 +9,10 @@ from functools import partial
 from dpsql.engine import promises as measured
 from dpsql.engine import public
 from dpsql.engine.base import Engine
+from dpsql.policy.audit import DANGLING
 from dpsql.policy.models import Policy
 from dpsql.policy.places import Loc
-from dpsql.policy.tables import Column, ForeignKey, Key, Table, TableDomain, ValuesDomain
+from dpsql.policy.tables import Column, Key, Table, TableDomain, ValuesDomain
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.sql.emit import constant
 
@@ -53,7 +54,7 @@ def checks(policy: Policy) -> Iterator[Check]:
         )
         yield from _unit(table, loc)
         yield from _keys(policy, table, loc)
-        yield from _foreign_keys(policy, table, loc)
+        yield from _foreign_keys(table, loc)
         yield from _frequencies(table, loc)
         yield from _limits(table, loc)
         for column in table.columns.values():
@@ -113,21 +114,15 @@ def _keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _foreign_keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
+def _foreign_keys(table: Table, loc: Loc) -> Iterator[Check]:
     for i, key in enumerate(table.foreign_keys):
         where: Loc = (*loc, "foreign_keys", i)
         columns, target = _names(key.columns), f"{key.table}({', '.join(key.references)})"
         claim = f"every {columns} of {table.name} occurs in {target}"
-        if not key.assumed:
-            yield Check("foreign_key", table.name, where, claim, enforced=True)
-            continue
-        repair = _CORRECT
-        if _may_drop(policy, table, key):
-            repair += ", or let the plan leave such rows out:  enforce: drop"
         yield Check(
             "foreign_key", table.name, where, claim, f"rows of {table.name} whose {columns} is not in {target}",
             partial(measured.dangling, table=table.name, step=(key.columns, key.table, key.references)), 0,
-            when_false="joins drop or add rows that the plan does not expect", repair=repair,
+            when_false=DANGLING, repair=_CORRECT,
         )  # fmt: skip
 
 
@@ -232,10 +227,6 @@ def _may_enforce(table: Table, columns: tuple[str, ...]) -> bool:
             return column in columns
         case PathUnit() | None:
             return False
-
-
-def _may_drop(policy: Policy, table: Table, key: ForeignKey) -> bool:
-    return _may_enforce(table, key.columns) and (table.by_id or policy.tables[key.table].public)
 
 
 def _names(columns: tuple[str, ...]) -> str:

@@ -9,6 +9,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.engine import public
 from dpsql.engine.base import Engine
 from dpsql.plan.public import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
+from dpsql.policy.audit import PAGES
 
 MOST_ROUNDS = 20
 """Each round of compiling can ask for new facts only after the previous ones are known; queries need two or three."""
@@ -62,9 +63,14 @@ class FactStore:
             now = self._number(request)
             if now > planned:
                 self._numbers[request] = now
-                columns = ", ".join(request.columns) if isinstance(request, FrequencyOf) else ""
+                counted = "rows"
+                if isinstance(request, FrequencyOf):
+                    counted = f"most rows per value of ({', '.join(request.columns)})"
                 raise reject(
                     "DP409", f"the public table {request.table} has changed since the query was planned",
                     source=plan.source, help=["run the query again: it will be planned anew"],
-                    notes=[f"most rows per value of ({columns}): {planned:,} when planned, {now:,} now"],
+                    notes=[
+                        f"{counted}: {planned:,} when planned, {now:,} now",
+                        f"the noise covers what was planned ({PAGES}/README.md)",
+                    ],
                 )  # fmt: skip

@@ -47,7 +47,7 @@ def test_the_schema_accepts_the_demo_policy(dpsql: Call, clinic: Clinic, tmp_pat
     assert json.loads((tmp_path / "s.json").read_text(encoding="utf-8")) == schema
 
 
-def test_audit_and_show(dpsql: Call, clinic: Clinic) -> None:
+def test_audit_and_show(dpsql: Call, clinic: Clinic, root: Path) -> None:
     text = dpsql("policy", "audit", clinic.policy).out
     assert "rests on 16 promises" in text and "tables.visits.unique[0]" in text
     found = json.loads(dpsql("policy", "audit", clinic.policy, "--format", "json").out)
@@ -57,7 +57,9 @@ def test_audit_and_show(dpsql: Call, clinic: Clinic) -> None:
         "claim",
         "when_false",
         "unit",
+        "page",
     }
+    assert all((root / p["page"]).is_file() and p["page"] in text for p in found["promises"])
     text = dpsql("policy", "show", clinic.policy).out
     assert "total of patient" in text and "at most 12 rows per unit [enforced]" in text
     assert dpsql("policy", "show", clinic.policy, "VISITS").out.startswith("visits: unit patient")

@@ -181,8 +181,14 @@ ONE = [
     (
         "max_rows_per_unit: 20",
         "foreign_keys: [{columns: [person_id], references: people(id), enforce: truncate}]",
-        "use drop or assume",
+        "enforce must be assume, got 'truncate': a policy leaves out no rows that refer to nothing",
         "truncate",
+    ),
+    (
+        "max_rows_per_unit: 20",
+        "foreign_keys: [{columns: [person_id], references: people(id), enforce: drop}]",
+        "enforce must be assume, got 'drop': a policy leaves out no rows that refer to nothing; leave `enforce` out",
+        "drop",
     ),
     (
         "max_rows_per_unit: 20",

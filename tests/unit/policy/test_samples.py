@@ -52,7 +52,7 @@ def test_visits(clinic: Policy) -> None:
     table = clinic.tables["visits"]
     assert table.max_rows_per_unit == RowLimit(20, "truncate") and not table.max_rows_per_unit.assumed
     assert (table.max_groups_per_unit, table.max_rows_per_group) == (5, 4)
-    assert table.foreign_keys == (ForeignKey(("patient_id",), "patients", ("patient_id",), "assume"),)
+    assert table.foreign_keys == (ForeignKey(("patient_id",), "patients", ("patient_id",)),)
     assert table.columns["cost"].bounds == (Fraction(0), Fraction(5000))
     assert table.columns["code"].domain == TableDomain("icd10", "code", null=True)
     assert table.columns["day"].bounds == (dt.date(2024, 1, 1), dt.date(2024, 12, 31))

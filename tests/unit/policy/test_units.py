@@ -148,17 +148,6 @@ def test_public_frequencies_are_checked_not_cut() -> None:
     assert policy({"t": table}).tables["t"].max_frequency[0].assumed
 
 
-def test_dropping_orphans_of_a_row_table_needs_a_public_reference() -> None:
-    table = {
-        "unit": {"rows": 1},
-        "columns": {"id": {}},
-        "foreign_keys": [{"columns": ["id"], "references": "p(id)", "enforce": "drop"}],
-    }
-    public = {"public": True, "columns": {"id": {}}, "unique": [["id"]]}
-    assert policy({"t": table, "p": public}).tables["t"].foreign_keys[0].enforce == "drop"
-    assert "could drop any number of rows here" in refused({"t": table, "p": {**ID, "unique": [["id"]]}})
-
-
 def test_a_listed_analyst_section_denies_everyone_else() -> None:
     budgets = {"total": {"epsilon": 5}, "analysts": {"ana": {"epsilon": 1}}}
     found = policy({"t": ID}, budgets=budgets)
@@ -216,7 +205,11 @@ def test_promises_list_what_is_trusted_and_nothing_else() -> None:
         ("unit", "tables.s.unit"),
         ("size", "tables.s.size"),
     }
-    assert all(p.claim and p.when_false for p in promises(policy(tables)))
+    # Each says what is lost, and where more about it is said.
+    assert all(p.claim and "ε" in p.when_false and p.page.endswith(f"/{p.kind}.md") for p in promises(policy(tables)))
+    said = {p.where: p.when_false for p in promises(policy(tables))}
+    assert said["tables.t.max_frequency[1]"].endswith("ε is n/8 times what is stated")
+    assert said["tables.t.unique[0]"].endswith("ε is n times what is stated")
 
 
 def test_ids_of_one_unit_are_of_one_kind() -> None:
