@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 pytest_plugins = ["tests.canary"]  # planted private values are looked for in whatever the session puts out
 
@@ -16,6 +17,11 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Hypothesis also draws constants out of the modules imported so far, and those are others in each of xdist's workers,
+# and after each change of dpsql. There is no setting for it; tests/meta/test_same_examples.py sees it come back.
+if hasattr(providers, "_get_local_constants"):
+    setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 — empty, and stays so
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
