@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dpsql.audit.databases import Candidate, Databases
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.nodes import key_sources
 from dpsql.release.noisy import Key

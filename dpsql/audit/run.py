@@ -35,6 +35,7 @@ from dpsql.compiler.explain import component_name
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.engine.base import Engine
 from dpsql.measure.backends import Backend, backend
+from dpsql.measure.measured import conversion_delta_of
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.policy.models import Policy
 from dpsql.session.declared import checks
@@ -237,7 +238,7 @@ def _name(plan: Plan, target: Target) -> str:
 
 def _mispriced(plan: Plan, policy: Policy) -> Iterator[str]:
     """Units that are charged less than what the mechanisms lose, composed as the policy's accountant does."""
-    conversion = max((r.measured.conversion_delta for r in plan.releases), default=Fraction(0))
+    conversion = conversion_delta_of(r.measured for r in plan.releases)
     units = {unit for r in plan.releases for unit in r.measured.contributions}
     for unit in sorted(units):
         parts = [x for r in plan.releases if unit in r.measured.contributions for x in r.measured.losses(unit)]

@@ -21,8 +21,8 @@ from dpsql.audit.search import Target
 from dpsql.audit.statistics import Claim, Samples
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.loss import compose
-from dpsql.measure.allocate import Measurement
 from dpsql.measure.backends import Backend
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.release.noisy import Given, Key, noised
 

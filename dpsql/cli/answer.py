@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Final, TextIO, assert_never
+from typing import Any, TextIO, assert_never
 
 from dpsql.cli.exits import say
 from dpsql.cli.json_text import document, dumps
 from dpsql.cli.layout import markdown_table, print_table
 from dpsql.cli.options import Format
 from dpsql.loss import PrivacyLoss, show_left
+from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import Cell, cell, plain
 from dpsql.release.result import Release, half_widths, unique_names
 
-USUAL: Final = Fraction(95, 100)
-"""The confidence of what is shown with a ± where no other was asked for."""
 
-
-def print_answer(release: Release, format: Format, footer: str, out: TextIO, level: Fraction = USUAL) -> None:
+def print_answer(release: Release, format: Format, footer: str, out: TextIO, level: Fraction = LEVEL) -> None:
     """Print to `out`. A table ends with the footer; of the other formats only data goes to `out`.
 
     level: the confidence of the ± and of the intervals.
@@ -46,7 +44,7 @@ def print_answer(release: Release, format: Format, footer: str, out: TextIO, lev
         say(footer)
 
 
-def table_cells(release: Release, level: Fraction = USUAL) -> list[list[Cell]]:
+def table_cells(release: Release, level: Fraction = LEVEL) -> list[list[Cell]]:
     """The rows with `± half-width` at this confidence wherever there is an interval."""
     names = unique_names(release.columns)
     return [
@@ -71,7 +69,7 @@ def _field(value: Any) -> str:
     return text
 
 
-def as_json(release: Release, ascii_only: bool = False, level: Fraction = USUAL) -> str:
+def as_json(release: Release, ascii_only: bool = False, level: Fraction = LEVEL) -> str:
     """`{"columns", "rows", "intervals", "spent", "notes"}`: one row a line.
 
     rows: lists in the order of columns. intervals: at `level`, one object per row: column → [low, high] or null; an
@@ -94,7 +92,7 @@ def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:
 
 
 def footer_of(
-    release: Release, left: PrivacyLoss | None, remarks: tuple[str, ...] = (), level: Fraction | None = USUAL
+    release: Release, left: PrivacyLoss | None, remarks: tuple[str, ...] = (), level: Fraction | None = LEVEL
 ) -> str:
     """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; at most 20 rows per patient counted; ± at 95 %`.
 

@@ -8,7 +8,6 @@ from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
 from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.errors import Error
-from dpsql.measure.widths import joint_width
 from dpsql.session.connection import connect
 from dpsql.session.planning import Question
 from dpsql.session.settings import Asked
@@ -34,10 +33,10 @@ def run(
             raise pointing_into(error, source) from None
     match format:
         case ExplainFormat.TEXT:
-            print(as_text(plan, engine_sql, joint_width))
+            print(as_text(plan, engine_sql))
         case ExplainFormat.JSON:
-            found = as_json(plan, joint_width)
-            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan, joint_width))
+            found = as_json(plan)
+            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan))
     return 0
 
 

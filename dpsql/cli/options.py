@@ -7,6 +7,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from dpsql.numbers.confidence import LEVEL
+
+USUAL = str(float(LEVEL))
+"""`--confidence` where none is given."""
+
 
 class Format(StrEnum):
     """`--format` of `dpsql query`."""

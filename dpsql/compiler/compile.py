@@ -31,10 +31,10 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.accuracy import meet
-from dpsql.measure.allocate import MeasuredRelease, measure
+from dpsql.measure.allocate import measure
+from dpsql.measure.measured import MeasuredRelease, conversion_delta_of
 from dpsql.measure.outputs import total_error
 from dpsql.measure.request import Request
-from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import root
 from dpsql.plan.nodes import Release
 from dpsql.plan.public import PublicFacts
@@ -128,7 +128,7 @@ def _planned(
     errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found) if tagged else {}
     least = {uid: min(amounts) for uid, amounts in errors.items()}
     if least:
-        measured, request = meet(tagged, request, least, settings.confidence, joint_width)
+        measured, request = meet(tagged, request, least, settings.confidence)
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)
@@ -189,7 +189,7 @@ def _request(
 def _charges(measured: Sequence[MeasuredRelease], policy: Policy, request: Request) -> dict[str, PrivacyLoss]:
     """What the plan costs; never above the request, but for the rounding to the ledger's grid."""
     for parts in _parts_by_unit(measured).values():
-        if not cost(policy.privacy.accountant, parts, _conversion_delta(measured)).within(request.budget):
+        if not cost(policy.privacy.accountant, parts, conversion_delta_of(measured)).within(request.budget):
             raise reject(
                 "DP406", "the plan would cost more than was asked for; nothing was run",
                 help=["please report this query: the planner contradicts itself"],
@@ -204,7 +204,7 @@ def charges_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str,
     δ that the releases state, and that δ is charged: whatever it is, the two numbers belong together.
     """
     releases = tuple(measured)
-    convert = _conversion_delta(releases)
+    convert = conversion_delta_of(releases)
     by_unit = _parts_by_unit(releases)
     return {unit: cost(policy.privacy.accountant, parts, convert).on_grid() for unit, parts in by_unit.items()}
 
@@ -215,7 +215,3 @@ def _parts_by_unit(measured: Sequence[MeasuredRelease]) -> dict[str, list[Privac
         for unit in release.contributions:
             found.setdefault(unit, []).extend(release.losses(unit))
     return found
-
-
-def _conversion_delta(measured: Sequence[MeasuredRelease]) -> Fraction:
-    return max((release.conversion_delta for release in measured), default=Fraction(0))

@@ -11,9 +11,10 @@ from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
 from dpsql.loss import PrivacyLoss, largest, show_spent
-from dpsql.measure.allocate import MeasuredRelease, Measurement
-from dpsql.measure.joint import Width
+from dpsql.measure.measured import MeasuredRelease, Measurement
+from dpsql.measure.widths import linear_width
 from dpsql.numbers.cap import Finite
+from dpsql.numbers.confidence import LEVEL
 from dpsql.plan.components import Component, Count, Measure, Output, Recipe, Sum, coefficients, components_of
 from dpsql.plan.nodes import (
     Aggregate,
@@ -37,19 +38,13 @@ from dpsql.plan.nodes import (
 from dpsql.plan.render import expression
 from dpsql.plan.walk import Tagged
 
-LEVEL = Fraction(95, 100)
-"""Confidence of the ± that EXPLAIN shows."""
 
-
-def as_text(plan: Plan, engine_sql: bool = False, width: Width | None = None) -> str:
-    """The annotated tree, the measurements of every release, and the price.
-
-    width: how wide intervals of numbers with two noises are; without it their ± is left out.
-    """
+def as_text(plan: Plan, engine_sql: bool = False) -> str:
+    """The annotated tree, the measurements of every release, and the price."""
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
-        lines += ["", *_release_lines(release, i), *_sum_lines(release.measured, width)]
+        lines += ["", *_release_lines(release, i), *_sum_lines(release.measured)]
     lines += ["", f"cost: {_cost(plan)}"]
     lines += [f"note: {note}" for note in plan.notes]
     if engine_sql:
@@ -61,8 +56,8 @@ def as_text(plan: Plan, engine_sql: bool = False, width: Width | None = None) ->
     return "\n".join(lines)
 
 
-def as_json(plan: Plan, width: Width | None = None) -> dict[str, Any]:
-    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md); width as above."""
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
     return {
         "releases": [
             {
@@ -74,7 +69,7 @@ def as_json(plan: Plan, width: Width | None = None) -> dict[str, Any]:
                 "conversion_delta": float(r.measured.conversion_delta),
                 "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
                 "together": together(r.measured),
-                "outputs": [_output_json(r.measured, o, width) for o in r.measured.node.outputs],
+                "outputs": [_output_json(r.measured, o) for o in r.measured.node.outputs],
             }
             for r in plan.releases
         ],
@@ -86,9 +81,9 @@ def as_json(plan: Plan, width: Width | None = None) -> dict[str, Any]:
     }
 
 
-def dumps(plan: Plan, width: Width | None = None) -> str:
+def dumps(plan: Plan) -> str:
     """`as_json` as text."""
-    return json.dumps(as_json(plan, width), indent=2, ensure_ascii=False)
+    return json.dumps(as_json(plan), indent=2, ensure_ascii=False)
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------
@@ -250,7 +245,7 @@ def _together_lines(measured: MeasuredRelease) -> list[str]:
     return found
 
 
-def _sum_lines(measured: MeasuredRelease, width: Width | None) -> list[str]:
+def _sum_lines(measured: MeasuredRelease) -> list[str]:
     """Sums that are made of two components, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`."""
     found = []
     for output in measured.node.outputs:
@@ -261,9 +256,8 @@ def _sum_lines(measured: MeasuredRelease, width: Width | None) -> list[str]:
                 each = worth / measured.measurements[i].unit
                 name = component_name(measured.node.components[i], measured, i)
                 text += f" {'+' if each > 0 else '-'} {_amount(abs(each))} · {name}"
-            error = output_error(measured, output.recipe, width)
-            around = "" if error is None else f"  ± {error:.4g}"
-            found.append(f"  {output.label} = {text}{around}")
+            error = linear_width(output.recipe, measured.measurements, LEVEL)
+            found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
     return found
 
 
@@ -311,24 +305,20 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
     }
 
 
-def _output_json(measured: MeasuredRelease, output: Output, width: Width | None) -> dict[str, Any]:
-    """One column of the release. expected_error: None where it depends on the data, or `width` would be needed."""
+def _output_json(measured: MeasuredRelease, output: Output) -> dict[str, Any]:
+    """One column of the release. expected_error: None where it depends on the data."""
     return {
         "column": output.column.name,
         "components": list(components_of(output.recipe)),
-        "expected_error": output_error(measured, output.recipe, width),
+        "expected_error": output_error(measured, output.recipe),
     }
 
 
-def output_error(measured: MeasuredRelease, recipe: Recipe, width: Width | None) -> float | None:
+def output_error(measured: MeasuredRelease, recipe: Recipe) -> float | None:
     """Half the width of the 95 % interval of a count or a sum, in the released number's unit."""
     if not isinstance(recipe, Count | Sum):
         return None
-    parts = coefficients(recipe, measured.node.components)
-    noisy = [(measured.measurements[i], worth) for i, worth in parts if measured.measurements[i].known is None]
-    if len(noisy) > 1:
-        return None if width is None else width(noisy, LEVEL)
-    return float(sum(m.mechanism.half_width(LEVEL) * abs(worth) for m, worth in noisy))
+    return float(linear_width(recipe, measured.measurements, LEVEL))
 
 
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.measured import MeasuredRelease
 from dpsql.plan.components import Measure
 from dpsql.plan.expr import Call, Expr, columns_of
 from dpsql.plan.nodes import BoundContributions, key_sources

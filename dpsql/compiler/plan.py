@@ -9,7 +9,8 @@ from fractions import Fraction
 from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.loss import PrivacyLoss, largest
-from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.measured import MeasuredRelease
+from dpsql.numbers.confidence import LEVEL
 from dpsql.plan.expr import Column
 from dpsql.plan.public import FrequencyOf, RowsOf
 from dpsql.plan.walk import Tagged
@@ -69,7 +70,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
-    confidence: Fraction = Fraction(95, 100)
+    confidence: Fraction = LEVEL
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.numbers.confidence import LEVEL
 from dpsql.rewrite.context import Limits
 
 
@@ -25,5 +26,5 @@ class Settings:
     dialect: str = "duckdb"
     rho: Fraction | None = None
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
-    confidence: Fraction = Fraction(95, 100)
+    confidence: Fraction = LEVEL
     weights: Mapping[str, Fraction] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
 from dpsql.compiler.explain import expected_error
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.measured import MeasuredRelease
 from dpsql.plan.components import End, Measure, Output, Ratio, Variance
 from dpsql.plan.walk import Tagged
 

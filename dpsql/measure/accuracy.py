@@ -19,17 +19,18 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import pure_to_rho, rho_to_epsilon
 from dpsql.measure.allocate import (
     LARGEST_CONVERTED,
-    MeasuredRelease,
     Prepared,
     Split,
     calibrated,
     prepare,
     splits,
 )
-from dpsql.measure.joint import Noise, Pair, Width, joint_shares
+from dpsql.measure.joint import Pair, Pricing, joint_shares
+from dpsql.measure.measured import MeasuredRelease
 from dpsql.measure.rates import gaussian_rate, laplace_rate
 from dpsql.measure.request import Request
 from dpsql.measure.sensitivity import known
+from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import root
 from dpsql.plan.components import Component, Count, Output, Ratio, Sum, coefficients
 from dpsql.plan.walk import Tagged
@@ -44,12 +45,11 @@ def meet(
     request: Request,
     errors: Mapping[int, Fraction],
     confidence: Fraction,
-    width: Width | None = None,
 ) -> tuple[tuple[MeasuredRelease, ...], Request]:
     """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
 
     request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
-    interval at this confidence, > 0. width: of columns with two noises, if there may be any.
+    interval at this confidence, > 0.
     Returns what is measured, and the request with what it costs in place of ε and ρ.
     Raises Rejected: as `measure`; DP411 for columns whose error depends on the data, or that have none; DP410 for an
     error that no accepted noise is large enough for.
@@ -59,8 +59,8 @@ def meet(
     _require_noise(prepared, wishes)
     found = []
     for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
-        noise = Noise(split.family, confidence, request.accountant == "zcdp" and split.family == "laplace")
-        shares = _shares(prepared, wishes, noise, width)
+        pricing = Pricing(split.family, confidence, request.accountant == "zcdp" and split.family == "laplace")
+        shares = _shares(prepared, wishes, pricing)
         if shares is not None:
             own = replace(split, shares=shares)
             found.append((_price(prepared, own, request.accountant), own))
@@ -72,7 +72,7 @@ def meet(
         measured = calibrated(prepared, cheapest)
     except Rejected:  # DP410, of a column that was not named
         raise _too_wide(prepared) from None
-    _require_met(measured, wishes, confidence, width)
+    _require_met(measured, wishes, confidence)
     if not price:
         return measured, replace(request, epsilon=_NOMINAL, rho=None)
     if request.accountant != "zcdp":
@@ -153,7 +153,7 @@ def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> No
 
 
 def _shares(
-    prepared: Sequence[Prepared], wishes: Sequence[Wishes], noise: Noise, width: Width | None
+    prepared: Sequence[Prepared], wishes: Sequence[Wishes], pricing: Pricing
 ) -> tuple[tuple[Fraction, ...], ...] | None:
     """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. None if no noise is that large."""
     needs = []
@@ -161,13 +161,12 @@ def _shares(
         own: dict[int, Fraction] = {}
         for i, widest in enumerate(wish.widths):
             if widest is not None:
-                rate = (laplace_rate if noise.family == "laplace" else gaussian_rate)(widest, noise.confidence)
+                rate = (laplace_rate if pricing.family == "laplace" else gaussian_rate)(widest, pricing.confidence)
                 if rate is None:
                     return None
-                own[i] = rate * noise.size(p, i)
+                own[i] = rate * pricing.size(p, i)
         if wish.pairs:
-            assert width is not None
-            joint = joint_shares(p, wish.pairs, own, noise, width)
+            joint = joint_shares(p, wish.pairs, own, pricing)
             if joint is None:
                 return None
             own |= joint
@@ -191,17 +190,14 @@ def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -
     return rho_to_epsilon(whole, split.conversion_delta) if whole <= LARGEST_CONVERTED else None
 
 
-def _require_met(
-    measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], confidence: Fraction, width: Width | None
-) -> None:
+def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], confidence: Fraction) -> None:
     """The finished mechanisms themselves, once more. Raises Rejected DP406."""
     for release, wish in zip(measured, wishes, strict=True):
         own = zip(release.measurements, wish.widths, strict=True)
         met = all(widest is None or m.mechanism.half_width(confidence) <= widest for m, widest in own)
         for pair in wish.pairs:
-            assert width is not None
             parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
-            met = met and Fraction(width(parts, confidence)) <= pair.error
+            met = met and Fraction(joint_width(parts, confidence)) <= pair.error
         if not met:
             raise reject(
                 "DP406", "the plan would miss the error that was asked for; nothing was run",

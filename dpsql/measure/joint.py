@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.measure.allocate import Family, Measurement, Prepared
+from dpsql.measure.allocate import Family, Prepared
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.rates import least_rate, log_outside, on_grid, place_of
 from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import two_sided
-
-Width = Callable[[Sequence[tuple[Measurement, Fraction]], Fraction], float]
-"""Half the width of the interval of Σ coefficient · noise at a confidence."""
 
 _DIGITS = 32
 """Of rates: widths of several noises are known to about as many."""
@@ -39,7 +38,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class Pricing:
     """The family of a query's noise, the confidence that is asked for, and how prices add up.
 
     squared: a share counts by its square (ε under zCDP).
@@ -100,7 +99,7 @@ def _two_laplace(a: float, b: float, w: float) -> float:
 
 
 def joint_shares(
-    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], noise: Noise, width: Width
+    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], pricing: Pricing
 ) -> dict[int, Fraction] | None:
     """What the components of a release's pairs have to cost.
 
@@ -109,7 +108,7 @@ def joint_shares(
     """
     found: dict[int, Fraction] = {}
     for count in dict.fromkeys(pair.count for pair in pairs):
-        shares = _around(p, [pair for pair in pairs if pair.count == count], own, noise, width)
+        shares = _around(p, [pair for pair in pairs if pair.count == count], own, pricing)
         if shares is None:
             return None
         found |= shares
@@ -117,31 +116,31 @@ def joint_shares(
 
 
 def _around(
-    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], noise: Noise, width: Width
+    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], pricing: Pricing
 ) -> dict[int, Fraction] | None:
     """The pairs that share one count."""
     count = pairs[0].count
-    floor = own.get(count, Fraction(0)) / noise.size(p, count)
+    floor = own.get(count, Fraction(0)) / pricing.size(p, count)
     # A count with less noise than this leaves nothing of some error.
-    least = max(noise.rate(float(x.error) / noise.quantile / abs(float(x.worth[1]))) for x in pairs)
+    least = max(pricing.rate(float(x.error) / pricing.quantile / abs(float(x.worth[1]))) for x in pairs)
 
     def sum_rate(pair: Pair, rate: float) -> float:
-        left = noise.rest(noise.spread(rate) * abs(float(pair.worth[1])), float(pair.error))
-        return noise.rate(max(left, 1e-9 * float(pair.error)) / abs(float(pair.worth[0])))
+        left = pricing.rest(pricing.spread(rate) * abs(float(pair.worth[1])), float(pair.error))
+        return pricing.rate(max(left, 1e-9 * float(pair.error)) / abs(float(pair.worth[0])))
 
     def price(rate: float) -> float:
-        shares = [rate * float(noise.size(p, count))]
+        shares = [rate * float(pricing.size(p, count))]
         shares += [
-            max(sum_rate(x, rate) * float(noise.size(p, x.sum)), float(own.get(x.sum, Fraction(0)))) for x in pairs
+            max(sum_rate(x, rate) * float(pricing.size(p, x.sum)), float(own.get(x.sum, Fraction(0)))) for x in pairs
         ]
-        return sum(s * s if noise.squared else s for s in shares)
+        return sum(s * s if pricing.squared else s for s in shares)
 
     best = _least_at(price, math.log(max(least * (1 + 1e-6), float(floor))), math.log(1e6))
     rate = max(floor, on_grid(place_of(Fraction(best)) + 1))
     for _ in range(100):
-        shares = _beside(p, pairs, own, noise, width, rate, sum_rate)
+        shares = _beside(p, pairs, own, pricing, rate, sum_rate)
         if shares is not None:
-            return {count: rate * noise.size(p, count), **shares}
+            return {count: rate * pricing.size(p, count), **shares}
         rate = on_grid(place_of(rate * Fraction(11, 10)))  # noise that is coarse against the error
     return None
 
@@ -150,19 +149,18 @@ def _beside(
     p: Prepared,
     pairs: Sequence[Pair],
     own: Mapping[int, Fraction],
-    noise: Noise,
-    width: Width,
+    pricing: Pricing,
     rate: Fraction,
     sum_rate: Callable[[Pair, float], float],
 ) -> dict[int, Fraction] | None:
     """What each sum needs beside a count of this rate; None if the count alone takes all of an error."""
     found = {}
     for pair in pairs:
-        counted = noise.measurement(p, pair.count, rate)
+        counted = pricing.measurement(p, pair.count, rate)
 
         def reached(candidate: Fraction, pair: Pair = pair, counted: Measurement = counted) -> float:
-            summed = noise.measurement(p, pair.sum, max(candidate, noise.lowest))
-            return width([(summed, pair.worth[0]), (counted, pair.worth[1])], noise.confidence)
+            summed = pricing.measurement(p, pair.sum, max(candidate, pricing.lowest))
+            return joint_width([(summed, pair.worth[0]), (counted, pair.worth[1])], pricing.confidence)
 
         def holds(candidate: Fraction, pair: Pair = pair, reached: Callable[[Fraction], float] = reached) -> bool:
             return Fraction(reached(candidate)) <= pair.error
@@ -172,10 +170,10 @@ def _beside(
         if not holds(enough):
             return None
         near = min(_nearer(reached, guess, float(pair.error)), enough)
-        least = least_rate(holds, near, noise.lowest, _DIGITS, enough)
+        least = least_rate(holds, near, pricing.lowest, _DIGITS, enough)
         if least is None:
             return None
-        found[pair.sum] = max(least * noise.size(p, pair.sum), own.get(pair.sum, Fraction(0)))
+        found[pair.sum] = max(least * pricing.size(p, pair.sum), own.get(pair.sum, Fraction(0)))
     return found
 
 

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 
 Floats = NDArray[np.float64]
 

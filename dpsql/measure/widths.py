@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.plan.components import Count, Sum, coefficients
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Ratio
 from dpsql.release.outwards import above, below

@@ -8,10 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
+from dpsql.numbers.confidence import LEVEL
 from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
 from dpsql.release.arithmetic import average, linear, rounded, variance
-from dpsql.release.intervals import COLUMN_LEVEL, output_intervals
+from dpsql.release.intervals import output_intervals
 from dpsql.release.noisy import NoisyRelease
 from dpsql.types import Kind, SqlType
 
@@ -22,7 +23,7 @@ def released_columns(noisy: NoisyRelease) -> list[list[object]]:
     columns = [[row[i] for row in noisy.values] for i in range(len(measurements))]
     return [
         # An interval's ends are post-processing of the same noisy numbers.
-        [bounds[o.recipe.high] for bounds in output_intervals(noisy, o, COLUMN_LEVEL)]
+        [bounds[o.recipe.high] for bounds in output_intervals(noisy, o, LEVEL)]
         if isinstance(o.recipe, End)
         else _column(o, o.recipe, columns, measurements)
         for o in noisy.planned.measured.node.outputs

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.widths import linear_width
 from dpsql.plan.components import Count, End, Output, Ratio, Sum, Variance, coefficients
 from dpsql.release.arithmetic import average, linear
@@ -20,8 +20,6 @@ from dpsql.release.noisy import NoisyRelease
 from dpsql.release.outwards import above, below
 
 Bounds = tuple[float, float]
-COLUMN_LEVEL = Fraction(95, 100)
-"""Confidence of DP_INTERVAL_LOW and DP_INTERVAL_HIGH."""
 
 
 def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> list[Bounds]:

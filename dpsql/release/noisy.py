@@ -13,8 +13,8 @@ from dpsql.answers.store import Answer
 from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
 from dpsql.engine.base import Engine, guarded
-from dpsql.measure.allocate import MeasuredRelease
 from dpsql.measure.backends import EXACT, Backend
+from dpsql.measure.measured import MeasuredRelease
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.components import KeySource
 from dpsql.plan.expr import LiteralValue

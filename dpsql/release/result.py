@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
+from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import cell
 from dpsql.release.intervals import Bounds, output_intervals
 from dpsql.release.noisy import NoisyRelease
@@ -57,7 +58,7 @@ class Release:
         """The first row, or None."""
         return self.rows[0] if self.rows else None
 
-    def intervals(self, level: float | Fraction = 0.95) -> list[dict[str, Bounds | None]]:
+    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
         The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
@@ -144,7 +145,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def half_widths(release: Release, level: Fraction = Fraction(95, 100)) -> list[dict[str, float | None]]:
+def half_widths(release: Release, level: Fraction = LEVEL) -> list[dict[str, float | None]]:
     """Half the width of each interval: the ± that tables show."""
     return [
         {name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()} for row in release.intervals(level)

@@ -24,7 +24,7 @@ from dpsql.budget.accountant import cost
 from dpsql.compiler.address import Ground, Grounds, Rows
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.loss import PrivacyLoss, largest
-from dpsql.measure.allocate import MeasuredRelease
+from dpsql.measure.measured import MeasuredRelease, conversion_delta_of
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
 from dpsql.plan.nodes import key_sources
 from dpsql.policy.models import Policy
@@ -58,7 +58,7 @@ class Reuse:
             measured = release.measured
             for unit in measured.contributions:
                 parts.setdefault(unit, []).extend(measured.losses(unit, wanted(measured, given)))
-        return _charged(parts, policy, max((r.measured.conversion_delta for r in plan.releases), default=Fraction(0)))
+        return _charged(parts, policy, conversion_delta_of(r.measured for r in plan.releases))
 
     def received(self, plan: Plan, policy: Policy) -> dict[str, PrivacyLoss]:
         """Privacy unit → what stored answers cost an analyst who gets them for the first time: all that they cost once.

@@ -32,7 +32,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Variance
 from dpsql.release.averages import MeanHull, hull

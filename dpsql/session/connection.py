@@ -26,7 +26,7 @@ from dpsql.session.facts import FactStore
 from dpsql.session.planning import Planner, Question
 from dpsql.session.query import Query
 from dpsql.session.running import Account, Runner, answers_beside
-from dpsql.session.settings import LEVEL, Amount, Asked
+from dpsql.session.settings import USUAL, Amount, Asked
 
 if TYPE_CHECKING:
     import duckdb
@@ -178,7 +178,7 @@ class Connection:
         delta: Amount | None = None,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         fresh: bool = False,
     ) -> Release:
@@ -197,7 +197,7 @@ class Connection:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
@@ -214,7 +214,7 @@ class Connection:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
-from dpsql.measure.widths import joint_width, linear_width
+from dpsql.measure.widths import linear_width
 from dpsql.plan.components import Count, Ratio, Sum
 from dpsql.release.result import Release
 from dpsql.session.planning import Question
-from dpsql.session.settings import LEVEL, Amount, Asked, confidence_level
+from dpsql.session.settings import USUAL, Amount, Asked, confidence_level
 
 if TYPE_CHECKING:
     from dpsql.session.connection import Connection
@@ -39,7 +39,7 @@ class Query:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
     ) -> Plan:
         """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
@@ -52,7 +52,7 @@ class Query:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         format: str = "text",
         engine_sql: bool = False,
@@ -61,10 +61,10 @@ class Query:
         asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
         plan = self._connection.planner.preview(self._question, asked)
         if format == "json":
-            return explain.dumps(plan, joint_width)
+            return explain.dumps(plan)
         if format != "text":
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
-        return explain.as_text(plan, engine_sql, joint_width)
+        return explain.as_text(plan, engine_sql)
 
     def cost(
         self,
@@ -73,7 +73,7 @@ class Query:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
     ) -> PrivacyLoss:
         """What a run would charge now (the largest over all privacy units): the price of the plan that would run, less
@@ -91,7 +91,7 @@ class Query:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
     ) -> dict[str, float | None]:
         """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
@@ -120,7 +120,7 @@ class Query:
         *,
         rho: Amount | None = None,
         max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = LEVEL,
+        confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         fresh: bool = False,
     ) -> Release:

@@ -10,12 +10,13 @@ from typing import Final
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import exact, exact_delta, exact_epsilon
+from dpsql.numbers.confidence import LEVEL
 
 Amount = int | float | str | Fraction
 """0.1 means exactly one tenth: floats are read by their shortest decimal text."""
 
-LEVEL: Final = 0.95
-"""The confidence that is meant where none is given."""
+USUAL: Final = float(LEVEL)
+"""The confidence that is meant where none is given, as a user would write it."""
 
 _LEAST_LEVEL: Final = Fraction(1, 10**6)
 
@@ -31,7 +32,7 @@ class Asked:
     delta: Amount | None = None
     rho: Amount | None = None
     max_error: Mapping[str, Amount] | None = None
-    confidence: Amount = LEVEL
+    confidence: Amount = USUAL
     weights: Mapping[str, Amount] | None = None
 
     def settled(self, base: Settings) -> Settings:

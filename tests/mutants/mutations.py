@@ -104,7 +104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "threshold-delta-not-charged",
-        "dpsql/measure/allocate.py",
+        "dpsql/measure/measured.py",
         "            parts.append(PrivacyLoss(delta=self.threshold.delta))",
         "            parts.append(PrivacyLoss())",
         "private keys shown without paying their δ",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.plan.nodes import Release
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore

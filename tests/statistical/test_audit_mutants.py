@@ -24,8 +24,8 @@ from dpsql.analysis.facts import Contribution
 from dpsql.audit.report import as_text
 from dpsql.audit.run import RUNS
 from dpsql.loss import PrivacyLoss
-from dpsql.measure.allocate import MeasuredRelease
 from dpsql.measure.backends import ExactBackend
+from dpsql.measure.measured import MeasuredRelease
 from dpsql.measure.mechanisms import DiscreteLaplace, KeyThreshold
 from dpsql.numbers.cap import finite
 from dpsql.plan.components import Component

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import half_width

@@ -14,7 +14,7 @@ from dpsql.compiler import Plan, Settings, charges_of, compile_query
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.loss import PrivacyLoss, epsilon_to_rho, pure_to_rho
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 import dpsql.measure.tails as tails
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import Noise, curvature, erfcx, half_width, tail, worthwhile

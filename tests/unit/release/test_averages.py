@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import Noise, curvature, tail, worthwhile

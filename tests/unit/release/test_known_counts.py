@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.plan.components import Component, Measure, Ratio

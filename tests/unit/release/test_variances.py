@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.measure.allocate import Measurement
+from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import Noise, tail
