@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import with_article
 from dpsql.numbers.interval import point
 from dpsql.plan.expr import Literal, LiteralValue
 from dpsql.types import (
@@ -87,6 +88,7 @@ def text(value: str, span: Span, code: str = "DP106") -> Literal:
 
 def from_python(value: Any, span: Span) -> Literal:
     """A bound parameter. Raises Rejected DP013 for types that have no SQL constant here."""
+    value = _itself(value)
     match value:
         case None:
             return Literal(None, NULL, span)
@@ -122,9 +124,43 @@ def from_python(value: Any, span: Span) -> Literal:
         if type(plain) is not type(value):
             return from_python(plain, span)
     raise reject(
-        "DP013", f"a parameter cannot be a {type(value).__name__}", span=span,
+        "DP013", f"a parameter cannot be {with_article(type(value).__name__)}", span=span,
         help=["pass a number, text, boolean, date, datetime, timedelta or None; a list's values one by one"],
     )  # fmt: skip
+
+
+def _itself(value: Any) -> Any:
+    """What an object of a subclass of Python's own types holds, by their own methods.
+
+    An `int` whose class prints itself as other text (an enumeration may) must not be printed into the engine's SQL.
+    """
+    match value:
+        case bool():
+            return value
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+        case Decimal():
+            return Decimal(value)
+        case str():
+            return str.__str__(value)
+        case bytes():
+            return bytes.__bytes__(value)
+        case dt.datetime():
+            fields = ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo")
+            return dt.datetime(*_held(dt.datetime, value, *fields))
+        case dt.date():
+            return dt.date(*_held(dt.date, value, "year", "month", "day"))
+        case dt.timedelta():
+            return dt.timedelta(*_held(dt.timedelta, value, "days", "seconds", "microseconds"))
+        case _:
+            return value
+
+
+def _held(own: type, value: Any, *fields: str) -> list[Any]:
+    """Attributes as the class itself reads them, whatever its subclasses say."""
+    return [getattr(own, field).__get__(value) for field in fields]
 
 
 def _not_finite(span: Span) -> Rejected:

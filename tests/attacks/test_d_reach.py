@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import enum
+from decimal import Decimal
+
 import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import Rejected
-from tests.attacks.conftest import CANARY, Attack, Clinic, assert_silent
+from tests.attacks.conftest import CANARY, LARGE, Attack, Clinic, assert_silent
 
 hidden = [1, 2, 3]
 
@@ -228,6 +232,43 @@ def test_item_38_literals_stay_literals(attack: Attack, value: str) -> None:
 def test_item_38_odd_parameters_are_refused(attack: Attack, value: object) -> None:
     for column in ("age", "name"):
         attack.refused(f"SELECT COUNT(*) FROM patients WHERE {column} = ?", "DP013", "DP106", parameters=[value])
+
+
+OTHERS = "1 OR TRUE) --"
+
+
+def _printing(own: type) -> type:
+    """A subclass whose objects say that they are something else, in every way that they are asked."""
+    said = {m: lambda *_, **__: OTHERS for m in ("__str__", "__repr__", "__format__", "isoformat", "replace", "hex")}
+    return type("Printing", (own,), said)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "count"),
+    [
+        ("age", _printing(int)(30), 1),
+        ("income", _printing(float)(50000.0), 1),
+        ("income", _printing(Decimal)(30000), 1),
+        ("name", _printing(str)("alice"), 1),
+        ("day", _printing(dt.date)(2024, 1, 1), 1),
+        ("ts", _printing(dt.datetime)(2024, 2, 2), 1),
+        ("ts", _printing(dt.datetime)(2024, 2, 2, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))), 1),
+        ("day", _printing(dt.datetime)(2024, 1, 1), 1),
+        ("age", enum.IntEnum("Ages", {"OLD": 50}).OLD, 1),
+        ("name", enum.Enum("Names", {"BOB": "bob"}, type=str).BOB, 1),
+    ],
+)
+def test_item_38_a_parameter_is_printed_as_what_it_holds(
+    attack: Attack, column: str, value: object, count: int
+) -> None:
+    """A number whose class prints it as other text used to put that text into the engine's SQL."""
+    sql = f"SELECT COUNT(*) FROM patients WHERE {column} = ?"
+    query = attack.con.sql(sql, parameters=[value])
+    assert OTHERS not in query.explain(1, engine_sql=True)
+    assert query.run(epsilon=LARGE).rows == ((count,),)
+    within = attack.con.sql(f"SELECT COUNT(*) FROM patients WHERE {column} IN (?, ?)", parameters=[value, value])
+    assert OTHERS not in within.explain(1, engine_sql=True)
+    assert within.run(epsilon=LARGE).rows == ((count,),)
 
 
 def test_item_38_half_characters_are_refused(attack: Attack) -> None:
