@@ -15,6 +15,7 @@ from dpsql.budget.accountant import ACCOUNTANTS, Accountant, in_terms_of
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import Limit, over_budget
 from dpsql.loss import NO_LOSS, PrivacyLoss
+from dpsql.policy.units import DEFAULT_UNIT
 
 
 def settle(entry: Entry, accountant: Accountant) -> Entry:
@@ -90,18 +91,23 @@ class Book:
         for unit in entry.units:
             own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
             if caps.per_query is not None:
-                name = f"limit per query of analyst {entry.analyst!r} on unit {unit!r}"
+                name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
                 limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
             if unit in caps.analyst:
-                name = f"budget of analyst {entry.analyst!r} on unit {unit!r}"
+                name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
                 spent = self.spent(unit, entry.analyst)
                 limits.append(Limit("DP404", name, account, own, caps.analyst[unit], spent, known))
             if unit in caps.total and unit in entry.charges:
-                name, asked = f"total budget of unit {unit!r}", entry.charges[unit]
+                name, asked = f"total budget{_on(unit, 'of')}", entry.charges[unit]
                 limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], self.spent(unit)))
         refusal = over_budget(limits)
         if refusal is not None:
             raise refusal
+
+
+def _on(unit: str, word: str = "on") -> str:
+    """` on unit 'patient'`; nothing where the policy gives its one unit no name."""
+    return "" if unit == DEFAULT_UNIT else f" {word} unit {unit!r}"
 
 
 def _key(analyst: str) -> str:

@@ -37,6 +37,7 @@ from dpsql.plan.nodes import (
 )
 from dpsql.plan.render import expression
 from dpsql.plan.walk import Tagged
+from dpsql.policy.units import unit_named
 
 
 def as_text(plan: Plan, engine_sql: bool = False) -> str:
@@ -191,7 +192,7 @@ def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
 def _release_lines(release: PlannedRelease, number: int) -> list[str]:
     measured = release.measured
     keys = _key_source(measured.node)
-    lines = [f"release {number} · unit {measured.unit} · keys: {keys}"]
+    lines = [f"release {number} · {unit_named(measured.unit)} · keys: {keys}"]
     if measured.threshold is not None:
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"

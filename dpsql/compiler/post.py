@@ -8,6 +8,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
 from dpsql.plan.components import End
 from dpsql.plan.expr import Cast, Column, columns_of
 from dpsql.plan.nodes import (
@@ -70,7 +71,7 @@ def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, t
         for column in read_columns.values():
             if column.type.kind in (Kind.LIST, Kind.BLOB, Kind.INTERVAL, Kind.TIMESTAMPTZ):
                 raise reject(
-                    "DP101", f"{table}.{column.name} is a {column.type}, which an answer cannot show",
+                    "DP101", f"{table}.{column.name} is {with_article(column.type)}, which an answer cannot show",
                     help=["leave the column out, or store it as text or TIMESTAMP"],
                 )  # fmt: skip
     return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))

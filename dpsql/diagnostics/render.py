@@ -74,7 +74,7 @@ def closing_note(diagnostic: Diagnostic) -> str:
     if _NOTHING in diagnostic.notes or diagnostic.code == "DP407":
         return page  # said already; and a ledger that fails while it is written says itself what is certain
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
-    if refusal or diagnostic.code.startswith("DP01"):
+    if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":
         return f"{_NOTHING}. {page}"
     return page
 

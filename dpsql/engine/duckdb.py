@@ -20,6 +20,7 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.diagnostics.errors import EngineError
+from dpsql.diagnostics.words import with_article
 from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
 from dpsql.engine.lockdown import CLOSING, OWN, SHADOWED, UNLOCKED, start_config
@@ -165,7 +166,8 @@ class DuckDBEngine:
             self._registered |= {name}
             problem = False
         if problem:
-            raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read a {type(frame).__name__}", help)
+            kind = with_article(type(frame).__name__)
+            raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read {kind}", help)
 
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.words import with_article
 from dpsql.policy.places import Loc, Places
 
 
@@ -104,7 +105,7 @@ def shown(value: Any, limit: int = 60) -> str:
                 + (", …}" if len(value) > 4 else "}")
             )
         case _:
-            text = f"a {type(value).__name__}"
+            text = with_article(type(value).__name__)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -9,7 +9,7 @@ from dpsql.policy.audit import protection
 from dpsql.policy.issues import number, shown
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Column, ForeignKey, Frequency, Key, RowLimit, Table, TableDomain, ValuesDomain
-from dpsql.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.policy.units import IdUnit, PathUnit, RowUnit, unit_named
 
 
 def describe(policy: Policy) -> dict[str, Any]:
@@ -95,12 +95,12 @@ def _protection(table: Table) -> str:
         case None:
             return "public"
         case RowUnit(name=name, rows=rows, neighbours=neighbours):
-            return f"unit {name}: {rows} row{'s' if rows > 1 else ''}, {neighbours}"
+            return f"{unit_named(name)}: {rows} row{'s' if rows > 1 else ''}, {neighbours}"
         case IdUnit(name=name, column=column, neighbours=neighbours):
-            return f"unit {name}: all rows of one {column}, {neighbours}"
+            return f"{unit_named(name)}: all rows of one {column}, {neighbours}"
         case PathUnit(name=name, path=path, id_column=column, neighbours=neighbours):
             steps = " → ".join(f"{', '.join(h.columns)} = {h.table}({', '.join(h.references)})" for h in path)
-            return f"unit {name}: {steps} → {column}, {neighbours}"
+            return f"{unit_named(name)}: {steps} → {column}, {neighbours}"
 
 
 def _promises(table: Table) -> list[str]:

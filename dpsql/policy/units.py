@@ -15,6 +15,11 @@ DEFAULT_UNIT = "unit"
 """The name of the one unit of a policy that names none."""
 
 
+def unit_named(name: str) -> str:
+    """`unit patient`, or `unit` alone where the policy gives it no name."""
+    return "unit" if name == DEFAULT_UNIT else f"unit {name}"
+
+
 class Hop(NamedTuple):
     """One step of a unit path: `columns` of the table at hand equal the key `references` of `table`.
 

@@ -17,7 +17,6 @@ from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, remaining
-from dpsql.measure.backends import backend
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
@@ -245,7 +244,7 @@ class Connection:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        runner = Runner(self._engine, self._facts, self._scratch, backend(self.policy.noise))
+        runner = Runner(self._engine, self._facts, self._scratch, self.policy.noise)
         if all(r.measured.known for r in plan.releases):
             return runner.free(plan)
         return runner.run(plan, self._account(), fresh)

@@ -25,7 +25,7 @@ from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest
-from dpsql.measure.backends import Backend
+from dpsql.measure.backends import EXACT, BackendName, backend
 from dpsql.policy.models import Policy
 from dpsql.release.given import given_notes
 from dpsql.release.inlined import as_query
@@ -130,12 +130,12 @@ def _in_account(entry: Entry) -> PrivacyLoss:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Where plans are run. backend: who draws the noise."""
+    """Where plans are run. noise: who draws it."""
 
     engine: Engine
     facts: FactStore
     scratch: Scratch
-    backend: Backend
+    noise: BackendName
 
     def free(self, plan: Plan) -> Release:
         """Run a plan that needs no noise."""
@@ -144,7 +144,7 @@ class Runner:
     def run(self, plan: Plan, account: Account, fresh: bool) -> Release:
         """Run a plan on an account. fresh: pay for new noise, whatever is stored.
 
-        Raises Rejected (DP409), BudgetExceeded, CannotOpen (nothing ran), EngineError.
+        Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen (nothing ran), EngineError.
         """
         grounds = account.grounds(plan)
         if fresh:
@@ -176,6 +176,8 @@ class Runner:
             for at, (release, given) in enumerate(zip(plan.releases, reuse.given, strict=True))
             for i, name in names_of(release.measured, given, uuid.uuid4().hex).items()
         }
+        # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
+        drawing = EXACT if reuse.complete(plan) else backend(self.noise)
         noisy: list[NoisyRelease] = []
         notes: list[str] = []
         with self.engine.transaction():
@@ -185,7 +187,7 @@ class Runner:
             for planned, given in zip(plan.releases, reuse.given, strict=True):
                 read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
                 earlier = {n.planned.label: as_query(n) for n in read}
-                noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, self.backend))
+                noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, drawing))
                 if account is not None and grounds is not None and wanted(planned.measured, given):
                     notes += _stored(noisy, given, ids, account.store, grounds)
             rows = post_process(plan, noisy, self.engine, self.scratch)

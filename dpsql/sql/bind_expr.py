@@ -14,6 +14,7 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Followup, Together
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.registry import REGISTRY, lookup
 from dpsql.functions.value import Value, type_range
 from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
@@ -203,7 +204,7 @@ class ExprBinder:
                 found = literals.from_text(arg.value, target, arg.span)
                 if found is None:
                     raise reject(
-                        "DP106", f"{arg.value!r} is not a {target}", span=arg.span,
+                        "DP106", f"{arg.value!r} is not {with_article(target)}", span=arg.span,
                         help=["compare the column with a value of its own type"],
                     )  # fmt: skip
                 result[i] = found

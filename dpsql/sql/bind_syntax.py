@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
 from dpsql.plan.expr import Cast, Expr, Literal, larger_than
 from dpsql.sql import literals
 from dpsql.sql.checked import checked
@@ -82,7 +83,7 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
         found = literals.from_text(inner.value, target, binder.span(node))
         if found is None:
             raise reject(
-                "DP106", f"{inner.value!r} is not a {target}", span=binder.span(node),
+                "DP106", f"{inner.value!r} is not {with_article(target)}", span=binder.span(node),
                 help=["write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"],
             )  # fmt: skip
         return found

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.base import SignatureError
 from dpsql.functions.cast import cast
 from dpsql.functions.registry import literal
@@ -98,7 +99,7 @@ def _converted(cell: Literal, target: SqlType) -> LiteralValue:
         value = None
     if isinstance(value, _Missing) or (value is None and cell.value is not None):
         raise reject(
-            "DP106", f"{cell.value!r} is not a {target}", span=cell.span,
+            "DP106", f"{cell.value!r} is not {with_article(target)}", span=cell.span,
             help=["write all values of the column in one type"],
         )  # fmt: skip
     return value

@@ -15,6 +15,7 @@ from itertools import count
 
 from dpsql.analysis.values import call
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.cast import cast, spell_cast
 from dpsql.functions.registry import REGISTRY, literal
 from dpsql.functions.value import Value
@@ -97,7 +98,7 @@ def constant(value: LiteralValue, type_: SqlType) -> str:
         case dt.timedelta():
             return f"to_microseconds({value // dt.timedelta(microseconds=1)})"
         case _:
-            raise reject("DP106", f"no literal for a {type_}")
+            raise reject("DP106", f"no literal for {with_article(type_)}")
 
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:

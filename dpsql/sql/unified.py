@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.base import SignatureError
 from dpsql.functions.signature import common_type
 from dpsql.plan.expr import Cast, Expr, Literal
@@ -39,7 +40,7 @@ def _read(expr: Expr, target: SqlType, span: Span) -> Expr:
     found = literals.from_text(expr.value, target, expr.span)
     if found is None:
         raise reject(
-            "DP106", f"{expr.value!r} is not a {target}", span=expr.span or span,
+            "DP106", f"{expr.value!r} is not {with_article(target)}", span=expr.span or span,
             help=["write a value of the same type as the others"],
         )  # fmt: skip
     return found

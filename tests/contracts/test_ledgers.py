@@ -223,6 +223,18 @@ class LedgerContract:
         with pytest.raises(ValueError, match="privacy loss"):
             PrivacyLoss(bad)
 
+    def test_a_unit_without_a_name_is_not_named(self, ledger: Ledger) -> None:
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(
+                Entry("a", "ana", {"unit": loss(2)}, "plan", "policy", "SELECT 1"),
+                Caps({"unit": loss(1)}, {"unit": loss(1)}, loss(1)),
+            )
+        assert {d.message for d in refusal.value.diagnostics} == {
+            "total budget: ε 2 asked, 1 left",
+            "budget of analyst 'ana': ε 2 asked, 1 left",
+            "limit per query of analyst 'ana': ε 2 asked, 1 allowed",
+        }
+
     def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits(self, ledger: Ledger) -> None:
         caps = Caps(total={"patient": loss(1)})
         ledger.reserve(entry("a", "1/3"), caps)

@@ -22,6 +22,7 @@ from dpsql.analysis.rules.project import added
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.numbers.interval import Interval, everything, interval, mul, point
@@ -38,7 +39,8 @@ def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
     for key in node.keys:
         if key.column.type.kind in (Kind.LIST, Kind.BLOB):
             raise reject(
-                "DP301", f"{key.column.name} is a {key.column.type}, which cannot be grouped by", span=key.column.span,
+                "DP301", f"{key.column.name} is {with_article(key.column.type)}, which cannot be grouped by",
+                span=key.column.span,
                 help=["group by a number, text, date or boolean"],
             )  # fmt: skip
     grouped = added(node.keys, below)
@@ -117,7 +119,7 @@ def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | No
     match call.function, call.distinct:
         case (("min" | "max"), _) if arg.type.kind is Kind.LIST:
             raise reject(
-                "DP106", f"{call.function.upper()} of a {arg.type} is not supported", span=call.span,
+                "DP106", f"{call.function.upper()} of {with_article(arg.type)} is not supported", span=call.span,
                 help=["unnest the list first"],
             )  # fmt: skip
         case (("min" | "max"), _):

@@ -21,6 +21,7 @@ from dpsql.analysis.facts import ColumnFact, Columns, Facts, Hint
 from dpsql.analysis.rules.join_rows import as_rows, sums
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import with_article
 from dpsql.functions.value import MISSING, Domain, Value
 from dpsql.numbers.cap import Cap, add, smaller
 from dpsql.numbers.interval import Interval, hull
@@ -34,7 +35,8 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
     lists = [c.column for c in node.columns if c.column.type.kind is Kind.LIST]
     if lists and not (node.all and node.kind is SetKind.UNION):
         raise reject(
-            "DP301", f"{lists[0].name} is a {lists[0].type}, which cannot be compared", span=lists[0].span or node.span,
+            "DP301", f"{lists[0].name} is {with_article(lists[0].type)}, which cannot be compared",
+            span=lists[0].span or node.span,
             label="of equal lists, which one stays could depend on the order of rows",
             help=["use UNION ALL, or leave the list out"],
         )  # fmt: skip

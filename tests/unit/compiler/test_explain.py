@@ -152,3 +152,10 @@ def test_gaussian_noise_is_shown_in_rho() -> None:
         assert math.isclose(part["scale"] ** 2 * 2 * part["rho"], part["l2"] ** 2, rel_tol=1e-9)
         assert math.isclose(part["expected_error"], 1.96 * part["scale"], rel_tol=0.02)
     assert sum(c["delta"] for c in release["components"]) <= 5e-10
+
+
+def test_a_unit_without_a_name_is_not_named_twice() -> None:
+    nameless = policy("t:\n  unit: {column: x}\n  max_rows_per_unit: 2\n  columns: {x: {type: integer}}", head="")
+    text = explain.as_text(planned("SELECT COUNT(*) FROM t", nameless))
+    assert "release 0 · unit · keys" in text and "unit unit" not in text
+    assert "release 0 · unit people · keys" in explain.as_text(planned("SELECT COUNT(*) FROM people", ROWS))

@@ -128,7 +128,7 @@ def test_a_finding_without_a_place() -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["DP010", "DP013", "DP101", "DP201", "DP301", "DP403"])
+@pytest.mark.parametrize("code", ["DP010", "DP013", "DP101", "DP201", "DP301", "DP403", "DP905"])
 def test_refusals_say_that_nothing_was_spent(code: str) -> None:
     assert f"nothing was run and nothing was spent. `dpsql rule {code}`" in render_text([Diagnostic(code, "m")])
 

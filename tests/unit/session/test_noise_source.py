@@ -110,6 +110,25 @@ def test_without_opendp_nothing_is_spent(
     assert NOTE in str(opendp.sql(COUNT).explain(epsilon=1)), "planning needs no sampler"
 
 
+def test_without_opendp_stored_answers_are_given(
+    opendp: Connection, ledger: MemoryLedger, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need no noise, and so nobody who draws it; asked for more, the query is refused before it is charged."""
+    first = opendp.execute(COUNT, epsilon=1)
+    before = ledger.spent("member")
+
+    def missing() -> None:
+        raise backends.reject("DP905", "not installed")
+
+    monkeypatch.setattr(backends, "_opendp", missing)
+    again = opendp.execute(COUNT, epsilon=1)
+    assert again.rows == first.rows and again.spent == NO_LOSS
+    for more in (COUNT.replace("COUNT(*) AS n", "COUNT(*) AS n, SUM(fee) AS s"), COUNT):
+        with pytest.raises(Rejected, match="DP905"):
+            opendp.execute(more, epsilon=2, fresh=more == COUNT)
+    assert ledger.spent("member") == before and len(calls) == 1
+
+
 def test_two_policies_that_differ_in_their_noise_differ(con: Connection, opendp: Connection) -> None:
     assert con.policy.hash != opendp.policy.hash
 

@@ -1,0 +1,19 @@
+"""Words of messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.diagnostics.words import with_article
+from dpsql.types import BIGINT, INTEGER, VARCHAR
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (INTEGER, "an INTEGER"), (BIGINT, "a BIGINT"), (VARCHAR, "a VARCHAR"), ("UTINYINT", "a UTINYINT"),
+        ("UUID", "a UUID"), ("INTERVAL", "an INTERVAL"), ("int", "an int"), ("object", "an object"), ("", "a "),
+    ],
+)  # fmt: skip
+def test_article(name: object, said: str) -> None:
+    assert with_article(name) == said
