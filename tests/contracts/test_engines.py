@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -207,26 +208,44 @@ def test_a_transaction_sees_one_snapshot(tmp_path: Path) -> None:
 
 
 def test_interrupted_from_another_thread(engine: Engine) -> None:
-    timer = threading.Timer(0.3, engine.interrupt)
-    timer.start()
-    start = time.monotonic()
-    with pytest.raises(EngineError) as caught:
-        engine.fetch(_LONG)
-    assert time.monotonic() - start < 20
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.1):  # again and again: on a busy machine the first may come before the query
+            engine.interrupt()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    try:
+        with pytest.raises(EngineError) as caught:
+            engine.fetch(_LONG)
+    finally:
+        ended.set()
+        other.join()
     assert str(caught.value) == str(engine_failed())
-    timer.join()
     assert one(engine, "1 + 1") == 2
+
+
+def press_when_in(function: str, thread: int) -> None:
+    """Ctrl-C, a moment after this thread has entered a function of this name."""
+    found = False
+    while not found:
+        time.sleep(0.2)
+        frame = sys._current_frames().get(thread)
+        while frame is not None and not found:
+            found, frame = frame.f_code.co_name == function, frame.f_back
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_by_the_user(engine: Engine) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in a shell's background ignore it
     try:
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        pressing = threading.Thread(target=press_when_in, args=("fetch", threading.get_ident()))
+        pressing.start()
         with pytest.raises(KeyboardInterrupt) as caught:
             engine.fetch(_LONG)
-        timer.join()
+        pressing.join()
     finally:
         signal.signal(signal.SIGINT, before)
     assert chain(caught.value) == [caught.value]

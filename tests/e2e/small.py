@@ -72,7 +72,7 @@ class Shop:
     def policy(self) -> Path:
         return self.folder / "shop.yaml"
 
-    def ledger(self, timeout: float = 10) -> SqliteLedger:
+    def ledger(self, timeout: float = 600) -> SqliteLedger:
         """The ledger, opened anew: its chain is verified."""
         policy = load_policy(self.policy)
         return SqliteLedger.open(policy.ledger_path, policy.ledger_head_path, policy.name, "approx_dp", timeout=timeout)
@@ -151,8 +151,13 @@ def make_shop(folder: Path, epsilon: str = "1000000") -> Shop:
 _NURSERY = """
 import json, os, signal, sys, time
 import dpsql, dpsql.budget.sqlite, dpsql.budget.head, dpsql.engine.duckdb, dpsql.engine.scratch, dpsql.release.post
-import dpsql.measure.mechanisms.laplace, dpsql.release.noisy, dpsql.session.connection
+import dpsql.answers.sqlite, dpsql.measure.mechanisms.laplace, dpsql.release.noisy, dpsql.session.connection
 from dpsql.diagnostics.errors import BudgetExceeded
+
+# However slow the machine and however many children: what a child waits for, it gets.
+dpsql.budget.sqlite.SqliteLedger.open.__func__.__kwdefaults__["timeout"] = 600
+dpsql.answers.sqlite.SqliteAnswers.__init__.__kwdefaults__.update(timeout=600, patience=3600)
+CTRL_C = {signal.SIGINT}
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -175,6 +180,7 @@ def wrap(owner, name, before=None, after=None):
     setattr(owner, name, wrapped)
 
 def work(job):
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, CTRL_C)
     os.dup2(os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
     os.dup2(os.open(job["output"] + ".err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     exec(job["prepare"], {**globals(), "job": job})
@@ -191,6 +197,7 @@ def work(job):
 
 for line in sys.stdin:
     children = []
+    signal.pthread_sigmask(signal.SIG_BLOCK, CTRL_C)  # in a child, until somebody there can tell how it ended
     for job in json.loads(line):
         child = os.fork()
         if child == 0:
@@ -208,6 +215,7 @@ for line in sys.stdin:
                 sys.stderr.flush()
                 os._exit(status)
         children.append(child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, CTRL_C)
     print(json.dumps(children), flush=True)
     print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children]), flush=True)
 """
@@ -266,7 +274,7 @@ class Nursery:
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=300)
         self._process.stdout.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -50,22 +51,31 @@ def test_the_twin_with_new_noise_pays_every_time(nursery: Nursery, shop: Shop) -
 
 
 SLOW = """
-import contextlib, dpsql.answers.sqlite
-# Whoever has looked into the store thinks about it: all look before the first one has stored anything.
+import contextlib, glob, dpsql.answers.sqlite
+# Whoever has looked into the store thinks about it.
 wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=lambda: time.sleep(0.3))
+"""
+UNLOCKED = """
+dpsql.answers.sqlite.held = lambda *_: contextlib.nullcontext()
+# Until a second one has looked as often: neither has stored anything before the other has looked.
+looks = [0]
+def wait():
+    looks[0] += 1
+    open(f"{job['policy']}.looked.{looks[0]}.{os.getpid()}", "w").close()
+    while len(glob.glob(f"{job['policy']}.looked.{looks[0]}.*")) < 2:
+        time.sleep(0.01)
+wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=wait)
 """
 
 
-@pytest.mark.parametrize(
-    ("unlocked", "paid"), [("", 1), ("dpsql.answers.sqlite.held = lambda *_: contextlib.nullcontext()", 6)]
-)
+@pytest.mark.parametrize(("unlocked", "paid"), [("", 1), (UNLOCKED, 2)])
 def test_it_is_the_names_that_make_it_one_payment(nursery: Nursery, shop: Shop, unlocked: str, paid: int) -> None:
     """And without them everybody pays: new noise is never free."""
     _, outputs = nursery.start(shop, 1, sql=MEANS, copies=6, fresh=False, prepare=SLOW + unlocked)
     assert nursery.wait() == [0] * 6, outputs[0].with_suffix(".txt.err").read_text()
     spent = answers(outputs)
     assert shop.spent() == sum(spent)
-    assert spent.count(PRICE) == 1 if paid == 1 else spent.count(PRICE) > 1
+    assert spent.count(PRICE) == 1 if paid == 1 else spent.count(PRICE) >= paid
 
 
 def test_questions_that_share_a_part_pay_for_it_once(nursery: Nursery, shop: Shop) -> None:
@@ -93,7 +103,7 @@ def test_threads_with_one_question_pay_once(shop: Shop) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(1200)
     assert len({a.rows for a in found}) == 1 and sum(a.spent.epsilon for a in found) == PRICE == shop.spent()
 
 
@@ -120,7 +130,7 @@ def test_killed_at_a_step(nursery: Nursery, shop: Shop, step: str) -> None:
     began = time.monotonic()
     _, outputs = nursery.start(shop, 2, sql=MEANS, fresh=False)
     assert nursery.wait() == [0]
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 600  # a child waits an hour for whoever runs the same question
     assert answers(outputs) == ([0, 0] if stored else [PRICE, 0])
     assert shop.entries() == entries + (not stored)
     assert left_over(shop) <= {"shop.ledger.sqlite.answers", "shop.ledger.sqlite.answers.running"}
@@ -135,7 +145,8 @@ def test_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
         sql = questions[round_ % 4]
         children, outputs = nursery.start(shop, 40, sql=sql, copies=2, fresh=False)
         time.sleep(0.03 * (round_ % 7))
-        os.kill(children[0], signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have come to its end
+            os.kill(children[0], signal.SIGKILL)
         codes = nursery.wait()
         assert codes[1] == 0 and codes[0] in (0, -signal.SIGKILL)
         whole = [line for line in lines(outputs) if line.endswith(")")]
@@ -147,7 +158,7 @@ def test_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
 
 def test_ctrl_c_while_waiting_for_the_same_question(nursery: Nursery, shop: Shop) -> None:
     children, outputs = nursery.start(shop, 1, sql=ENDLESS, copies=2, fresh=False)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while shop.entries() < 1:
         assert time.monotonic() < deadline
     time.sleep(0.5)

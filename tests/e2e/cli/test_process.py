@@ -23,7 +23,7 @@ COUNT = "SELECT COUNT(*) AS n FROM patients"
 
 def test_the_installed_command_is_the_module(process: Call) -> None:
     program = Path(sys.executable).with_name("dpsql")
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (0, process("--version").out) and done.stdout.startswith("dpsql 0.")
 
 
@@ -49,7 +49,7 @@ def loaded_by(arguments: list[str], folder: Path) -> set[str]:
         "print('loaded', *{'duckdb', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, timeout=300,
         stdin=subprocess.DEVNULL, env={**os.environ, "XDG_STATE_HOME": str(folder)},
     )  # fmt: skip
     last = done.stdout.splitlines()[-1].split()
@@ -65,22 +65,25 @@ def test_ctrl_c_while_waiting_is_130(clinic: Clinic, tmp_path: Path) -> None:
     with running:
         wait_until_it_reads(running.pid)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
     assert running.returncode == 130 and out == "" and "Traceback" not in err
     assert err.strip() == exits.interrupted() and "the charge stays" in err
 
 
 def wait_until_it_reads(process: int) -> None:
-    """Wait until the process has loaded the command and sleeps in a read of standard input."""
+    """Wait until the process has loaded the command and has slept for a second, and so in a read of standard input."""
     modules = Path(f"/proc/{process}/maps")
     if not modules.exists():
-        time.sleep(5)
+        time.sleep(20)
         return
-    for _ in range(600):
+    since: tuple[list[str], int] = [], 0
+    for at in range(6000):
         time.sleep(0.05)
-        status = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        if "pydantic_core" in modules.read_text() and status == "S":
-            time.sleep(0.2)
+        status = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        worked = status[11:15]  # processor time; who waits for the processor or the disk does not sleep
+        if "pydantic_core" not in modules.read_text() or status[0] != "S" or worked != since[0]:
+            since = worked, at
+        elif at >= since[1] + 20:
             return
     pytest.fail("the command does not wait for its input")
 
@@ -103,7 +106,7 @@ def test_a_reader_that_leaves_is_no_error(clinic: Clinic, tmp_path: Path) -> Non
         assert running.stdout is not None and running.stderr is not None
         running.stdout.close()
         err = running.stderr.read().decode()
-        assert running.wait(timeout=60) == 1 and err == ""
+        assert running.wait(timeout=300) == 1 and err == ""
         running.stderr.close()
 
 
@@ -112,7 +115,7 @@ def test_a_full_disk(clinic: Clinic, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "dpsql", "query", clinic.policy, COUNT, "--epsilon", "0.1"], stdout=full,
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60, text=True, cwd=tmp_path,
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=300, text=True, cwd=tmp_path,
         )  # fmt: skip
     assert done.returncode == 1 and "error[DP903]: reading or writing failed: no space left" in done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
@@ -140,7 +143,7 @@ def test_closed_streams(clinic: Clinic, tmp_path: Path) -> None:
     for redirect, status in (("<&-", 3), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 3)):
         command = f'"{sys.executable}" -m dpsql query "{clinic.policy}" - --epsilon 0.1 {redirect}'
         done = subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, timeout=60, cwd=tmp_path, input=COUNT
+            ["sh", "-c", command], capture_output=True, text=True, timeout=300, cwd=tmp_path, input=COUNT
         )
         assert done.returncode == status, (redirect, done.stderr)
         assert "Traceback" not in done.stdout + done.stderr
