@@ -80,6 +80,32 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         return connection
 
 
+def look_at(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that can only read, for a file or a folder that cannot be written: nothing is made beside the file.
+
+    Without a log the file alone holds everything, and SQLite is told not to look for locks. Should a writer come
+    meanwhile, the log that he makes is noticed (`SqliteLedger._check_alive`), and the chain shows pages that moved.
+    """
+    if not os.path.isfile(path):
+        raise unusable(path, "there is no such file", _WRITABLE)
+    with _opening, translated(path, timeout):
+        alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=timeout, isolation_level=None,
+            check_same_thread=False, factory=LedgerConnection,
+        )  # fmt: skip
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA query_only=ON")
+        connection.counted = (file_id(path), os.getpid())
+        _open[connection.counted] = _open.get(connection.counted, 0) + 1
+        return connection
+
+
+def writable(path: Path) -> bool:
+    """Whether SQLite could write a file and its log."""
+    return os.access(path.parent, os.W_OK | os.X_OK) and (os.access(path, os.W_OK) or not os.path.exists(path))
+
+
 def file_id(path: Path | str) -> FileId:
     """Which file this is, whatever its name."""
     try:

@@ -26,7 +26,7 @@ from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
 from dpsql.budget.disk import flush_file
-from dpsql.budget.file import FileId, connect, file_id, patiently, transaction, translated
+from dpsql.budget.file import FileId, connect, file_id, look_at, patiently, transaction, translated, writable
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import after_commit, unusable
@@ -78,6 +78,37 @@ class SqliteLedger:
                 ledger._catch_up()
                 ledger._check_head()
                 head.advance(ledger._tip.sequence, ledger._durable)
+        except BaseException:
+            connection.close()
+            raise
+        return ledger
+
+    @classmethod
+    def look(
+        cls, path: str | Path, head_path: str | Path, dataset: str, accountant: str, *, timeout: float = 10.0
+    ) -> Self:
+        """Open a ledger to see what is spent: as `open`, but where ledger or head cannot be written, only to read.
+
+        Nothing is made or changed then, so a ledger of an older format is refused, and so is every `reserve`.
+        Raises CannotOpen (DP407).
+        """
+        where, head = Path(path).absolute(), Head(Path(head_path).absolute(), timeout)
+        if writable(where) and (writable(head.path) or not head.path.parent.exists()):
+            return cls.open(path, head_path, dataset, accountant, timeout=timeout)
+        connection = look_at(where, timeout)
+        try:
+            with translated(where, timeout):
+                if schema.is_older(connection):
+                    raise unusable(
+                        where,
+                        "an older dpsql wrote it, and it cannot be brought up to date here: it is not writable",
+                        "custodian: look at it once where it can be written",
+                    )
+                schema.check(connection, where)
+                ledger = cls(where, head, connection, timeout)
+                ledger._check_owner(dataset, accountant)
+                ledger._catch_up()
+                ledger._check_head()
         except BaseException:
             connection.close()
             raise

@@ -22,7 +22,7 @@ from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.policy.show import loss_text
 from dpsql.release.cells import cell
-from dpsql.session.connection import ledger_places, open_ledger
+from dpsql.session.connection import ledger_places, look_at_ledger
 
 _LONGEST: Final = 120
 """Characters of a statement in the history's table."""
@@ -83,7 +83,7 @@ def read_accounts(
     spent: dict[tuple[str, str | None], PrivacyLoss] = {}
     entries: Sequence[Receipt] = ()
     if _exists(path, head):
-        ledger = open_ledger(policy, path)
+        ledger = look_at_ledger(policy, path)
         try:
             spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
             entries = ledger.history()

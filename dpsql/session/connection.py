@@ -320,6 +320,14 @@ def open_ledger(policy: Policy, path: Path | None = None) -> Ledger:
     return SqliteLedger.open(where, head, policy.name, policy.privacy.accountant)
 
 
+def look_at_ledger(policy: Policy, path: Path | None = None) -> Ledger:
+    """As `open_ledger`, to read; it need not be writable then. Raises CannotOpen DP407."""
+    from dpsql.budget.sqlite import SqliteLedger
+
+    where, head = ledger_places(policy, path)
+    return SqliteLedger.look(where, head, policy.name, policy.privacy.accountant)
+
+
 def ledger_places(policy: Policy, path: Path | None = None) -> tuple[Path, Path]:
     """Where a ledger lies and where its head does: one file has one head, however it was named."""
     if path is None or Path(os.path.abspath(path)) == policy.ledger_path:
