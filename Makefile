@@ -6,17 +6,19 @@
 #   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
 #   make mutants   break the trusted core on purpose: a test has to notice each time
+#   make fuzz      throw changed inputs at policies, SQL, flags, ledgers and stored answers, a minute each
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow coverage check format bench mutants generate clean
+.PHONY: help demo test slow coverage check format bench mutants fuzz generate clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
+FUZZ_ARGS ?=
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -68,6 +70,9 @@ bench: $(VENV)/.installed-dev
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(MUTANTS_ARGS)
+
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
 
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate

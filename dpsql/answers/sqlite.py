@@ -3,14 +3,17 @@
 *Claim.* What `add` returned from is found by every later `find`, whatever is killed in between; half an addition is
 never found. *Why.* One transaction; SQLite's rollback journal with `synchronous=FULL` makes the commit durable. A
 connection is opened for each call, so none is shared with a thread or carried over a fork. *When it would be false.*
-If the disk acknowledges writes that it does not make. Nothing about privacy hangs on this file: an answer is served
-only if the ledger names it as paid for, and what is lost is paid for again. *Tested by*
-tests/contracts/test_answers.py.
+If the disk acknowledges writes that it does not make. An answer is served only if the ledger names it as paid for, and
+what is lost is paid for again. A row holds a hash of its own, so that a damaged answer is refused, never shown, nor
+counted for less than it cost; the hash has no key, and keeps nobody from writing. *Tested by*
+tests/contracts/test_answers.py, tests/fuzz/answers.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import sqlite3
 import threading
@@ -35,16 +38,16 @@ from dpsql.answers.text import (
 
 APPLICATION_ID = 0x64707361
 """`dpsa`, in SQLite's file header."""
-FORMAT = 1
+FORMAT = 2
 """Version of the stored form; a file with another one is refused."""
 
 _TABLE = (
     "CREATE TABLE answers (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, address TEXT NOT NULL, "
     "numbers TEXT NOT NULL, mechanism TEXT NOT NULL, parameter TEXT NOT NULL, losses TEXT NOT NULL, "
-    "conversion TEXT NOT NULL, made_at TEXT NOT NULL, shown TEXT NOT NULL)"
+    "conversion TEXT NOT NULL, made_at TEXT NOT NULL, shown TEXT NOT NULL, hash TEXT NOT NULL)"
 )
 _INDEX = "CREATE INDEX answers_address ON answers (address)"
-_COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown"
+_COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, hash"
 _making = threading.Lock()
 _AT_ONCE = 500
 """Addresses in one statement; SQLite's limit may be as low as 999."""
@@ -94,14 +97,16 @@ class SqliteAnswers:
         return held(self.path.with_name(self.path.name + ".running"), names, self._patience)
 
     def _read(self, row: tuple[str, ...]) -> Answer:
-        name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown = row
+        name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, stored = row
         try:
+            if stored != hash_of(row[:-1]):
+                raise ValueError
             return Answer(
                 name, address, read_integers(numbers), mechanism, read_fraction(parameter), read_losses(losses),
                 read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
-            raise unusable(self.path, f"the answer {name!r} is damaged", DAMAGED) from None
+            raise unusable(self.path, f"the answer {str(name)[:40]!r} is damaged", DAMAGED) from None
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -150,11 +155,16 @@ class SqliteAnswers:
 
     def _is(self, connection: sqlite3.Connection) -> bool:
         pragmas = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-        return tuple(pragmas) == (APPLICATION_ID, FORMAT)
+        if tuple(pragmas) != (APPLICATION_ID, FORMAT):
+            return False
+        # A trigger could undo what is added.
+        if set(connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")) != {(_TABLE,), (_INDEX,)}:
+            raise unusable(self.path, "its tables were changed", DAMAGED)
+        return True
 
 
 def _row(a: Answer) -> tuple[str, ...]:
-    return (
+    row = (
         a.id,
         a.address,
         write_integers(a.values),
@@ -165,3 +175,9 @@ def _row(a: Answer) -> tuple[str, ...]:
         a.made_at.isoformat(),
         write_shown(a.shown),
     )
+    return (*row, hash_of(row))
+
+
+def hash_of(row: Sequence[str]) -> str:
+    """The hash of a row: of its other columns, in their order. TypeError for one that is not text."""
+    return hashlib.sha256(json.dumps(list(row)).encode("ascii")).hexdigest()

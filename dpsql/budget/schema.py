@@ -101,8 +101,8 @@ def read_identity(connection: sqlite3.Connection, path: Path) -> Identity:
     """What the ledger says it is for."""
     values = dict(connection.execute("SELECT name, value FROM identity"))
     try:
-        if values["accountant"] not in ACCOUNTANTS:
-            raise ValueError
+        if values["accountant"] not in ACCOUNTANTS or not all(isinstance(text, str) for text in values.values()):
+            raise ValueError  # a text whose kind was changed to bytes reads the same and is none
         return Identity(values["dataset"], values["accountant"], int(values["salt"]), values["nonce"])
     except (KeyError, ValueError, TypeError):
         raise unusable(path, "its identity was changed", *RESTORE) from None

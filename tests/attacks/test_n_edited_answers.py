@@ -10,6 +10,7 @@ import pytest
 
 import dpsql
 from dpsql.answers.names import draw_of, unchanged
+from dpsql.answers.sqlite import hash_of
 from tests.attacks.conftest import POLICY, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
@@ -22,9 +23,12 @@ PLENTY = "INSERT INTO events (kind, value) SELECT 'k' || i % 3, 1 FROM range(300
 
 
 def _edit(clinic: Clinic, *statements: str) -> int:
-    """Change the file of answers; how many rows were."""
+    """Change the file of answers, and the hashes of its rows, which have no key; how many rows were changed."""
     with contextlib.closing(sqlite3.connect(clinic.folder / "spent.sqlite.answers")) as file, file:
-        return sum(file.execute(statement).rowcount for statement in statements)
+        changed = sum(file.execute(statement).rowcount for statement in statements)
+        for number, *row, _ in file.execute("SELECT * FROM answers").fetchall():
+            file.execute("UPDATE answers SET hash = ? WHERE number = ?", (hash_of(row), number))
+        return changed
 
 
 EDITS = {

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from dpsql.answers.memory import MemoryAnswers
-from dpsql.answers.sqlite import SqliteAnswers
+from dpsql.answers.sqlite import SqliteAnswers, hash_of
 from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
@@ -213,7 +213,7 @@ class TestSqliteAnswers(StoreContract):
             lambda path: path.write_text("no database " * 100),
             lambda path: path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000),
             lambda path: _execute(path, "DROP TABLE answers"),
-            lambda path: _execute(path, "PRAGMA user_version=2"),
+            lambda path: _execute(path, "PRAGMA user_version=3"),
             lambda path: _execute(path, "PRAGMA application_id=5"),
             lambda path: _execute(path, "UPDATE answers SET numbers = '[1, 2.5]'"),
             lambda path: _execute(path, "UPDATE answers SET numbers = '[[['"),
@@ -237,6 +237,14 @@ class TestSqliteAnswers(StoreContract):
         with pytest.raises(CannotOpen) as refusal:
             make().find(["a"])
         assert "DP407" in str(refusal.value) and "nothing was spent" in str(refusal.value)
+
+    @pytest.mark.parametrize("column", ["id", "numbers", "losses", "made_at", "hash"])
+    def test_a_row_that_does_not_fit_its_hash_is_a_refusal(self, make: Make, path: Path, column: str) -> None:
+        make().add([answer()])
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE answers SET {column} = replace({column}, '1', '2')")
+        with pytest.raises(CannotOpen, match="is damaged"):
+            make().find(["a"])
 
     def test_an_empty_file_is_a_store(self, make: Make, path: Path) -> None:
         """What a process leaves that was killed while it made the file."""
@@ -269,7 +277,7 @@ class TestSqliteAnswers(StoreContract):
     @pytest.mark.processes
     def test_a_killed_holder_lets_go(self, path: Path, make: Make) -> None:
         program = (
-            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers, hash_of\n"
             "with SqliteAnswers(Path(sys.argv[1])).alone(['x']):\n    print('held', flush=True); time.sleep(600)"
         )
         with _child(program, path) as child:
@@ -287,7 +295,7 @@ class TestSqliteAnswers(StoreContract):
         """The file that all of them count in is never read by two between reading and writing."""
         (path.parent / "count").write_text("0")
         program = (
-            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers, hash_of\n"
             "path = Path(sys.argv[1]); count = path.parent / 'count'\n"
             "for _ in range(40):\n"
             "    with SqliteAnswers(path).alone(['x']):\n"
@@ -299,9 +307,13 @@ class TestSqliteAnswers(StoreContract):
         assert (path.parent / "count").read_text() == "160"
 
 
-def _execute(path: Path, sql: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(sql)
+def _execute(path: Path, statement: str) -> None:
+    """Change the file, and the hashes of its rows: what is damaged is not only seen from them."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+        if statement.startswith("UPDATE"):
+            for number, *row, _ in connection.execute("SELECT * FROM answers").fetchall():
+                connection.execute("UPDATE answers SET hash = ? WHERE number = ?", (hash_of(row), number))
 
 
 @contextmanager
