@@ -93,7 +93,7 @@ def interrupt_at_random(nursery: Nursery, shop: Shop, times: int) -> None:
     at_work = 0
     for round_ in range(times):
         (child,), outputs = nursery.start(shop, 100_000, sql=MEANS if round_ % 3 else COUNT)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not outputs[0].stat().st_size and time.monotonic() < deadline:
             time.sleep(0.001)
         time.sleep(dice.uniform(0, 0.06))
@@ -124,13 +124,15 @@ def test_ctrl_c_at_random_moments_of_the_command_line(shop: Shop) -> None:
     command = [*CLI, "query", str(shop.policy), MEANS, "--epsilon", "0.1", "--fresh", "--format", "csv"]
     began = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
-    whole = time.monotonic() - began
+    whole = time.monotonic() - began  # longer than it takes, if the machine was busy: corrected below
     shown, codes = 1, set()
     for round_ in range(30):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(dice.uniform(0.35, 1.0) * whole)
+        if process.poll() is not None:
+            whole *= 0.8
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
         codes.add(process.returncode)
         complete = out.count("\n") == 4
         shown += complete

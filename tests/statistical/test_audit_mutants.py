@@ -6,7 +6,6 @@ A mutant replaces a function of the product while the query is planned, fetched 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -181,13 +180,11 @@ MUTANTS: dict[str, Mutant] = {
 def test_a_mutant_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
     mutant.patch(monkeypatch)
-    began = time.monotonic()
     found = audited(mutant.case, mutant.runs)
     text = as_text(found)
     assert found.refuted, text
     assert re.search(f"REFUTED.*{re.escape(mutant.says)}", text) or mutant.says in text, text
     assert "only in one of them: " in text, "a report shows the databases"
-    assert time.monotonic() - began < 60
 
 
 def test_the_price_is_compared_with_the_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def printed_by_processes(code: str) -> set[str]:
     root = Path(__file__).resolve().parents[2]
     return {
         subprocess.run(
-            [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, timeout=60,
+            [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, timeout=300,
             env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2", "12345")

@@ -21,7 +21,7 @@ class Place:
     path: Path
     head: Path
 
-    def open(self, dataset: str = "clinic", accountant: str = "approx_dp", timeout: float = 10) -> SqliteLedger:
+    def open(self, dataset: str = "clinic", accountant: str = "approx_dp", timeout: float = 300) -> SqliteLedger:
         return SqliteLedger.open(self.path, self.head, dataset, accountant, timeout=timeout)
 
 

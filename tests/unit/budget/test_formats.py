@@ -182,7 +182,7 @@ SqliteLedger.open(sys.argv[1], sys.argv[2], "clinic", "approx_dp")
 
 def _open(place: Place, gate: object, found: object) -> None:
     gate.wait()  # type: ignore[attr-defined]
-    with place.open(timeout=30) as ledger:
+    with place.open(timeout=600) as ledger:
         found.put(ledger.verify())  # type: ignore[attr-defined]
 
 
@@ -193,7 +193,7 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old: Place) -> 
     children = [context.Process(target=_open, args=(old, gate, found)) for _ in range(4)]
     for child in children:
         child.start()
-    assert [found.get(timeout=60) for _ in children] == [3] * 4
+    assert [found.get(timeout=600) for _ in children] == [3] * 4
     for child in children:
         child.join()
     assert version(old) == 2
