@@ -73,10 +73,10 @@ def exact(value: Decimal, span: Span | None = None) -> Literal:
 
 
 def double(value: float, span: Span | None = None) -> Literal:
-    """A DOUBLE literal; must be finite."""
+    """A DOUBLE literal; must be finite. -0.0 is 0.0: as values of a plan the two are equal, so they mean one number."""
     if not math.isfinite(value):
         raise reject("DP106", "the number is too large", span=span, help=["numbers go up to about 1.8e308"])
-    return Literal(value, DOUBLE, span)
+    return Literal(value + 0.0, DOUBLE, span)
 
 
 def text(value: str, span: Span, code: str = "DP106") -> Literal:
@@ -99,7 +99,7 @@ def from_python(value: Any, span: Span) -> Literal:
         case float():
             if not math.isfinite(value):
                 raise _not_finite(span)
-            return Literal(value, DOUBLE, span)
+            return double(value, span)
         case Decimal():
             if not value.is_finite():
                 raise _not_finite(span)
@@ -186,7 +186,7 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
                 return integer(int(held), span) if held == held.to_integral_value() else exact(held, span)
             case Kind.DOUBLE:
                 plain = float(stripped)
-                return Literal(plain, DOUBLE, span) if math.isfinite(plain) else None
+                return double(plain, span) if math.isfinite(plain) else None
             case Kind.BOOLEAN:
                 known = {"true": True, "t": True, "false": False, "f": False}.get(stripped.lower())
                 return None if known is None else Literal(known, BOOLEAN, span)
@@ -244,5 +244,5 @@ def negated(literal: Literal, span: Span | None) -> Literal | None:
     if isinstance(value, Decimal):
         return Literal(-value, literal.type, span)
     if isinstance(value, float):
-        return Literal(-value, literal.type, span)
+        return double(-value, span)
     return None
