@@ -13,7 +13,7 @@ from dpsql.cli.budget import print_budget, read_accounts
 from dpsql.cli.exits import wants_color
 from dpsql.cli.options import Format
 from dpsql.cli.query import left_after
-from dpsql.diagnostics.errors import Error, Rejected, reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.render import render_text
 from dpsql.session.connection import Connection, connect, ledger_places
 
@@ -131,8 +131,6 @@ def prepare(folder: Path) -> None:
         (folder / POLICY).write_text(text, encoding="utf-8")
         build_database(folder / DATABASE, _resource(SCRIPT))
         return
-    except Error:
-        raise
     except (FileExistsError, NotADirectoryError):
         reason = "it is not a folder"
     except OSError as error:

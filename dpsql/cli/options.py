@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -45,6 +45,11 @@ class CheckFormat(StrEnum):
     JSON = "json"
 
 
+def _of_columns(name: str, form: str, help: str) -> Any:
+    """An option that is given once for each column that it is about."""
+    return typer.Option(name, metavar=form, help=f"{help}; may be repeated.")
+
+
 Policy: TypeAlias = Annotated[str, typer.Argument(metavar="POLICY", help="The policy file.")]
 Sql: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="SQL", help="One SELECT; `-` reads it from standard input.")
@@ -60,11 +65,7 @@ Rho: TypeAlias = Annotated[
 ]
 MaxError: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--max-error",
-        metavar="COL=E",
-        help="Spend the least that keeps this column's ± within E, instead of --epsilon; may be repeated.",
-    ),
+    _of_columns("--max-error", "COL=E", "Spend the least that keeps this column's ± within E, instead of --epsilon"),
 ]
 Confidence: TypeAlias = Annotated[
     str,
@@ -74,11 +75,7 @@ Confidence: TypeAlias = Annotated[
 ]
 Weight: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--weight",
-        metavar="COL=W",
-        help="This column's part of ε in proportion to the others', which have 1; may be repeated.",
-    ),
+    _of_columns("--weight", "COL=W", "This column's part of ε in proportion to the others', which have 1"),
 ]
 Delta: TypeAlias = Annotated[
     str | None,
