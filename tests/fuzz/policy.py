@@ -34,6 +34,7 @@ VALUES = ("", "null", "true", "0", "-1", "1.5", ".nan", "1e400", "x", "'x'", "[]
           "2024-01-01", "*a", "&a 1", "id", "people(id)", "bigint", "decimal(5,2)", "!!binary x", '"\\ud800"', '"\\0"',
           "9" * 5000, "12:30:00", "0o17", "1_000", "[null]", "{table: towns, column: code}",
           "'2024-01-01 00:00:00'")  # fmt: skip
+KEYED = re.compile(rb"(\w+): *([^\s,{}\[\]#]+|\[[^\[\]{}\n]*\]|\{[^{}\n]*\})")
 VALUE = re.compile(rb"(?<=: )[^,}\]\n]+|(?<=\[)[^\],]+")
 
 
@@ -70,8 +71,14 @@ def one(data: bytes) -> str:
 
 def mutate(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
     """One to three changes: of bytes, of lines and their indents, or of a value."""
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        match rng.randrange(6):
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        match rng.randrange(9):
+            case 6 | 7 | 8:  # what is said under the same key elsewhere
+                pairs = list(KEYED.finditer(data))
+                if pairs and others:
+                    here = rng.choice(pairs)
+                    there = [m[2] for m in KEYED.finditer(rng.choice(others)) if m[1] == here[1]]
+                    data = data[: here.start(2)] + rng.choice(there or [b"1"]) + data[here.end(2) :]
             case 0:
                 data = damaged(data, rng, others, PIECES)
             case 1:
