@@ -181,3 +181,36 @@ def test_item_67_another_parameter_policy_or_data_version_is_another_question(ma
     ):
         clinic.policy.write_text(clinic.policy.read_text().replace(old, new))
         assert [paid(30), paid(30)] == [1, 0], new
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM patients",
+        "TABLE patients",
+        "FROM patients SELECT name",
+        "WITH RECURSIVE t(n) USING KEY (n) AS (SELECT pid FROM visits UNION SELECT n FROM t) SELECT COUNT(*) FROM t",
+        "MERGE INTO patients USING visits ON patients.pid = visits.pid WHEN MATCHED THEN DELETE",
+        "SET VARIABLE x = (SELECT MAX(age) FROM patients)",
+        "SET search_path = 'x'",
+        "DESCRIBE SELECT name FROM patients",
+        "SUMMARIZE SELECT name FROM patients",
+        "SELECT COUNT(COLUMNS(*)) FROM patients",
+        "SELECT SUM(COLUMNS('a.*')) FROM patients",
+        "SELECT list_transform([age], lambda x: x) FROM patients",
+        "SELECT [x for x in [age]] FROM patients",
+        "SELECT COUNT(*) FROM patients, LATERAL (SELECT * FROM visits WHERE visits.pid = patients.pid)",
+        "SELECT COUNT(*) FROM patients WHERE age::VARIANT IS NULL",
+        "SELECT union_value(k := age) FROM patients",
+        "SELECT MAP {1: age}[1] FROM patients",
+        "SELECT COUNT(*) FROM patients WHERE name SIMILAR TO '.*'",
+        "SELECT COUNT(*) FROM patients GROUP BY #1",
+        "SELECT COUNT(*) FROM (SELECT * FROM patients LIMIT 50%)",
+        "SELECT COUNT(*) FROM patients WHERE TRY(error('x')) IS NULL",
+        "SELECT COUNT(*) FROM patients ANTI JOIN visits ON TRUE",
+        "SELECT COUNT(*) FROM (patients CROSS JOIN visits)",
+        "SELECT COUNT(*) FROM patients WHERE age <> ALL (SELECT age FROM grid)",
+    ],
+)
+def test_item_38_rare_syntax_over_private_rows_is_refused(attack: Attack, sql: str) -> None:
+    attack.refused(sql, "DP010", "DP012", "DP101", "DP105", "DP106", "DP110", "DP111", "DP118", "DP230")
