@@ -83,4 +83,4 @@ class Parameters:
     def unused(self) -> list[str]:
         """Names (or positions) of values that no placeholder asked for."""
         names = list(self.values) if isinstance(self.values, Mapping) else [str(i + 1) for i in range(len(self.values))]
-        return [n for n in names if n not in self.used]
+        return [str(n) for n in names if n not in self.used]  # a mapping's keys may be anything
