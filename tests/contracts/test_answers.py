@@ -277,7 +277,7 @@ class TestSqliteAnswers(StoreContract):
     @pytest.mark.processes
     def test_a_killed_holder_lets_go(self, path: Path, make: Make) -> None:
         program = (
-            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers, hash_of\n"
+            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
             "with SqliteAnswers(Path(sys.argv[1])).alone(['x']):\n    print('held', flush=True); time.sleep(600)"
         )
         with _child(program, path) as child:
@@ -295,7 +295,7 @@ class TestSqliteAnswers(StoreContract):
         """The file that all of them count in is never read by two between reading and writing."""
         (path.parent / "count").write_text("0")
         program = (
-            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers, hash_of\n"
+            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
             "path = Path(sys.argv[1]); count = path.parent / 'count'\n"
             "for _ in range(40):\n"
             "    with SqliteAnswers(path).alone(['x']):\n"
