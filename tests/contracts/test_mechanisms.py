@@ -77,8 +77,8 @@ def test_noise_is_fresh_and_independent(mechanism: Mechanism) -> None:
 
 @noisy
 def test_spread_agrees_with_what_is_printed(mechanism: Mechanism) -> None:
-    """The mean square of 20,000 draws is within 25 % of `variance()`: six standard errors or more at every scale."""
-    draws = mechanism.add_noise([0] * 20_000)
+    """The mean square of 80,000 draws is within 25 % of `variance()`: twelve standard errors or more at every scale."""
+    draws = mechanism.add_noise([0] * 80_000)
     spread = sum(z * z for z in draws) / len(draws)
     assert 0.75 * mechanism.variance() < spread < 1.25 * mechanism.variance()
     width = mechanism.half_width(Fraction(1, 2))

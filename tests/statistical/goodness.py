@@ -3,8 +3,8 @@
 Each function returns a p-value; a test fails below ALPHA. Kolmogorov-Smirnov uses Massart's bound 2·exp(-2nD²), which
 holds for every n and for discrete distributions, and the tail counts use the exact binomial distribution. Pearson's
 statistic is used only with at least 1000 expected draws a bin, where its tail is within a factor of 10 of χ² at this
-level. The layer asks well under 1000 such questions a run, so it raises a false alarm with probability below
-1000·10·ALPHA = 1e-6.
+level. A verdict asks six such questions: it is a false alarm with probability below 6·10·ALPHA = 6e-11. The mutated
+twins are chosen such that each lies at least six of its own standard deviations beyond what is rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from scipy import stats
 
-ALPHA = 1e-10
+ALPHA = 1e-12
 
 Sample = np.ndarray
 

@@ -1,10 +1,10 @@
 """Intervals at 95 % cover the bounded truth in at least 95 % of all releases, and in at most 97 % where noise is fine.
 
 The exact integers come once from the real engine; everything after it is repeated: noise, columns, intervals. Exact
-binomial tests: too_few() rejects "at least 95 %", too_many() rejects "at most 97 %". The file asks under 100 such
-questions a run, so at ALPHA it raises a false alarm with probability below 1e-6. Twins show that the tests can fail:
-intervals 10 % too narrow (93.2 % coverage of one Laplace variable) are too few, and 25 % too wide (97.6 %) too many,
-except with probability below 1e-6.
+binomial tests: too_few() rejects "at least 95 %", too_many() rejects "at most 97 %", each with a false alarm of
+probability ALPHA, seven standard errors from what is claimed. Twins show that the tests can fail: intervals 10 to 20 %
+too narrow (93.2 to 90.9 % coverage of one Laplace variable) are too few, and 35 to 50 % too wide (98.2 to 98.9 %) too
+many. Each twin lies another seven of its standard errors beyond, so that it is missed with probability below 1e-11.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.e2e.test_flights import JULY, LIMITS, TRUTHS, sql_of
 
 pytestmark = pytest.mark.statistical
 
-ALPHA = 1e-8
+ALPHA = 1e-12
 LEVEL = Fraction(95, 100)
 DRAWS = 30_000
 FEWER = 6_000
@@ -156,7 +156,7 @@ def test_july_by_origin(column: str, july: dict[str, list[tuple[Draws, float]]])
 @pytest.mark.parametrize("column", ["n", "d"])
 def test_twins_of_july_are_refuted(column: str, july: dict[str, list[tuple[Draws, float]]]) -> None:
     assert too_few(*total(july[column], 0.9))
-    assert too_many(*total(july[column], 1.25))
+    assert too_many(*total(july[column], 1.35))
 
 
 @pytest.mark.parametrize("column", ["n", "d"])
@@ -196,7 +196,7 @@ def test_standard_deviations_of_flights(flights_folder: Path, flights_tables: du
     for at, column in enumerate("sva", start=1):
         cases = [(found[row[:1]][column], row[at]) for row in truths]
         assert not too_few(*total(cases)) and not too_many(*total(cases))
-        assert too_few(*total(cases, 0.9)) and too_many(*total(cases, 1.4))
+        assert too_few(*total(cases, 0.8)) and too_many(*total(cases, 1.5))
 
 
 POLICY = """
@@ -286,4 +286,4 @@ def test_sums_with_few_grid_units(small: Laboratory) -> None:
     assert not too_few(found["s"].hits(truth), 90_000)
     assert not too_many(found["s"].hits(truth), 90_000)
     assert too_few(found["s"].hits(truth, 0.9), 90_000)
-    assert too_many(found["s"].hits(truth, 1.25), 90_000)
+    assert too_many(found["s"].hits(truth, 1.35), 90_000)

@@ -3,7 +3,7 @@
 Exact moments of groups of 1 to 100,000 rows, with noise drawn by the mechanisms themselves. Everywhere at least 95 %.
 At most 97 % where the noise is large against the grid and the group is large against the noise; a group with one value
 only, whose variance of 0 is an end of what variances can be, is left out of that: there no interval can miss below.
-Twins: intervals 10 % too narrow are too few, 30 % too wide too many.
+Twins: intervals 20 % too narrow are too few, 50 % too wide too many. False alarms: see test_coverage.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HALF = 10**6
 SUM = Component(Measure.SUM, center=HALF, lo=-HALF, hi=HALF, paired=True)
 SQUARES = replace(SUM, squared=True, shift=HALF**2 // 2)
 COUNT = Component(Measure.COUNT)
-LARGE = (1_000, 10_000, 100_000)
+LARGE = (3_000, 10_000, 100_000)
 SMALL = (1, 2, 5, 30, 100)
 Mechanism = DiscreteLaplace | DiscreteGaussian
 Family = Callable[[int, int], Mechanism]
@@ -123,11 +123,15 @@ def test_large_groups(quantity: str, large: dict[str, list[tuple[Draws, float]]]
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_twins_of_large_groups_are_refuted(quantity: str, large: dict[str, list[tuple[Draws, float]]]) -> None:
-    assert too_few(*total(large[quantity], 0.9))
-    assert too_many(*total(large[quantity], 1.3))
+    assert too_few(*total(large[quantity], 0.8))
+    assert too_many(*total(large[quantity], 1.5))
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "family",
+    [laplace, some_of_each, *(pytest.param(f, marks=pytest.mark.slow) for f in (gaussian, others_of_each))],
+    ids=lambda f: f.__name__,
+)
 def test_small_groups(family: Family) -> None:
     """At least as often as said, whatever the group; and another truth is missed where there is something to see."""
     for at, n in enumerate(SMALL):

@@ -99,14 +99,14 @@ def test_the_families_are_told_apart(scale: Fraction) -> None:
 
 @wide
 def test_the_mean_square_is_the_variance(noise: Noise) -> None:
-    """Within 6 standard errors (kurtosis 6 and 3); 2 % more noise (the twin) is not. Odds of a false alarm: 2e-9."""
+    """Within 7 standard errors (kurtosis 6 and 3); 3 % more noise (the twin, 19 off) is not. False alarms: 5e-12."""
     error = math.sqrt((5 if noise.family == "laplace" else 2) / N)
 
     def off(sample: Sample) -> float:
         return abs(float(np.mean(sample.astype(float) ** 2)) / noise.mechanism.variance() - 1) / error
 
-    assert off(fresh(noise)) < 6
-    assert off(noise.times(Fraction(102, 100)).draw()) > 6
+    assert off(fresh(noise)) < 7
+    assert off(noise.times(Fraction(103, 100)).draw()) > 7
 
 
 @pytest.mark.parametrize("noise", ALL[1:6] + ALL[8:], ids=str)
@@ -148,7 +148,7 @@ def test_blocks_without_their_shape_are_rejected(noise: Noise) -> None:
         def accept(self, block: np.ndarray, place: Words, source: Any) -> np.ndarray:
             return np.ones(block.size, np.bool_)
 
-    assert verdict(drawn(noise.blocks(Stairs)), noise.law)
+    assert verdict(drawn(noise.blocks(Stairs), 3 * N), noise.law)
 
 
 @small
@@ -166,9 +166,9 @@ def test_one_sign_is_rejected(noise: Noise) -> None:
 
 @every
 def test_a_sign_that_is_slightly_unfair_is_rejected(noise: Noise) -> None:
-    """Twin: one positive draw in ten turned negative. (At σ = 1/3 signs are rare, 1 draw in 45.)"""
+    """Twin: one positive draw in five turned negative. (At σ = 1/3 signs are rare, 1 draw in 45.)"""
     z = fresh(noise).copy()
-    z[::10] = -np.abs(z[::10])
+    z[::5] = -np.abs(z[::5])
     assert {"chi_square", "kolmogorov_smirnov"} & set(verdict(z, noise.law))
 
 

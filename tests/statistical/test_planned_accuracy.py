@@ -2,9 +2,9 @@
 
 Truth is plain SQL over data that no clip and no limit touches. An accuracy is right if the error stays within it in at
 least 95 % of all runs, and tight if in at most 97 %; the noise is fine against whole numbers everywhere here. Exact
-binomial tests, under 200 of them at ALPHA: a false alarm has probability below 1e-5. Twins show that they can fail:
-widths a fifth narrower hold 90.9 % of Laplace errors and fewer of Gaussian ones, widths half as wide again 98.9 % and
-more.
+binomial tests at ALPHA, seven standard errors from what is claimed. Twins show that they can fail: widths 30 % narrower
+hold 87.7 % of Laplace errors and fewer of Gaussian ones, widths twice as wide 99.7 % and more; both are twelve and more
+standard errors of their own beyond what the tests accept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpsql.session.connection import Connection
 
 pytestmark = pytest.mark.statistical
 
-ALPHA = 1e-8
+ALPHA = 1e-12
 NUMBERS = 6_000
 """How many released numbers each question looks at, all groups and runs together."""
 POLICY = """\
@@ -156,7 +156,7 @@ def test_accuracy_is_right_and_tight(
     for column in columns:
         width, own = said[column], pooled(found, column)
         assert width is not None and not own.too_few(width) and not own.too_many(width), column
-        assert own.too_few(width * 0.8) and own.too_many(width * 1.5), "a twin was not seen"
+        assert own.too_few(width * 0.7) and own.too_many(width * 2), "a twin was not seen"
 
 
 @pytest.mark.parametrize(("accountant", "wish"), [WISHES[0], WISHES[3], WISHES[5], WISHES[7]])
@@ -169,8 +169,8 @@ def test_of_several_numbers_in_one_column_the_worst_counts(
         assert width is not None
         counts, sums = pooled(found, "n", "count"), pooled(found, "n", "sum")
         assert not counts.too_few(width) and not sums.too_few(width)
-        assert sums.too_few(width * 0.8) and not sums.too_many(width), "of the worst it says no more than is true"
+        assert sums.too_few(width * 0.7) and not sums.too_many(width), "of the worst it says no more than is true"
         rolled = con.sql(ROLLUP).accuracy(**wish)["n"]
         found = errors(con, ROLLUP, truths(database, ROLLUP), **wish)
         assert rolled is not None
-        assert not pooled(found, "n").too_few(rolled) and pooled(found, "n").too_few(rolled * 0.8)
+        assert not pooled(found, "n").too_few(rolled) and pooled(found, "n").too_few(rolled * 0.7)
