@@ -168,7 +168,7 @@ def test_item_19_a_key_python_cannot_hold_moves_no_other_key(
         )
         with clinic.connect() as con:
             answers.append(
-                con.execute(f"SELECT {column}, COUNT(*) FROM {table} GROUP BY 1", epsilon=100, delta=1e-3).rows
+                con.execute(f"SELECT {column}, COUNT(*) FROM {table} GROUP BY 1", epsilon=100, delta=1e-12).rows
             )
     assert answers[0] == answers[1] and len(answers[0]) == 1 and answers[0][0][1] == 1000
 
@@ -296,7 +296,7 @@ def test_item_25_nothing_private_is_read_before_the_charge(clinic: Clinic) -> No
         )
         query.explain(), query.cost(1, 1e-3), query.accuracy(1, 1e-3)
         with pytest.raises(dpsql.BudgetExceeded):
-            query.run(epsilon=10**10, delta=1e-3)
+            query.run(epsilon=10**10, delta=1e-12)
         assert read and not any("patients" in sql or "visits" in sql for sql in read)
 
 

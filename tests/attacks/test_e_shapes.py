@@ -669,7 +669,7 @@ def test_item_61_the_order_of_rows_is_public(make: Callable[..., Clinic]) -> Non
             "ALTER TABLE o RENAME TO patients",
         )
         with clinic.connect() as con:
-            private = con.execute("SELECT kind, COUNT(*) FROM events GROUP BY kind", epsilon=100, delta=1e-3).rows
+            private = con.execute("SELECT kind, COUNT(*) FROM events GROUP BY kind", epsilon=100, delta=1e-12).rows
             public = con.execute("SELECT diag, COUNT(*) FROM patients GROUP BY diag", epsilon=100).rows
             orders.append([k for k, _ in (*private, *public)])
     assert orders[0] == orders[1] and orders[0][:5] == ["k0", "k1", "k2", "k3", "k4"]

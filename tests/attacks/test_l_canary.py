@@ -56,7 +56,7 @@ def test_item_69_no_command_shows_a_planted_value(
     ran: list[Call] = []
     for at, sql in enumerate(ALL):
         form = ("table", "csv", "json", "jsonl", "markdown")[at % 5]
-        ran.append(dpsql_command("query", clinic.policy, sql, "--epsilon", "1", "--delta", "1e-3", "--format", form))
+        ran.append(dpsql_command("query", clinic.policy, sql, "--epsilon", "1", "--delta", "1e-12", "--format", form))
         form = ("text", "json")[at % 2]
         ran.append(dpsql_command("explain", clinic.policy, sql, "--epsilon", "1", "--format", form, "--engine-sql"))
     for form in ("full", "concise", "json"):
@@ -122,7 +122,7 @@ def test_item_69_no_object_holds_a_planted_value(make: Callable[..., Clinic]) ->
         for sql in ALL:
             query = con.sql(sql)
             try:
-                plan = query.plan(1, "1e-3")
+                plan = query.plan(1, "1e-12")
                 answer = con.run(plan)
             except dpsql.Error as error:
                 assert planted(error) == []
@@ -173,7 +173,7 @@ def test_item_69_tracebacks_with_locals_hold_no_planted_value(
     """What a debugger or an error reporter would collect: locals of all our frames, causes, contexts and notes."""
     caplog.set_level(logging.DEBUG)
     with make().connect() as con:
-        plan = con.sql("SELECT name, COUNT(*), SUM(income) FROM patients GROUP BY name").plan(1, "1e-3")
+        plan = con.sql("SELECT name, COUNT(*), SUM(income) FROM patients GROUP BY name").plan(1, "1e-12")
         con._engine.fetch = fetch  # type: ignore[method-assign]
         with pytest.raises(dpsql.EngineError) as caught:
             con.run(plan)
@@ -212,6 +212,13 @@ LARGE_POLICY = (
 )
 
 
+SPILLING = (
+    "SELECT COUNT(DISTINCT word) FROM many",
+    "SELECT word, COUNT(*) FROM many GROUP BY word",
+    "SELECT COUNT(*) FROM (SELECT pid, word FROM many UNION SELECT pid, word || 'x' FROM many)",
+)
+
+
 def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., Clinic]) -> None:
     """With too little memory DuckDB writes rows to disk: to a folder of this user's alone, and nowhere else; none of
     it is there when the session has been closed, whether the query failed or not.
@@ -240,13 +247,10 @@ def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., 
             ((found,),) = con._engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()  # type: ignore[attr-defined]
             spill = Path(found)
             assert spill.parent == place
-            for sql in (
-                "SELECT COUNT(DISTINCT word) FROM many",
-                "SELECT word, COUNT(*) FROM many GROUP BY word",
-                "SELECT COUNT(*) FROM (SELECT pid, word FROM many UNION SELECT pid, word || 'x' FROM many)",
-            ):
-                with contextlib.suppress(dpsql.EngineError):
-                    con.execute(sql, epsilon=1, delta="1e-20")
+            for at, sql in enumerate(20 * SPILLING):
+                if at < len(SPILLING) or not spilled:  # once, and again if the machine is too busy for looking
+                    with contextlib.suppress(dpsql.EngineError):
+                        con.execute(sql, epsilon=1, delta="1e-20", fresh=True)
     finally:
         stop.set()
         watching.join()
@@ -277,7 +281,7 @@ def test_item_69_however_a_process_ends_its_streams_and_folder_are_silent(
             if sys.argv[2] == "terminate": signal.raise_signal(signal.SIGINT)
             return raw
         con._engine.fetch = ended
-        con.execute("SELECT zip, COUNT(*), SUM(income) FROM patients GROUP BY zip", epsilon=1, delta=1e-6)
+        con.execute("SELECT zip, COUNT(*), SUM(income) FROM patients GROUP BY zip", epsilon=1, delta=1e-12)
         """
     )
     here = tmp_path / "tmp"

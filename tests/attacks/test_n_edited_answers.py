@@ -59,16 +59,16 @@ def test_item_67_an_edited_price_is_not_the_price(make: Callable[..., Clinic], e
     """ana buys; the file then says that it costs eve nothing: she pays what it cost, or buys noise of her own."""
     clinic = make(PLENTY, policy=CAPPED)
     with clinic.connect(analyst="ana") as ana, clinic.connect(analyst="eve") as eve:
-        unit = next(iter(ana.sql(sql).plan(epsilon=1, delta="1e-3").cost))
+        unit = next(iter(ana.sql(sql).plan(epsilon=1, delta="1e-12").cost))
         ana.execute("SELECT COUNT(*) FROM visits", epsilon="1/1000")  # number 1: a cheap one
-        ana.execute(sql, epsilon=2, delta="1e-3")
+        ana.execute(sql, epsilon=2, delta="1e-12")
         assert _edit(clinic, *(s.replace('"unit"', f'"{unit}"') + " WHERE number > 1" for s in edit)) == 1
         before = ana.budget[unit].total_spent
-        answer = eve.execute(sql, epsilon=2, delta="1e-3")
+        answer = eve.execute(sql, epsilon=2, delta="1e-12")
         assert answer.spent.epsilon == 2 and not any("answered from" in n for n in answer.notes)
         assert ana.budget[unit].total_spent.epsilon == before.epsilon + 2  # noise of her own, paid in full
         with pytest.raises(dpsql.BudgetExceeded):
-            eve.execute(sql, epsilon="0.1", delta="1e-3", fresh=True)
+            eve.execute(sql, epsilon="0.1", delta="1e-12", fresh=True)
 
 
 @pytest.mark.parametrize("sql", [COUNT, BY_NAME])
@@ -76,12 +76,12 @@ def test_item_67_an_answer_that_nobody_edited_is_received(make: Callable[..., Cl
     """The twin: for its price in her account, and for nothing in the total."""
     clinic = make(PLENTY, policy=CAPPED)
     with clinic.connect(analyst="ana") as ana, clinic.connect(analyst="eve") as eve:
-        bought = ana.execute(sql, epsilon=2, delta="1e-3")
+        bought = ana.execute(sql, epsilon=2, delta="1e-12")
         before = str(ana.budget)
-        answer = eve.execute(sql, epsilon=2, delta="1e-3")
+        answer = eve.execute(sql, epsilon=2, delta="1e-12")
         assert answer.rows == bought.rows and answer.spent.epsilon == 2 and str(ana.budget) == before
         with pytest.raises(dpsql.BudgetExceeded):
-            eve.execute(sql, epsilon="0.1", delta="1e-3", fresh=True)
+            eve.execute(sql, epsilon="0.1", delta="1e-12", fresh=True)
 
 
 def test_item_67_answers_of_several_draws_are_not_one_bundle(make: Callable[..., Clinic]) -> None:
@@ -102,7 +102,7 @@ def test_item_67_what_an_id_says_is_what_the_mechanism_says(make: Callable[..., 
     clinic = make(PLENTY)
     with clinic.connect() as con:
         for sql in (COUNT, BY_NAME, PARTS, "SELECT diag, AVG(age), VAR_POP(income) FROM patients GROUP BY diag"):
-            con.execute(sql, epsilon=1, delta="1e-3")
+            con.execute(sql, epsilon=1, delta="1e-12")
         named = [a for e in con._open_ledger().history() for a in e.entry.answers]
         rows = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
         with contextlib.closing(rows):
