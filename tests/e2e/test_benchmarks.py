@@ -16,6 +16,7 @@ from benchmarks import data, queries
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.slow
 def test_everything_runs_and_is_written_down(root: Path, tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -396,7 +396,7 @@ def test_a_locked_ledger_is_refused_after_the_timeout_and_serves_again_afterward
     blocker.execute("BEGIN IMMEDIATE")
     started = time.monotonic()
     assert "locked for 0.3 s" in refused(lambda: ledger.reserve(charge(1), Caps()))
-    assert 0.25 < time.monotonic() - started < 5
+    assert 0.25 < time.monotonic() - started < 60
     blocker.execute("ROLLBACK")
     blocker.close()
     assert ledger.reserve(charge(1), Caps()).sequence == 1
