@@ -35,7 +35,7 @@ from dpsql.answers.text import (
 
 APPLICATION_ID = 0x64707361
 """`dpsa`, in SQLite's file header."""
-FORMAT = 1
+FORMAT = 2
 """Version of the stored form; a file with another one is refused."""
 
 _TABLE = (

@@ -128,7 +128,7 @@ def look_up(
 
 def released_rows(noisy: NoisyRelease) -> Rows:
     """The rows of a release as later ones read them: group keys, then released columns."""
-    columns = [*([key[i] for key in noisy.keys] for i in range(noisy.width)), *released_columns(noisy)]
+    columns = [*noisy.key_columns, *released_columns(noisy)]
     if not columns:
         return [()] * len(noisy.keys)
     return list(zip(*columns, strict=True))
@@ -246,7 +246,7 @@ def to_store(
             shown = ShownKeys(noisy.keys, threshold.threshold, threshold.r, threshold.g, threshold.delta)
             address = ground.address_of_keys()
         losses = {unit: measured.loss_of(i, unit) for unit in measured.contributions}
-        values = tuple(row[i] for row in noisy.values)
+        values = noisy.columns[i]
         conversion = measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0)
         found.append(Answer(ids[i], address, values, mechanism, parameter, losses, conversion, made_at, shown))
     return found

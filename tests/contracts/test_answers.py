@@ -213,7 +213,7 @@ class TestSqliteAnswers(StoreContract):
             lambda path: path.write_text("no database " * 100),
             lambda path: path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000),
             lambda path: _execute(path, "DROP TABLE answers"),
-            lambda path: _execute(path, "PRAGMA user_version=2"),
+            lambda path: _execute(path, "PRAGMA user_version=1"),
             lambda path: _execute(path, "PRAGMA application_id=5"),
             lambda path: _execute(path, "UPDATE answers SET numbers = '[1, 2.5]'"),
             lambda path: _execute(path, "UPDATE answers SET numbers = '[[['"),
@@ -224,7 +224,8 @@ class TestSqliteAnswers(StoreContract):
             lambda path: _execute(path, "UPDATE answers SET losses = '[]'"),
             lambda path: _execute(path, 'UPDATE answers SET losses = \'{"person": ["1e9999999999", "0", "0"]}\''),
             lambda path: _execute(
-                path, 'UPDATE answers SET shown = \'{"threshold": "x", "r": 1, "g": 1, "delta": "0", "keys": []}\''
+                path,
+                'UPDATE answers SET shown = \'{"threshold": "x", "r": 1, "g": 1, "delta": "0", "height": 0, "columns": []}\'',
             ),
             lambda path: _execute(path, "UPDATE answers SET made_at = 'yesterday'"),
             lambda path: _execute(path, "UPDATE answers SET shown = '{}'"),
