@@ -25,6 +25,7 @@ from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
+from dpsql.session.plans import Plans
 from dpsql.session.query import Query
 from dpsql.session.running import Account, Runner, answers_beside
 from dpsql.session.settings import LEVEL, Amount, with_privacy
@@ -152,6 +153,7 @@ class Connection:
         self._settings = settings or Settings()
         self._engine = engine
         self._facts = FactStore(engine)
+        self._plans = Plans()
         self._scratch = Scratch()
         self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
         self._ledger_path = Path(ledger) if isinstance(ledger, str | PathLike) else None
@@ -250,9 +252,13 @@ class Connection:
     def _compiled(self, source: Source, settings: Settings, parameters: Sequence[Any] | Mapping[str, Any]) -> Plan:
         self._require_open()
         tables: Callable[[str], str] = self._engine.table_sql
-        return self._facts.compile(
-            lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
-        )
+
+        def make(tables: Callable[[str], str]) -> Plan:
+            return self._facts.compile(
+                lambda public: compile_query(source, self.policy, public, settings, parameters, tables)
+            )
+
+        return self._plans.get(self.policy, source.text, settings, parameters, self._facts, tables, make)
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.

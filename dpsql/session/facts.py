@@ -21,6 +21,8 @@ class FactStore:
         self._engine = engine
         self._numbers: dict[FrequencyOf | RowsOf, int] = {}
         self._keys: dict[KeysOf, Keys | None] = {}
+        self.changes = 0
+        """How often anything here has changed."""
 
     def compile(self, compile_with: Callable[[PublicFacts], Plan]) -> Plan:
         """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
@@ -42,6 +44,7 @@ class FactStore:
         raise reject("DP101", "the query asks for too many public facts")
 
     def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
+        self.changes += 1
         match request:
             case KeysOf(table=table, columns=columns, limit=limit):
                 found = public.key_list(self._engine, table, columns, limit)
@@ -62,6 +65,7 @@ class FactStore:
             now = self._number(request)
             if now > planned:
                 self._numbers[request] = now
+                self.changes += 1
                 columns = ", ".join(request.columns) if isinstance(request, FrequencyOf) else ""
                 raise reject(
                     "DP409", f"the public table {request.table} has changed since the query was planned",
