@@ -26,6 +26,16 @@ _READERS: dict[str, Callable[[str], KeyValue]] = {
     "NoneType": lambda text: None,
 }
 
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    bytes: bytes.hex,
+    float: float.__repr__,
+    dt.date: dt.date.isoformat,
+    dt.datetime: dt.datetime.isoformat,
+    dt.time: dt.time.isoformat,
+    dt.timedelta: lambda value: str(value // dt.timedelta(microseconds=1)),
+}
+"""For the types whose `str` is not what is read back."""
+
 
 def write_integers(values: Sequence[int]) -> str:
     """Integers of any size."""
@@ -84,9 +94,11 @@ def read_shown(text: str) -> ShownKeys | None:
 
 def _written(values: Sequence[KeyValue]) -> tuple[list[str], list[str]]:
     """The names of the values' types, one if it is always the same, and their texts."""
-    kinds = [kind.__name__ for kind in map(type, values)]
-    texts = list(map(_text, values))
-    return (kinds[:1] if len(set(kinds)) == 1 else kinds), texts
+    kinds = list(map(type, values))
+    if len(distinct := set(kinds)) == 1:
+        (kind,) = distinct
+        return [kind.__name__], list(map(_WRITERS.get(kind, str), values))
+    return [kind.__name__ for kind in kinds], [_WRITERS.get(k, str)(v) for k, v in zip(kinds, values, strict=True)]
 
 
 def _read(kinds: Sequence[str], texts: Sequence[str]) -> list[KeyValue]:
@@ -94,22 +106,6 @@ def _read(kinds: Sequence[str], texts: Sequence[str]) -> list[KeyValue]:
     if len(kinds) == 1:
         return list(map(_READERS[kinds[0]], texts))
     return [_READERS[kind](text) for kind, text in zip(kinds, texts, strict=True)]
-
-
-def _text(value: KeyValue) -> str:
-    match value:
-        case str():
-            return value
-        case bytes():
-            return value.hex()
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case dt.timedelta():
-            return str(value // dt.timedelta(microseconds=1))
-        case float():
-            return float.__repr__(value)
-        case _:
-            return str(value)
 
 
 def plain(error: Any) -> str:

@@ -5,7 +5,7 @@ text, the values of its parameters (constants of the plan: other values are anot
 the measured public facts and the engine's names of the tables; it is kept under all of the first five, and each name is
 asked for again. Public facts are checked once more within the run, whatever made the plan. *When it would be false.*
 If compiling looked at anything else; that it does not change between two calls is tested on every fixture. What is
-kept depends on no private row, and on queries of this session alone. *Tested by* tests/unit/session/test_plans.py.
+kept depends on no private row, and on queries of this session alone. *Tested by* tests/unit/session/test_kept_plans.py.
 """
 
 from __future__ import annotations
