@@ -24,10 +24,15 @@ def run(
     fresh: bool,
     format: Format,
     dialect: str,
+    threads: int | None,
+    memory_limit: str | None,
+    progress: bool,
 ) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     source = one_query(sql, file)
-    with connect(policy, analyst=analyst, ledger=ledger) as connection:
+    with connect(
+        policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
+    ) as connection:
         try:
             release = connection.sql(source.text, dialect=dialect).run(
                 asked.epsilon, asked.delta,
