@@ -85,42 +85,58 @@ def machines(results: Mapping[str, Figures]) -> str:
 
 
 def picture(results: Mapping[str, Figures], target: Path) -> None:
-    """Other systems against plain DuckDB; time over rows; time over groups."""
+    """A panel for each of the curves that were measured."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "dpsql"
     from matplotlib import pyplot
 
-    figure, (systems, rows, groups) = pyplot.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-    names = [query.name for query in QUERIES]
-    if "peers" in results:
-        peers = results["peers"]["figures"]
-        shown = {"dpsql": peers["dpsql"]} | {PEERS[name]: peer["queries"] for name, peer in peers["peers"].items()}
-        for marker, (name, answers) in zip("osv^DP", shown.items(), strict=False):
-            points = [(q, answers[q]["over"]["plain"][0]) for q in names if "over" in answers.get(q, {})]
-            if points:
-                systems.scatter(*zip(*points, strict=True), label=name, marker=marker, s=60 if name == "dpsql" else 36)
-        systems.set(title="time / plain DuckDB", yscale="log")
-        systems.axhline(1, color="grey", linewidth=0.8)
-        systems.legend(fontsize="small")
-    if "growth" in results:
-        growth = results["growth"]["figures"]
-        for color, query in zip(("C0", "C1", "C2"), ("Q1", "Q2", "Q3"), strict=True):
-            for name, style in (("plain", ":"), ("floor", "--"), ("dpsql", "-")):
-                series = [r for r in growth["rows"] if r["query"] == query and r["layout"] == "native"]
-                points = [(r["rows"], r["times"][name]["ms"][0]) for r in series if name in r["times"]]
-                if points:
-                    rows.plot(*zip(*points, strict=True), style, color=color, marker=".", label=f"{query} {name}")
-        rows.set(title="ms over rows", xscale="log", yscale="log")
-        rows.legend(fontsize="small")
-        for name, style in (("plain", ":"), ("engine", "--"), ("dpsql", "-")):
-            points = [(r["groups"], r["times"][name]["ms"][0]) for r in growth["groups"]["sizes"]]
-            groups.plot(*zip(*points, strict=True), style, marker=".", color="C0", label=name)
-        groups.set(title="ms over groups", xscale="log", yscale="log")
-        groups.legend(fontsize="small")
+    wanted = (("peers", systems), ("growth", over_rows), ("growth", over_groups))
+    panels = [(results[name]["figures"], draw) for name, draw in wanted if name in results]
+    figure, every = pyplot.subplots(1, max(1, len(panels)), figsize=(13, 5), layout="constrained", squeeze=False)
+    for axes, (figures, draw) in zip(every[0], panels, strict=False):
+        draw(figures, axes)
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
     figure.savefig(target, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def systems(peers: Figures, axes: Any) -> None:
+    """How many times plain DuckDB each system takes."""
+    shown = {"dpsql": peers["dpsql"]} | {PEERS[name]: peer["queries"] for name, peer in peers["peers"].items()}
+    for marker, (name, answers) in zip("osv^DP", shown.items(), strict=False):
+        points = [(q.name, found["over"]["plain"][0]) for q in QUERIES if "over" in (found := answers.get(q.name, {}))]
+        if points:
+            axes.scatter(*zip(*points, strict=True), label=name, marker=marker, s=60 if name == "dpsql" else 36)
+    axes.axhline(1, color="grey", linewidth=0.8)
+    axes.set_title("time / plain DuckDB")
+
+
+STYLES = {"plain": ":", "floor": "--", "engine": "--", "dpsql": "-"}
+
+
+def over_rows(growth: Figures, axes: Any) -> None:
+    """Milliseconds over rows, in DuckDB's own format."""
+    for color, query in zip(("C0", "C1", "C2"), ("Q1", "Q2", "Q3"), strict=True):
+        series = [row for row in growth["rows"] if row["query"] == query and row["layout"] == "native"]
+        for name, style in STYLES.items():
+            points = [(row["rows"], row["times"][name]["ms"][0]) for row in series if name in row["times"]]
+            if points:
+                axes.plot(*zip(*points, strict=True), style, color=color, marker=".", label=f"{query} {name}")
+    axes.set(title="ms over rows", xscale="log")
+
+
+def over_groups(growth: Figures, axes: Any) -> None:
+    """Milliseconds over groups, in memory."""
+    for name, style in STYLES.items():
+        sizes = growth["groups"]["sizes"]
+        points = [(row["groups"], row["times"][name]["ms"][0]) for row in sizes if name in row["times"]]
+        if points:
+            axes.plot(*zip(*points, strict=True), style, marker=".", color="C0", label=name)
+    axes.set(title="ms over groups", xscale="log")
 
 
 def published() -> dict[str, Figures]:

@@ -51,7 +51,13 @@ class Peer:
         line = [str(python), str(HERE / name / "adapter.py")]
         self._patience = patience
         self._process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment()
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(),
+            cwd=Path(log.name).parent,  # where Spark leaves a folder
         )
         said = self._ask(json.dumps(task))
         self.ready: dict[str, str | None] = said["ready"]
@@ -90,8 +96,8 @@ class Peer:
 def the_task(people: Path, orders: Path, rows: dict[str, int]) -> dict[str, Any]:
     """What an adapter is told: the data, the price, and what the policies declare."""
     return {
-        "people": str(people),
-        "orders": str(orders),
+        "people": str(people.resolve()),
+        "orders": str(orders.resolve()),
         "rows": rows,
         "epsilon": 1,
         "delta": 1e-6,

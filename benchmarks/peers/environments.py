@@ -35,7 +35,7 @@ def python_of(peer: str, folder: Path) -> Path:
     if peer == "tumult" and which("java") is None:
         raise NotInstalled("needs Java, which is not installed")
     wanted = HERE / peer / "requirements.txt"
-    home = folder / peer
+    home = folder.resolve() / peer
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     done = home / "installed.txt"
     if not (done.exists() and done.read_text(encoding="utf-8") == wanted.read_text(encoding="utf-8")):
