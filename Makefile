@@ -19,6 +19,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
 FUZZ_ARGS ?=
+BENCH_ARGS ?=
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -66,7 +67,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(MUTANTS_ARGS)
@@ -78,5 +79,5 @@ generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

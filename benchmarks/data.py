@@ -1,4 +1,4 @@
-"""The tables every benchmark query reads: `people` and `orders`, made by DuckDB from row numbers alone.
+"""The tables that benchmarks read, made by DuckDB from row numbers alone, and sessions over them.
 
 Orders per person are skewed (Pareto with shape 1.3, cut at 200, about five on average) and lie in no order, as rows do
 that arrived over time. The same scale always gives the same rows on one version of DuckDB.
@@ -6,9 +6,14 @@ that arrived over time. The same scale always gives the same rows on one version
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+
+import dpsql
 
 PEOPLE = 1_000_000
 
@@ -80,17 +85,56 @@ budgets:
 """.replace("CATEGORIES", "[" + ", ".join(f"c{i:02}" for i in range(20)) + "]")
 
 
-def make(folder: Path, people: int = PEOPLE) -> Path:
-    """The database file of that many people, made in `folder` unless it is there."""
-    path = folder / f"people-{people}-duckdb-{duckdb.__version__}.duckdb"
-    if path.exists():
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
+POLICIES = {"rows": POLICY_ROWS, "persons": POLICY_PERSONS}
+
+
+def make(folder: Path, people: int = PEOPLE, orders: bool = True) -> Path:
+    """The database file of that many people, with their orders or without, made in `folder` unless it is there."""
+    name = f"people-{people}" if orders else f"people-only-{people}"
+    return _kept(folder / f"{name}-duckdb-{duckdb.__version__}.duckdb", lambda draft: _write(draft, people, orders))
+
+
+def parquet(folder: Path, table: str, database: Path) -> Path:
+    """A table of a database file as Parquet, made beside the others in `folder` unless it is there."""
+
+    def write(draft: Path) -> None:
+        with duckdb.connect(str(database), read_only=True) as connection:
+            connection.execute(f"COPY {table} TO '{draft}' (FORMAT parquet)")
+
+    return _kept(folder / f"{database.stem}-{table}.parquet", write)
+
+
+def view(plain: duckdb.DuckDBPyConnection, table: str, file: Path | str) -> None:
+    """The Parquet file as a table; and an empty `people`, which the policy of the persons needs beside `orders`."""
+    plain.execute(f"CREATE VIEW {table} AS FROM read_parquet('{file}')")
+    if table == "orders":
+        plain.execute("CREATE TABLE people (id BIGINT, age INTEGER, income DOUBLE, region VARCHAR)")
+
+
+def _write(draft: Path, people: int, orders: bool) -> None:
     with duckdb.connect(str(draft)) as connection:
         connection.execute(_PEOPLE, {"people": people})
-        connection.execute(_ORDERS)
+        if orders:
+            connection.execute(_ORDERS)
         connection.execute("CHECKPOINT")
-    draft.replace(path)
+
+
+def _kept(path: Path, write: Callable[[Path], None]) -> Path:
+    """The file at `path`, written to a draft first, so that it is whole or absent."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.unlink(missing_ok=True)
+        write(draft)
+        draft.replace(path)
     return path
+
+
+@contextmanager
+def session(plain: duckdb.DuckDBPyConnection, policy: str) -> Iterator[dpsql.Connection]:
+    """A session over an open connection, with the text of its policy and a new, durable ledger."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "policy.yaml"
+        file.write_text(policy + "ledger: ledger.sqlite\nledger_head: head.json\n", encoding="utf-8")
+        with dpsql.connect(plain, policy=file) as connection:
+            yield connection

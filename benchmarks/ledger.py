@@ -1,6 +1,6 @@
 """Durable charges per second from one and from many processes, a race for a budget, and the time to open a long ledger.
 
-    python benchmarks/ledger.py [--charges 2000] [--processes 1 8 16] [--entries 20000] [--folder DIR] [--json FILE]
+    python -m benchmarks.ledger [--size short] [--folder DIR] [--json FILE]
 
 A charge counts once the log is flushed to the disk (fsync) and the head written and flushed, too. One charge alone
 waits for two flushes; processes that wait at the same time share them (group commit), so together they may be faster
@@ -12,27 +12,23 @@ The race: 16 processes ask 200 times each for a charge out of a budget that hold
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import multiprocessing
 import os
-import platform
-import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from fractions import Fraction
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import Figures, Settings, command, table
 from dpsql.budget.ledger import Caps, Entry
 from dpsql.budget.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.loss import PrivacyLoss
 
+TITLE = "Ledger"
 CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}
 
 
@@ -102,11 +98,11 @@ def opening(base: Path, entries: int) -> dict[str, float]:
     return {"entries": entries, "seconds": statistics.median(seconds)}
 
 
-def flushes_per_second(base: Path) -> float:
+def flushes_per_second(base: Path, lasting: float) -> float:
     """Of one file that grows by a page each time, from one process: the least that a charge can wait for."""
     with tempfile.TemporaryFile(dir=base) as file:
         start, count = time.perf_counter(), 0
-        while (seconds := time.perf_counter() - start) < 1:
+        while (seconds := time.perf_counter() - start) < lasting:
             file.write(b"x" * 4096)
             file.flush()
             os.fsync(file.fileno())
@@ -114,48 +110,38 @@ def flushes_per_second(base: Path) -> float:
     return count / seconds
 
 
-def measure(folder: Path, processes: Sequence[int], charges: int, entries: int, requests: int = 3200) -> dict[str, Any]:
-    """Everything that is measured, printed as it comes. requests: of the race, for a budget of 1,000."""
-    found: dict[str, Any] = {"charges": {}, "flushes": {}}
+def run(settings: Settings) -> Figures:
+    """Everything that is measured, on the disk of the settings' folder."""
+    folder = settings.folder
+    processes, racers = settings.pick([1], [1, 8, 16], [1, 8, 16]), settings.pick(2, 16, 16)
+    charges, race, budget = settings.pick(20, 2000, 5000), settings.pick(20, 3200, 3200), settings.pick(5, 1000, 1000)
+    found: Figures = {"charges": {}, "flushes": {}}
     runs = [(f"{n} process{'es' if n > 1 else ''}", n, charges, None) for n in processes]
-    for name, count, asked, holds in (*runs, ("race of 16 processes", 16, requests, 1000)):
-        flushes = flushes_per_second(folder)
-        figures = charges_per_second(folder, count, asked, holds)
-        found["charges"][name], found["flushes"][name] = figures, flushes
-        print(
-            f"    {name}: {figures['admitted']:,} of {asked:,} charges, {figures['per_second']:.0f} a second, median "
-            f"{figures['median_ms']:.1f} ms, p99 {figures['p99_ms']:.0f} ms; the disk alone: {flushes:.0f} flushes a "
-            "second"
+    for name, count, asked, holds in (*runs, (f"race of {racers} processes", racers, race, budget)):
+        found["flushes"][name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
+        found["charges"][name] = {"asked": asked} | charges_per_second(folder, count, asked, holds)
+    return found | {"opening": opening(folder, settings.pick(100, 5_000, 20_000))}
+
+
+def markdown(figures: Figures) -> str:
+    """One line per number of processes."""
+    rows = [
+        (
+            name,
+            f"{row['admitted']:,} of {row['asked']:,}",
+            f"{row['per_second']:.0f}",
+            f"{figures['flushes'][name]:.0f}",
+            *(f"{row[cell]:.0f}" for cell in ("median_ms", "p99_ms", "worst_ms")),
         )
-    found["opening"] = opening(folder, entries)
-    print(f"    opening and verifying {entries:,} entries: {found['opening']['seconds']:.2f} s")
-    return found
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "system": platform.platform()}
-    found["cores"] = str(os.cpu_count())
-    try:
-        found["dpsql"] = metadata.version("dpsql")
-    except metadata.PackageNotFoundError:
-        found["dpsql"] = "not installed"
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--charges", type=int, default=2000)
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 8, 16])
-    parser.add_argument("--entries", type=int, default=20_000)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    options = parser.parse_args()
-    report: dict[str, Any] = {"versions": versions()}
-    print(", ".join(f"{name} {version}" for name, version in report["versions"].items()))
-    report |= measure(options.folder, options.processes, options.charges, options.entries)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        for name, row in figures["charges"].items()
+    ]
+    head = ("", "charges", "a second", "flushes a second of the disk alone", "median ms", "p99 ms", "worst ms")
+    opened = figures["opening"]
+    return (
+        table(head, rows)
+        + f"\n\nOpening a ledger of {opened['entries']:,} entries and verifying them: {opened['seconds']:.2f} s."
+    )
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, "ledger", run, markdown)

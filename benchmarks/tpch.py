@@ -1,40 +1,46 @@
-"""TPC-H at any scale: which queries are answered, how far from the exact answer, and how fast beside plain DuckDB.
+"""TPC-H: which queries are answered, how far from the exact answer, and how fast beside plain DuckDB and the floor.
 
-    tpchgen-cli parquet -s 1 --output-dir=DIR/data
-    python -m benchmarks.tpch DIR [--policies tpch tpch-supplier tpch-rows] [--queries q01 …] [--rounds 3] [--json FILE]
+    python -m benchmarks.tpch [--size short] [--policies tpch …] [--queries q01 …] [--folder DIR] [--json FILE]
 
-For every query and policy: the code of the refusal, or
+The tables are made by tpchgen-cli, or by DuckDB's tpch extension where that is missing: scale 0.01 for --quick, else 1
+(about 400 MB). For every query and policy: the code of the refusal, or
 
-plain     processor seconds of the same text in plain DuckDB on the same files, median over the rounds
+DuckDB    processor seconds of the same text in plain DuckDB on the same files, median over the rounds
 dpsql     the same of planning, charging (a ledger in memory), running, adding noise and post-processing
+× DuckDB  the ratio of wall times, median over interleaved rounds
+× floor   the same to sums per customer, see tpch_floors.py
 rows      rows of the exact answer, and how many of them are among the rows answered at ε = 1
 error     median over the shown numbers of |answer - exact| / |exact| at ε = 1, in one run; numbers of rows that both
           have; an exact 0 is left out
 agrees    with ε = 10¹² every exact row is there, every number within 10⁻⁶ of the exact one (or one unit of it), and
           counts and sums of any further row are 0; private groups of one unit stay hidden and are left out
 
-Prints Markdown tables. No test judges a figure. Policies are read from examples/tpch, with a budget that cannot end.
+Policies are read from examples/tpch, with a budget that cannot end. Full runs all three of them, short the first.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
 import statistics
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import copytree, which
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
 import dpsql
-from benchmarks.__main__ import machine
+from benchmarks.frame import Figures, Settings, measured, parser, settings_of, take_turns, times
+from benchmarks.tpch_floors import FLOORS
 from dpsql.budget.memory import MemoryLedger
 
+TITLE = "TPC-H"
+POLICIES = ("tpch", "tpch-supplier", "tpch-rows")
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "tpch"
 NUMBERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "q01": (
@@ -79,23 +85,33 @@ NUMBERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """query → the columns that tell its rows apart, and those that hold numbers made of many rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What was found of one query under one policy. Times in processor seconds; None where it is refused."""
-
-    query: str
-    policy: str
-    code: str | None
-    free: bool = False
-    plain: float | None = None
-    dpsql: float | None = None
-    rows: int | None = None
-    found: int | None = None
-    error: float | None = None
-    agrees: bool | None = None
-
-
 Rows = dict[tuple[str, ...], dict[str, float]]
+
+
+def made(folder: Path, scale: str) -> Path:
+    """A folder with data/*.parquet of that scale, made unless it is there."""
+    home = folder / f"tpch-{scale}"
+    if not (home / "data").exists():
+        with TemporaryDirectory(dir=folder) as name:
+            generate(Path(name) / "data", scale)
+            home.mkdir(exist_ok=True)
+            copytree(Path(name) / "data", home / "data")
+    return home
+
+
+def generate(target: Path, scale: str) -> None:
+    """The eight tables as Parquet files."""
+    program = which("tpchgen-cli", path=Path(sys.executable).parent) or which("tpchgen-cli")
+    if program is not None:
+        line = [program, "parquet", "-s", scale, f"--output-dir={target}"]
+        subprocess.run(line, check=True, capture_output=True)
+        return
+    target.mkdir()
+    with duckdb.connect() as con:
+        con.execute("INSTALL tpch; LOAD tpch")
+        con.execute("CALL dbgen(sf = ?)", [float(scale)])
+        for (table,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            con.execute(f"COPY {table} TO '{target / f'{table}.parquet'}'")
 
 
 def session(folder: Path, policy: str) -> dpsql.Connection:
@@ -147,66 +163,75 @@ def agree(exact: Rows, answer: Rows, hidden: bool) -> bool:
     return near and all(abs(v) < 1 for row in empty for name, v in row.items() if not name.startswith("avg"))
 
 
-def timed(rounds: int, run: Callable[[], Any]) -> tuple[float, Any]:
-    """Median processor seconds of all threads, which other programs disturb least, and the last result."""
-    times, result = [], None
-    for _ in range(rounds):
-        start = time.process_time()
-        result = run()
-        times.append(time.process_time() - start)
-    return statistics.median(times), result
-
-
-def measure(query: str, policy: str, con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, rounds: int) -> Result:
+def measure(query: str, policy: str, con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, rounds: int) -> Figures:
     """One query under one policy."""
-    text = (EXAMPLE / "queries" / f"{query}.sql").read_text(encoding="utf-8")
+    text = query_text(query)
     try:
         plan = con.plan(text)
     except dpsql.Rejected as refused:
-        return Result(query, policy, refused.diagnostics[0].code)
-
-    def exactly() -> tuple[list[str], list[tuple[Any, ...]]]:
-        cursor = plain.execute(text)
-        return [d[0] for d in cursor.description or []], cursor.fetchall()
-
-    slow, (columns, rows) = timed(rounds, exactly)
-    private, answer = timed(rounds, lambda: con.sql(text).run(epsilon=1, fresh=True))
+        return {"query": query, "policy": policy, "code": refused.diagnostics[0].code}
+    cursor = plain.execute(text)
+    exact = numbers(query, [d[0] for d in cursor.description or []], cursor.fetchall())
+    runs: dict[str, Callable[[], object]] = {"plain": lambda: plain.execute(text).fetchall()}
+    if policy == "tpch" and query in FLOORS:
+        floor = FLOORS[query].sql()
+        runs["floor"] = lambda: plain.execute(floor).fetchall()
+    runs["dpsql"] = lambda: con.sql(text).run(epsilon=1, fresh=True).fetchall()
+    found = take_turns(runs, rounds, limit=30)
+    answer = con.sql(text).run(epsilon=1, fresh=True)
+    noisy = numbers(query, list(answer.columns), answer.fetchall())
     quiet = con.sql(text).run(epsilon=10**12, fresh=True)
     hidden = any(release.measured.threshold is not None for release in plan.releases)
-    exact = numbers(query, columns, rows)
-    noisy = numbers(query, list(answer.columns), answer.fetchall())
-    return Result(
-        query,
-        policy,
-        None,
-        not plan.releases,
-        round(slow, 3),
-        round(private, 3),
-        len(exact),
-        len(exact.keys() & noisy.keys()),
-        error(exact, noisy),
-        agree(exact, numbers(query, list(quiet.columns), quiet.fetchall()), hidden),
-    )
+    return {
+        "query": query,
+        "policy": policy,
+        "code": None,
+        "free": not plan.releases,
+        "times": found,
+        "rows": len(exact),
+        "found": len(exact.keys() & noisy.keys()),
+        "error": error(exact, noisy),
+        "agrees": agree(exact, numbers(query, list(quiet.columns), quiet.fetchall()), hidden),
+    }
 
 
-def markdown(results: list[Result]) -> str:
+def query_text(query: str) -> str:
+    """The SQL of one query; its first line is a comment that names it."""
+    return (EXAMPLE / "queries" / f"{query}.sql").read_text(encoding="utf-8")
+
+
+def run(settings: Settings, policies: Sequence[str] | None = None, queries: Sequence[str] = ()) -> Figures:
+    """All queries, or those given, under the size's policies, or those given."""
+    scale = settings.pick("0.01", "1", "1")
+    rounds = settings.turns(1, 3, 5)
+    folder = made(settings.folder, scale)
+    plain = plain_tables(folder)
+    results = []
+    for policy in policies or settings.pick(POLICIES[:1], POLICIES[:1], POLICIES):
+        with session(folder, policy) as con:
+            for query in queries or settings.pick(("q03", "q06"), sorted(NUMBERS), sorted(NUMBERS)):
+                results.append(measure(query, policy, con, plain, rounds))
+    return {"scale": scale, "rounds": rounds, "results": results}
+
+
+def markdown(figures: Figures) -> str:
     """The tables of one policy after the other, as the example's README has them."""
-    lines: list[str] = []
-    for policy in dict.fromkeys(r.policy for r in results):
+    lines = [f"Scale {figures['scale']}, {figures['rounds']} interleaved rounds."]
+    results = figures["results"]
+    for policy in dict.fromkeys(r["policy"] for r in results):
         lines += ["", f"## `{policy}.yaml`", ""]
-        lines += ["| query | | answer | rows | error | DuckDB | dpsql |", "|---|---|---|--:|--:|--:|--:|"]
-        for r in (r for r in results if r.policy == policy):
-            text = (EXAMPLE / "queries" / f"{r.query}.sql").read_text(encoding="utf-8")
-            said = r.code or ("exact" if r.free else "answered")
-            cells = [
-                r.query,
-                text.splitlines()[0].removeprefix("-- "),
-                said + (" DIFFERS" if r.agrees is False else ""),
-            ]
-            if r.code is None:
-                assert r.plain is not None and r.dpsql is not None
-                cells += [f"{r.found} of {r.rows}", _percent(r.error), f"{r.plain:.2f} s", f"{r.dpsql:.2f} s"]
-            lines.append("| " + " | ".join([*cells, *[""] * (7 - len(cells))]) + " |")
+        lines += ["| query | | answer | rows | error | DuckDB | dpsql | × DuckDB | × floor |"]
+        lines += ["|---|---|---|--:|--:|--:|--:|--:|--:|"]
+        for r in (r for r in results if r["policy"] == policy):
+            title = query_text(r["query"]).splitlines()[0].removeprefix("-- ")
+            cells = [r["query"], title, r["code"] or ("exact" if r["free"] else "answered")]
+            if r["code"] is None:
+                cells[2] += "" if r["agrees"] else " DIFFERS"
+                cpu = [f"{r['times'][name]['cpu_ms'] / 1e3:.2f} s" for name in ("plain", "dpsql")]
+                over = r["times"]["dpsql"]["over"]
+                ratios = [times(over["plain"]), times(over.get("floor"))]
+                cells += [f"{r['found']} of {r['rows']}", _percent(r["error"]), *cpu, *ratios]
+            lines.append("| " + " | ".join([*cells, *[""] * (9 - len(cells))]) + " |")
     return "\n".join(lines)
 
 
@@ -219,24 +244,14 @@ def _percent(x: float | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tpch")
-    parser.add_argument("folder", type=Path, help="a folder with data/*.parquet")
-    parser.add_argument("--policies", nargs="*", default=["tpch", "tpch-supplier", "tpch-rows"])
-    parser.add_argument("--queries", nargs="*", default=sorted(NUMBERS))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    plain = plain_tables(given.folder)
-    results = []
-    for policy in given.policies:
-        with session(given.folder, policy) as con:
-            for query in given.queries:
-                results.append(measure(query, policy, con, plain, given.rounds))
-                print(results[-1], flush=True)
-    print(markdown(results))
+    options = parser(__doc__, "python -m benchmarks.tpch")
+    options.add_argument("--policies", nargs="*", choices=POLICIES)
+    options.add_argument("--queries", nargs="*", choices=sorted(NUMBERS), default=[])
+    given = options.parse_args()
+    found = measured(lambda settings: run(settings, given.policies, given.queries), settings_of(given))
+    print(markdown(found["figures"]))
     if given.json is not None:
-        report = {"machine": machine(), "results": [asdict(r) for r in results]}
-        given.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        given.json.write_text(json.dumps({"tpch": found}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

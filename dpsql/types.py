@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 
 from dpsql.numbers.interval import Interval, interval
 
@@ -133,6 +134,7 @@ def parse_type(text: str) -> SqlType | None:
     return _ALIASES.get(name)
 
 
+@cache
 def value_range(t: SqlType) -> Interval | None:
     """Every value the type can hold, in the numeric sense; None for types that are not finite sets of numbers.
 

@@ -45,7 +45,7 @@ class Answer:
 
     id: str
     address: str
-    values: tuple[int, ...]
+    values: Sequence[int]
     mechanism: str
     parameter: Fraction
     losses: Mapping[str, PrivacyLoss]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -26,10 +26,20 @@ _READERS: dict[str, Callable[[str], KeyValue]] = {
     "NoneType": lambda text: None,
 }
 
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    bytes: bytes.hex,
+    float: float.__repr__,
+    dt.date: dt.date.isoformat,
+    dt.datetime: dt.datetime.isoformat,
+    dt.time: dt.time.isoformat,
+    dt.timedelta: lambda value: str(value // dt.timedelta(microseconds=1)),
+}
+"""For the types whose `str` is not what is read back."""
 
-def write_integers(values: tuple[int, ...]) -> str:
+
+def write_integers(values: Sequence[int]) -> str:
     """Integers of any size."""
-    return json.dumps(values, separators=(",", ":"))
+    return json.dumps(list(values), separators=(",", ":"))
 
 
 def read_integers(text: str) -> tuple[int, ...]:
@@ -62,7 +72,9 @@ def write_shown(shown: ShownKeys | None) -> str:
     if shown is None:
         return ""
     numbers = {"threshold": shown.threshold, "r": shown.r, "g": shown.g, "delta": str(shown.delta)}
-    return json.dumps({**numbers, "keys": [[_written(v) for v in key] for key in shown.keys]})
+    width = len(shown.keys[0]) if shown.keys else 0
+    columns = [_written([key[i] for key in shown.keys]) for i in range(width)]
+    return json.dumps({**numbers, "height": len(shown.keys), "columns": columns})
 
 
 def read_shown(text: str) -> ShownKeys | None:
@@ -70,27 +82,30 @@ def read_shown(text: str) -> ShownKeys | None:
     if not text:
         return None
     found = json.loads(text)
-    keys: list[Key] = [tuple(_READERS[kind](value) for kind, value in key) for key in found["keys"]]
-    threshold, r, g = (found[name] for name in ("threshold", "r", "g"))
-    if any(type(number) is not int for number in (threshold, r, g)):
+    threshold, r, g, height = (found[name] for name in ("threshold", "r", "g", "height"))
+    if any(type(number) is not int for number in (threshold, r, g, height)):
         raise ValueError("not integers")
-    return ShownKeys(tuple(keys), threshold, r, g, read_fraction(found["delta"]))
+    columns = [_read(kinds, texts) for kinds, texts in found["columns"]]
+    if any(len(column) != height for column in columns) or (height > 1 and not columns):
+        raise ValueError("not as many keys as it says")
+    keys: tuple[Key, ...] = tuple(zip(*columns, strict=True)) if columns else ((),) * height
+    return ShownKeys(keys, threshold, r, g, read_fraction(found["delta"]))
 
 
-def _written(value: KeyValue) -> tuple[str, str]:
-    """The name of a value's type and its text."""
-    match value:
-        case bytes():
-            text = value.hex()
-        case dt.date() | dt.time():
-            text = value.isoformat()
-        case dt.timedelta():
-            text = str(value // dt.timedelta(microseconds=1))
-        case float():
-            text = float.__repr__(value)
-        case _:
-            text = str(value)
-    return type(value).__name__, text
+def _written(values: Sequence[KeyValue]) -> tuple[list[str], list[str]]:
+    """The names of the values' types, one if it is always the same, and their texts."""
+    kinds = list(map(type, values))
+    if len(distinct := set(kinds)) == 1:
+        (kind,) = distinct
+        return [kind.__name__], list(map(_WRITERS.get(kind, str), values))
+    return [kind.__name__ for kind in kinds], [_WRITERS.get(k, str)(v) for k, v in zip(kinds, values, strict=True)]
+
+
+def _read(kinds: Sequence[str], texts: Sequence[str]) -> list[KeyValue]:
+    """What `_written` wrote."""
+    if len(kinds) == 1:
+        return list(map(_READERS[kinds[0]], texts))
+    return [_READERS[kind](text) for kind, text in zip(kinds, texts, strict=True)]
 
 
 def plain(error: Any) -> str:

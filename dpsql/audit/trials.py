@@ -10,6 +10,7 @@ noise: no event of the released numbers tells the two apart better than one of t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ from dpsql.audit.statistics import Claim, Samples
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.loss import compose
 from dpsql.measure.backends import Backend
+from dpsql.measure.integers import Integers
 from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.release.noisy import Given, Key, noised
@@ -57,7 +59,7 @@ def shown(planned: PlannedRelease, vector: Vector, keys: frozenset[Key], runs: i
     happened = np.zeros(runs, bool)
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, 0) for run in range(start, stop) for _ in rows]
-        noisy = noised(planned, Given(), tags, rows * (stop - start), backend)
+        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), backend)
         happened[[int(tag[0]) for tag in noisy.keys]] = True  # type: ignore[arg-type]
     return int(happened.sum())
 
@@ -70,16 +72,21 @@ def _statistic(
     rows = [own[key] for key in moved]
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, at) for run in range(start, stop) for at in range(len(moved))]
-        noisy = noised(planned, Given(), tags, rows * (stop - start), backend)
+        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), backend)
         run = np.array([tag[0] for tag in noisy.keys], dtype=np.int64)
         place = np.array([tag[1] for tag in noisy.keys], dtype=np.int64)
         for i in parts:
             m = planned.measured.measurements[i]
             apart = np.array([float(a[key][i] - b[key][i]) for key in moved])
             origin = [b[key][i] for key in moved]
-            y = np.array([float(row[i] - origin[at]) for row, at in zip(noisy.values, place, strict=True)])
+            y = np.array([float(v - origin[at]) for v, at in zip(noisy.columns[i], place, strict=True)])
             np.add.at(total, run, _likelier(m, y, apart[place] if len(place) else y))
     return total
+
+
+def _columns(rows: Sequence[Sequence[int]], planned: PlannedRelease) -> list[Integers]:
+    width = len(planned.measured.node.components)
+    return [Integers.of([row[i] for row in rows]) for i in range(width)]
 
 
 def _likelier(m: Measurement, y: Samples, apart: Samples) -> Samples:

@@ -85,6 +85,14 @@ def query(
     fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+    progress: Annotated[
+        bool,
+        typer.Option(
+            "--progress", help="Custodian: show on a terminal how far a long query is; this depends on private rows."
+        ),
+    ] = False,
 ) -> int:
     """Answer one query with noise, and charge its price.
 
@@ -95,7 +103,9 @@ def query(
     from dpsql.cli.inputs import read_asked
 
     asked = read_asked(epsilon, rho, max_error, confidence, weight, delta)
-    return command.run(policy, sql, file, asked, analyst, ledger, fresh, format, dialect)
+    return command.run(
+        policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
+    )
 
 
 @app.command(epilog=EXIT_CODES)
@@ -279,6 +289,9 @@ def policy_audit(
 def policy_verify(
     file: o.Policy,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on a terminal.")] = False,
 ) -> int:
     """Test every promise against the data. For the custodian only: it shows exact numbers about private data.
 
@@ -286,7 +299,7 @@ def policy_verify(
     """
     from dpsql.cli import policy_verify as command
 
-    return command.run(file, format)
+    return command.run(file, format, threads, memory_limit, not quiet)
 
 
 @policy_app.command("show")

@@ -96,3 +96,14 @@ Fresh: TypeAlias = Annotated[
 Dialect: TypeAlias = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
 ]
+Threads: TypeAlias = Annotated[
+    int | None, typer.Option("--threads", metavar="N", help="Processor threads of the database. Default: all.")
+]
+MemoryLimit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Memory of the database, e.g. 8GB; the rest goes to a private temporary folder. Default: 80 %.",
+    ),
+]

@@ -15,9 +15,9 @@ from dpsql.session.verify import Checked, Verification, verify_policy
 WARNING = "for the custodian: exact numbers about private data; not differentially private"
 
 
-def run(file: str, format: ExplainFormat) -> int:
+def run(file: str, format: ExplainFormat, threads: int | None, memory_limit: str | None, progress: bool) -> int:
     """Raises dpsql.Error if policy or data cannot be opened, or the engine fails."""
-    found = verify_policy(file)
+    found = verify_policy(file, threads=threads, memory_limit=memory_limit, progress=progress)
     match format:
         case ExplainFormat.TEXT:
             print("\n".join(_text(found)))

@@ -25,10 +25,15 @@ def run(
     fresh: bool,
     format: Format,
     dialect: str,
+    threads: int | None,
+    memory_limit: str | None,
+    progress: bool,
 ) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     source = one_query(sql, file)
-    with connect(policy, analyst=analyst, ledger=ledger) as connection:
+    with connect(
+        policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
+    ) as connection:
         try:
             plan = connection.planner.plan(Question(source.text, dialect=dialect), asked)
             release = connection.run(plan, fresh=fresh)

@@ -125,7 +125,9 @@ def cannot_open(message: str, *help: str, code: str = "DP006") -> CannotOpen:
     return CannotOpen([Diagnostic(code, message, help=help)])
 
 
-def guarded(action: Callable[[], T], interrupt: Callable[[], None] | None = None) -> T:
+def guarded(
+    action: Callable[[], T], interrupt: Callable[[], None] | None = None, look: Callable[[], None] | None = None
+) -> T:
     """The result of `action`; whatever it raises becomes the constant EngineError.
 
     The new exception is raised outside the `except` block and names no cause, so neither the engine's text nor the
@@ -133,11 +135,12 @@ def guarded(action: Callable[[], T], interrupt: Callable[[], None] | None = None
     handlers raise), with its frames and context cut off.
 
     interrupt: how to stop `action` from another thread when the user presses Ctrl-C; None if it takes no time.
+    look: called about ten times a second while the main thread waits for an `action` that can be interrupted.
     Raises: EngineError, KeyboardInterrupt.
     """
     leaving: BaseException
     try:
-        outcome = _caught(action) if interrupt is None else _attended(action, interrupt)
+        outcome = _caught(action) if interrupt is None else _attended(action, interrupt, look)
         if not isinstance(outcome, _Failed):
             return outcome
         leaving = outcome.leaving or engine_failed()
@@ -163,7 +166,7 @@ def _caught(action: Callable[[], T]) -> T | _Failed:
         return _Failed(error.with_traceback(None))
 
 
-def _attended(action: Callable[[], T], interrupt: Callable[[], None]) -> T | _Failed:
+def _attended(action: Callable[[], T], interrupt: Callable[[], None], look: Callable[[], None] | None) -> T | _Failed:
     """Run `action` in a thread of its own while the main thread waits for it, listening to signals.
 
     An engine's client may look for signals only now and then, or not until the query has ended. Other threads get no
@@ -188,7 +191,8 @@ def _attended(action: Callable[[], T], interrupt: Callable[[], None]) -> T | _Fa
                 threading.Thread(target=run, name="dpsql-engine", daemon=True).start()
             if signalled is not None:
                 interrupt()
-            ended.wait(_PATIENCE)
+            if not ended.wait(_PATIENCE) and look is not None:
+                look()
         except Exception:
             if not begun.locked():  # no thread to be had
                 return _Failed()

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -23,9 +21,12 @@ from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
 from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
-from dpsql.engine.lockdown import CLOSING, OWN, SHADOWED, UNLOCKED, start_config
+from dpsql.engine.limits import Limits
+from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
+from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engine.sources import expand_source
+from dpsql.engine.spill import SpillFolder
 from dpsql.engine.wide import SPLIT, rejoin
 from dpsql.policy.catalogue import Catalogue
 from dpsql.policy.source import SourceCall
@@ -48,11 +49,14 @@ class DuckDBEngine:
 
     dialect = "duckdb"
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, home: str, spill: str | None) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, home: str, spill: SpillFolder | None, progress: bool = False
+    ) -> None:
         """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close."""
         self._connection = connection
         self._home = home
         self._locked = spill is not None
+        self._progress = progress
         self._lock = threading.RLock()
         self._depth = 0
         self._registered: frozenset[str] = frozenset()
@@ -69,6 +73,7 @@ class DuckDBEngine:
         *,
         threads: int | None = None,
         memory_limit: str | None = None,
+        progress: bool = False,
     ) -> DuckDBEngine:
         """Open a database file and source files read-only, and lock the connection to them.
 
@@ -76,21 +81,23 @@ class DuckDBEngine:
         sources: table name → one reader call, whose paths and patterns are relative to `directory`.
         threads, memory_limit: passed to DuckDB, e.g. 4 and `8GB`; its defaults otherwise. What does not fit into memory
             goes to a private temporary folder that is removed on close.
-        Raises: CannotOpen (DP006).
+        progress: whether to show the custodian how far a long query is; see progress.py.
+        Raises: CannotOpen (DP006); Rejected (DP903) for limits that make no sense.
         """
+        limits = Limits(threads, memory_limit)
         directory = Path(os.path.abspath(directory))
         calls = {table: expand_source(table, source, directory) for table, source in sources.items()}
-        spill = tempfile.mkdtemp(prefix="dpsql-")
+        spill = _spill_folder()
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
-            connection = duckdb.connect(":memory:", config=start_config(threads, memory_limit, spill))
+            connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
             if database is not None:
                 _attach(connection, database, directory)
             for table, call in calls.items():
                 _create_view(connection, table, call, sources[table])
-            _lock_down(connection, tuple(path for call in calls.values() for path in call.paths))
-            return cls(connection, ATTACHED, spill)
+            _lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
+            return cls(connection, ATTACHED, spill, progress)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:  # how DuckDB passes on a Ctrl-C
@@ -101,9 +108,10 @@ class DuckDBEngine:
         raise problem from None
 
     @classmethod
-    def wrap(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+    def wrap(cls, connection: duckdb.DuckDBPyConnection, *, progress: bool = False) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
+        progress: as in `open`. Without it, DuckDB's own bar, which notebooks have, is off for our cursor, too.
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
         Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
         """
@@ -119,7 +127,7 @@ class DuckDBEngine:
             shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
         if cursor is None or not home:
             raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
-        for statement in OWN:
+        for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
             with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
                 cursor.execute(statement)
         if cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0] not in ("", "binary"):
@@ -134,7 +142,7 @@ class DuckDBEngine:
                 f"the DuckDB connection redefines built-in functions: {', '.join(shadowed)}",
                 "drop or rename these macros and functions: dpsql relies on what the built-in ones do",
             )
-        return cls(cursor, home, None)
+        return cls(cursor, home, None, progress)
 
     @property
     def version(self) -> str:
@@ -149,7 +157,10 @@ class DuckDBEngine:
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
         with self.transaction():
-            return guarded(lambda: read(self._connection, sql), self.interrupt)
+            if not self._progress:
+                return guarded(lambda: read(self._connection, sql), self.interrupt)
+            with watched(self._connection.query_progress) as look:
+                return guarded(lambda: read(self._connection, sql), self.interrupt, look)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -260,7 +271,7 @@ class DuckDBEngine:
 
 def open_scratch() -> duckdb.DuckDBPyConnection:
     """An empty in-memory DuckDB, locked, for values that are public already."""
-    connection = duckdb.connect(":memory:", config=start_config(None, None, ""))
+    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
     _lock_down(connection, ())
     return connection
 
@@ -309,11 +320,18 @@ def _transposed(rows: list[tuple[Any, ...]], width: int) -> tuple[list[Any], ...
     return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(width))
 
 
-def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> None:
+def _spill_folder() -> SpillFolder:
+    with contextlib.suppress(OSError):
+        return SpillFolder.make()
+    raise cannot_open(
+        "no private folder can be made for what does not fit into memory",
+        "check the temporary directory (TMPDIR): that it can be written and has space",
+    )
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:
     connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
-    connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET TimeZone = 'UTC'")
-    for statement in CLOSING:
+    for statement in (*(COUNTING if progress else NO_BAR), *CLOSING):
         connection.execute(statement)
 
 
@@ -356,9 +374,9 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path, directory: Pa
     raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
 
 
-def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: str | None) -> None:
+def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: SpillFolder | None) -> None:
     if connection is not None:
         with contextlib.suppress(Exception):
             connection.close()
-    if spill:
-        shutil.rmtree(spill, ignore_errors=True)
+    if spill is not None:
+        spill.remove()

@@ -43,8 +43,11 @@ def chosen_nullable(args: Args) -> bool:
 
 def chosen_domain(args: Args) -> Domain | None:
     """The union of the choices' keys."""
-    if common_type(args) == TIMESTAMP and any(a.type.kind is Kind.DATE for a in args):
+    target = common_type(args)
+    if target == TIMESTAMP and any(a.type.kind is Kind.DATE for a in args):
         return None
+    if target.kind is Kind.DOUBLE and any(a.type != target for a in args):
+        return None  # 0.1 and 10³⁰ are other numbers once they are DOUBLE
     return union(*(a.domain for a in args))
 
 

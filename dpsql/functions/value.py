@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 
 from dpsql.numbers.interval import Interval, everything
 from dpsql.types import SqlType, value_range
@@ -80,6 +81,7 @@ class Value:
         return not isinstance(self.constant, _Missing)
 
 
+@cache
 def type_range(t: SqlType) -> Interval:
     """`value_range`, open where the type is no finite set of numbers."""
     return value_range(t) or everything()

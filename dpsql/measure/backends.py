@@ -6,6 +6,7 @@ A mechanism prices and calibrates, a backend draws. No backend may draw less noi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -25,11 +26,11 @@ class Backend(Protocol):
         """As the policy's `noise:` calls it."""
         ...
 
-    def laplace(self, scale: Fraction, n: int) -> list[int]:
+    def laplace(self, scale: Fraction, n: int) -> Sequence[int]:
         """n draws of discrete Laplace noise of this scale, 0 < scale ≤ 2^55; ValueError for another or n < 0."""
         ...
 
-    def gaussian(self, variance: Fraction, n: int) -> list[int]:
+    def gaussian(self, variance: Fraction, n: int) -> Sequence[int]:
         """n draws of discrete Gaussian noise of this σ², 0 < σ² ≤ 2^110; ValueError for another or n < 0."""
         ...
 
@@ -45,13 +46,13 @@ class ExactBackend:
 
     # Imported where they draw, so that planning and `dpsql check`, which only price, do not load numpy.
 
-    def laplace(self, scale: Fraction, n: int) -> list[int]:
+    def laplace(self, scale: Fraction, n: int) -> Sequence[int]:
         """As Backend.laplace."""
         from dpsql.measure.random import discrete_laplace
 
         return discrete_laplace(scale, n)
 
-    def gaussian(self, variance: Fraction, n: int) -> list[int]:
+    def gaussian(self, variance: Fraction, n: int) -> Sequence[int]:
         """As Backend.gaussian."""
         from dpsql.measure.random import discrete_gaussian
 
@@ -73,13 +74,13 @@ class OpenDPBackend:
         """`opendp`"""
         return "opendp"
 
-    def laplace(self, scale: Fraction, n: int) -> list[int]:
+    def laplace(self, scale: Fraction, n: int) -> Sequence[int]:
         """As Backend.laplace."""
         check_scale(scale)
         dp = _opendp()
         return _drawn(dp.m.make_laplace(*_space(dp, dp.l1_distance(T="i64")), at_least(scale)), n)
 
-    def gaussian(self, variance: Fraction, n: int) -> list[int]:
+    def gaussian(self, variance: Fraction, n: int) -> Sequence[int]:
         """As Backend.gaussian."""
         check_variance(variance)
         dp = _opendp()

@@ -21,7 +21,7 @@ class Interval:
     why: tuple[Reason, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        if self.lo is not None and self.hi is not None and self.lo > self.hi:
+        if self.lo is not None and self.hi is not None and self.lo is not self.hi and self.lo > self.hi:
             raise ValueError(f"empty interval [{self.lo}, {self.hi}]")
 
     @property
@@ -62,7 +62,8 @@ def interval(lo: int | Fraction | None, hi: int | Fraction | None, why: tuple[Re
 
 def point(value: int | Fraction) -> Interval:
     """The interval that holds one number."""
-    return Interval(Fraction(value), Fraction(value))
+    at = Fraction(value)
+    return Interval(at, at)
 
 
 def everything(*why: Reason) -> Interval:

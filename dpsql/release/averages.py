@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.measure.integers import Integers
 from dpsql.measure.measured import Measurement
 from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Ratio
@@ -36,8 +37,8 @@ class AverageIntervals:
 
     def __call__(self, totals: Sequence[int], counts: Sequence[int]) -> list[tuple[float, float]]:
         """For each pair the hull of all averages in [L, U] that it does not reject; [L, U] if it rejects them all."""
-        s = np.array([float(t) for t in totals]) * self._units[0]
-        n = np.array([float(c) for c in counts]) * self._units[1]
+        s = Integers.of(totals).floats() * self._units[0]
+        n = Integers.of(counts).floats() * self._units[1]
         lower, upper = self._hull(s, n)
         low, high = self._hull.ends
         bounds = np.clip(

@@ -13,7 +13,7 @@ def as_query(noisy: NoisyRelease) -> str:
     columns = [*node.keys, *(o.column for o in node.outputs)]
     listed = ", ".join(f"CAST(c{c.uid} AS {c.type}) AS c{c.uid}" for c in columns) or "c0"
     names = ", ".join(f"c{c.uid}" for c in columns) or "c0"
-    values = [*([key[i] for key in noisy.keys] for i in range(len(node.keys))), *released_columns(noisy)]
+    values = [*noisy.key_columns, *released_columns(noisy)]
     rows = [
         ", ".join(constant(v, c.type) for v, c in zip(row, columns, strict=True))
         for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import product
+from itertools import chain, compress, product, repeat
+from operator import itemgetter
 from types import MappingProxyType
 from uuid import UUID
+
+import numpy as np
 
 from dpsql.answers.store import Answer
 from dpsql.budget.ledger import Receipt
 from dpsql.compiler.plan import PlannedRelease
-from dpsql.engine.base import Engine, guarded
+from dpsql.engine.base import Engine, RawTable, guarded
 from dpsql.measure.backends import EXACT, Backend
+from dpsql.measure.integers import Integers
 from dpsql.measure.measured import MeasuredRelease
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.components import KeySource
 from dpsql.plan.expr import LiteralValue
 from dpsql.plan.nodes import key_sources
+from dpsql.release.order import in_order
 
 Key = tuple[LiteralValue, ...]
 TOTAL_CAP = 2**100
@@ -27,14 +32,30 @@ TOTAL_CAP = 2**100
 
 @dataclass(frozen=True, slots=True)
 class NoisyRelease:
-    """Released numbers: one row per key, one noisy integer per component, in the components' units.
+    """Released numbers: one row per key, one column of noisy integers per component, in the components' units.
 
     planned: with the mechanisms that made these very numbers; for stored ones that is not what the plan had.
     """
 
     planned: PlannedRelease
     keys: tuple[Key, ...]
-    values: tuple[tuple[int, ...], ...]
+    columns: tuple[Integers, ...]
+
+    @classmethod
+    def of_rows(cls, planned: PlannedRelease, keys: Iterable[Key], rows: Iterable[Sequence[int]]) -> NoisyRelease:
+        """From one row of integers for each key."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(planned.measured.measurements)
+        return cls(planned, tuple(keys), tuple(map(Integers.of, columns)))
+
+    @property
+    def values(self) -> tuple[tuple[int, ...], ...]:
+        """The same row by row."""
+        return tuple(zip(*self.columns, strict=True)) if self.columns else ((),) * len(self.keys)
+
+    @property
+    def key_columns(self) -> list[Sequence[LiteralValue]]:
+        """The keys column by column."""
+        return columns_of(self.keys, self.width)
 
     @property
     def width(self) -> int:
@@ -83,47 +104,76 @@ def measure_release(
     return guarded(lambda: assembled(planned, given, _fetch(planned, engine, salt, earlier), backend))
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Exacts:
+    """The exact integers of all components, one column each, for the keys found. Private: it shows nothing of itself.
+
+    keys: each once, in an order that depends on the data.
+    """
+
+    keys: list[Key]
+    columns: list[Integers]
+
+    def __repr__(self) -> str:
+        return "<private>"
+
+    def rows(self) -> dict[Key, list[int]]:
+        """Key → its integers."""
+        rows = zip(*self.columns, strict=True) if self.columns else repeat((), len(self.keys))
+        return {key: list(row) for key, row in zip(self.keys, rows, strict=True)}
+
+    def of(self, keys: Sequence[Key]) -> list[Integers]:
+        """The columns for these keys; 0 where a key was not found."""
+        position = dict(zip(self.keys, range(len(self.keys)), strict=True))
+        at = np.fromiter(map(position.get, keys, repeat(-1)), np.intp, len(keys))
+        nothing = Integers.zeros(1)  # at the end, where position -1 is
+        return [Integers.joined([column, nothing]).taken(at) for column in self.columns]
+
+
 def assembled(
-    planned: PlannedRelease,
-    given: Given,
-    exact: Mapping[Key, list[int]] | None = None,
-    backend: Backend = EXACT,
+    planned: PlannedRelease, given: Given, exact: Exacts | None = None, backend: Backend = EXACT
 ) -> NoisyRelease:
     """The released numbers, of stored answers and of exact ones with noise. exact: not needed where none is wanted."""
-    exact = exact or {}
-    zeros = [0] * len(planned.measured.node.components)
-    keys = _keys(planned, given, exact)
-    return noised(planned, given, keys, [exact.get(key, zeros) for key in keys], backend)
+    exact = exact or Exacts([], [Integers.zeros(0)] * len(planned.measured.node.components))
+    sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
+    if given.keys is not None or sources is not None:
+        keys = given.keys if given.keys is not None else public_keys(sources or (), width)
+        return noised(planned, given, keys, exact.of(keys), backend)
+    # Private keys are sorted: the order in which the engine finds groups depends on the data. Noise does not depend on
+    # a row's place, so only those that are shown need to be.
+    found = noised(planned, given, exact.keys, exact.columns, backend)
+    order = in_order(found.key_columns, len(found.keys))
+    keys = tuple(map(found.keys.__getitem__, order.tolist()))
+    return replace(found, keys=keys, columns=tuple(column.taken(order) for column in found.columns))
 
 
 def noised(
-    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Sequence[int]], backend: Backend
+    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Integers], backend: Backend
 ) -> NoisyRelease:
     """Noise and threshold: the released rows for these keys.
 
-    exact: the integers of all components, one row for each key. Private. The rows do not influence each other, so that
-    an audit may draw many releases at once, as one of as many times the keys.
+    exact: the integers of each component, one for each key. Private. The rows do not influence each other, so that an
+    audit may draw many releases at once, as one of as many times the keys.
     """
     node, measurements = planned.measured.node, list(planned.measured.measurements)
-    columns: list[Sequence[int]] = []
+    columns: list[Integers] = []
     for i, m in enumerate(measurements):
         if i in given.answers:
             answer = given.answers[i]
-            columns.append(answer.values)
+            columns.append(Integers.of(answer.values))
             measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
             columns.append(m.mechanism.add_noise([m.known] * len(keys), backend))
         else:
-            totals = [max(-TOTAL_CAP, min(TOTAL_CAP, row[i])) for row in exact]
-            columns.append(m.mechanism.add_noise(totals, backend))
+            columns.append(m.mechanism.add_noise(exact[i].clipped(-TOTAL_CAP, TOTAL_CAP), backend))
     threshold = planned.measured.threshold
     if threshold is not None:
         assert node.threshold is not None
         stored = given.answers.get(node.threshold)
         if stored is None:
             shown = threshold.release(columns[node.threshold])
-            keys = [k for k, show in zip(keys, shown, strict=True) if show]
-            columns = [[v for v, show in zip(column, shown, strict=True) if show] for column in columns]
+            keys = list(compress(keys, shown))
+            columns = [column.taken(np.array(shown, dtype=np.bool_)) for column in columns]
         elif stored.shown is not None:
             noise = made_by(stored.mechanism, stored.parameter)
             threshold = replace(
@@ -131,7 +181,7 @@ def noised(
             )
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
     made = replace(planned, measured=measured) if given.answers else planned
-    return NoisyRelease(made, tuple(keys), tuple(zip(*columns, strict=True)) if columns else ((),) * len(keys))
+    return NoisyRelease(made, tuple(keys), tuple(columns))
 
 
 def exact_totals(
@@ -142,18 +192,12 @@ def exact_totals(
     Private: for audits of databases that they made up themselves. What is released comes from `measure_release` alone.
     """
     found = _fetch(planned, engine, salt, earlier)
-    zeros = [0] * len(planned.measured.node.components)
-    return {key: found.get(key, zeros) for key in _keys(planned, Given(), found)}
-
-
-def _keys(planned: PlannedRelease, given: Given, exact: Mapping[Key, list[int]]) -> list[Key]:
-    if given.keys is not None:
-        return list(given.keys)
     sources = key_sources(planned.measured.node)
-    # Private keys are sorted: the order in which the engine finds groups depends on the data.
-    return (
-        sorted(exact, key=_sort_key) if sources is None else list(public_keys(sources, len(planned.measured.node.keys)))
-    )
+    if sources is None:
+        keys = list(map(found.keys.__getitem__, in_order(columns_of(found.keys, _width(planned)), len(found.keys))))
+    else:
+        keys = public_keys(sources, _width(planned))
+    return Exacts(keys, found.of(keys)).rows()
 
 
 def made_by(name: str, parameter: Fraction) -> DiscreteLaplace | DiscreteGaussian:
@@ -167,26 +211,50 @@ def made_by(name: str, parameter: Fraction) -> DiscreteLaplace | DiscreteGaussia
             raise ValueError(f"no noise is called {name!r}")
 
 
-def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> dict[Key, list[int]]:
-    """Key → exact integers of all components. Private."""
-    node = planned.measured.node
-    width = len(node.keys)
-    found: dict[Key, list[int]] = {}
-    for statement in planned.statements:
-        for row in engine.fetch(statement.salted(salt, earlier)).rows():
-            key = tuple(str(v) if isinstance(v, UUID) else v for v in row[:width])
-            numbers = found.setdefault(key, [0] * len(node.components))
-            for i, value in zip(statement.components, row[width:], strict=True):
-                numbers[i] += int(value)  # should two keys ever be equal in Python, neither replaces the other
-    deciding = node.threshold
-    if deciding is not None:
-        # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
-        return {k: v for k, v in found.items() if v[deciding] > 0}
-    return found
+def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> Exacts:
+    """The keys found and the exact integers of all components. Private."""
+    node, width = planned.measured.node, _width(planned)
+    tables = [(s.components, engine.fetch(s.salted(salt, earlier))) for s in planned.statements]
+    keyed = [_keys_of(table, width) for _, table in tables]
+    distinct = dict.fromkeys(chain(*keyed))
+    position = dict(zip(distinct, range(len(distinct)), strict=True))
+    totals = [Integers.zeros(len(position)) for _ in node.components]
+    for (components, table), keys in zip(tables, keyed, strict=True):
+        at = np.fromiter(map(position.__getitem__, keys), np.intp, len(keys))
+        for i, values in zip(components, table.columns[width:], strict=True):
+            # Added up: should two keys ever be equal in Python, neither replaces the other.
+            totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(position)))
+    if node.threshold is None:
+        return Exacts(list(position), totals)
+    # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
+    present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
+    return Exacts(list(compress(position, present.tolist())), [column.taken(present) for column in totals])
+
+
+def _width(planned: PlannedRelease) -> int:
+    return len(planned.measured.node.keys)
+
+
+def _keys_of(table: RawTable, width: int) -> list[Key]:
+    if not width:
+        return [()] * table.height
+    columns = (_texts(column) if UUID in set(map(type, column)) else column for column in table.columns[:width])
+    return list(zip(*columns, strict=True))
+
+
+def _texts(column: Sequence[LiteralValue | UUID]) -> list[LiteralValue]:
+    return [str(v) if isinstance(v, UUID) else v for v in column]
+
+
+def columns_of(keys: Sequence[Key], width: int) -> list[Sequence[LiteralValue]]:
+    """Keys of this many columns column by column."""
+    return [list(map(itemgetter(i), keys)) for i in range(width)]
 
 
 def public_keys(sources: Sequence[KeySource], width: int) -> list[Key]:
     """All combinations of the public key lists, in release order; one empty key without grouping."""
+    if len(sources) == 1 and sources[0].positions == tuple(range(width)):
+        return list(sources[0].keys)
     keys = []
     for combination in product(*(list(s.keys) for s in sources)):
         key: list[LiteralValue] = [None] * width
@@ -195,7 +263,3 @@ def public_keys(sources: Sequence[KeySource], width: int) -> list[Key]:
                 key[position] = value
         keys.append(tuple(key))
     return keys
-
-
-def _sort_key(key: Key) -> tuple[tuple[bool, object], ...]:
-    return tuple((v is None, "" if v is None else v) for v in key)

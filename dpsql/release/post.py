@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from dpsql.compiler.plan import Plan
@@ -28,17 +29,18 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
     """The rows of the answer. Reads noisy numbers and public tables only. Raises EngineError."""
     if plan.post.renamed is not None:
         shown = noisy[plan.post.shown]
-        columns = [*_key_columns(shown), *released_columns(shown)]
+        columns = [*shown.key_columns, *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
         height = len(shown.keys)
         return Rows(
-            tuple(zip(*chosen, strict=True)) if chosen else ((),) * height, tuple((0, at) for at in range(height))
+            tuple(zip(*chosen, strict=True)) if chosen else ((),) * height,
+            tuple(zip(repeat(0, height), range(height), strict=True)),
         )
     for release in noisy:
         node = release.planned.measured.node
         height = len(release.keys)
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
-        values = [*_key_columns(release), *released_columns(release)]
+        values = [*release.key_columns, *released_columns(release)]
         scratch.load_columns(release.planned.label, [*named, ("c0", BIGINT)], [*values, list(range(height))])
     for table, read in plan.post.public_tables:
         _load_public(table, read, engine, scratch)
@@ -51,10 +53,6 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
     numbers = [row[width] for row in rows]
     origin = tuple(None if number is None else (number % branches, number // branches) for number in numbers)
     return Rows(tuple(row[:width] for row in rows), origin)
-
-
-def _key_columns(noisy: NoisyRelease) -> list[list[Any]]:
-    return [[key[i] for key in noisy.keys] for i in range(len(noisy.planned.measured.node.keys))]
 
 
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:

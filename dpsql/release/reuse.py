@@ -130,7 +130,7 @@ def look_up(
 
 def released_rows(noisy: NoisyRelease) -> Rows:
     """The rows of a release as later ones read them: group keys, then released columns."""
-    columns = [*([key[i] for key in noisy.keys] for i in range(noisy.width)), *released_columns(noisy)]
+    columns = [*noisy.key_columns, *released_columns(noisy)]
     if not columns:
         return [()] * len(noisy.keys)
     return list(zip(*columns, strict=True))
@@ -260,10 +260,17 @@ def to_store(
         terms = _terms(measured, i)
         keys = None if terms.threshold is None else ShownKeys(noisy.keys, *terms.threshold)
         address = ground.address(measured.node.components[i], over) if keys is None else ground.address_of_keys()
-        values = tuple(row[i] for row in noisy.values)
         found.append(
             Answer(
-                ids[i], address, values, terms.mechanism, terms.parameter, terms.losses, terms.conversion, made_at, keys
+                ids[i],
+                address,
+                noisy.columns[i],
+                terms.mechanism,
+                terms.parameter,
+                terms.losses,
+                terms.conversion,
+                made_at,
+                keys,
             )
         )
     return found

@@ -24,7 +24,6 @@ between is overlooked. The p-values come from `measure/tails.py`, discreteness a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +31,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.measure.integers import Integers
 from dpsql.measure.measured import Measurement
 from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Variance
@@ -44,6 +44,7 @@ _PIECES, _FEW_PIECES = 8, 2
 _NARROW = 0.02
 """Means known this well, in half widths of the bounds, are cut into few pieces."""
 _STEPS = 40
+_ROOM = 2.0**-50
 _AT_ONCE = 2048
 """Rows worked on at a time, for the memory that their pieces take."""
 
@@ -80,7 +81,7 @@ class VarianceIntervals:
         if not self._half:
             return [(0.0, 0.0)] * len(totals)
         columns = [
-            np.array([float(x) for x in column]) * float(unit)
+            Integers.of(column).floats() * float(unit)
             for column, unit in zip((totals, squares, counts), self._units, strict=True)
         ]
         found: list[tuple[float, float]] = []
@@ -91,16 +92,17 @@ class VarianceIntervals:
             narrow = mean[1] - mean[0] <= _NARROW
             for chosen, pieces in ((narrow, _FEW_PIECES), (~narrow, _PIECES)):
                 low[chosen], high[chosen] = self._hulls(mean[:, chosen], pieces, *(c[chosen] for c in some))
-            found += [self._released(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+            found += zip(*(ends.tolist() for ends in self._released(low, high)), strict=True)
         return found
 
-    def _released(self, low: float, high: float) -> tuple[float, float]:
-        """In the unit of the released number, rounded outwards."""
-        square = self._half**2
-        ends = max(0.0, below(Fraction(low) * square)), above(Fraction(high) * square)
+    def _released(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """In the unit of the released number, rounded outwards: the four roundings on the way are less than _ROOM."""
+        half = float(self._half)
+        low = np.maximum(np.nextafter(low * half * half * (1 - _ROOM), -np.inf), 0.0)
+        high = np.nextafter(high * half * half * (1 + _ROOM), np.inf)
         if self._recipe.root:
-            ends = max(0.0, math.nextafter(math.sqrt(ends[0]), 0)), math.nextafter(math.sqrt(ends[1]), math.inf)
-        return ends[0], min(ends[1], self._recipe.greatest)
+            low, high = np.maximum(np.nextafter(np.sqrt(low), -np.inf), 0.0), np.nextafter(np.sqrt(high), np.inf)
+        return low, np.minimum(high, self._recipe.greatest)
 
     def _hulls(self, mean: Floats, number: int, s: Floats, q: Floats, n: Floats) -> tuple[Floats, Floats]:
         """Hulls of variances, in squared half widths; mean: lowest and highest, cut into this number of pieces."""

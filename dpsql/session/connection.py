@@ -23,6 +23,7 @@ from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
 from dpsql.session.facts import FactStore
 from dpsql.session.planning import Planner, Question
+from dpsql.session.plans import Plans
 from dpsql.session.query import Query
 from dpsql.session.running import Account, Runner, answers_beside
 from dpsql.session.settings import USUAL, Amount, Asked
@@ -42,6 +43,7 @@ def connect(
     delta: Amount | None = None,
     threads: int | None = None,
     memory_limit: str | None = None,
+    progress: bool = False,
 ) -> Connection:
     """Open a session.
 
@@ -51,14 +53,17 @@ def connect(
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
     ledger: path of the ledger, instead of the policy's; or a Ledger object.
     epsilon, delta: defaults of this session's queries.
-    threads, memory_limit: passed to DuckDB.
-    Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree.
+    threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
+        spilled to a private temporary folder.
+    progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
+        it moves depends on private rows and is not covered by ε.
+    Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
     """
     name: object = analyst
     if name == "" or not isinstance(name, str | None):
         raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
     settings = Asked(epsilon, delta).settled(Settings())
-    completed, engine = open_data(source, policy, frames, threads, memory_limit)
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     return Connection(completed, engine, analyst, ledger, settings)
 
 
@@ -68,6 +73,7 @@ def open_data(
     frames: Mapping[str, object] | None,
     threads: int | None,
     memory_limit: str | None,
+    progress: bool = False,
 ) -> tuple[Policy, Engine]:
     """The policy, completed with the data's types, and its data, opened as `connect` says. The caller closes it.
 
@@ -88,10 +94,16 @@ def open_data(
             )  # fmt: skip
         sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
         engine = DuckDBEngine.open(
-            loaded.database_path, sources, loaded.directory, threads=threads, memory_limit=memory_limit
-        )
+            loaded.database_path, sources, loaded.directory,
+            threads=threads, memory_limit=memory_limit, progress=progress,
+        )  # fmt: skip
+    elif threads is not None or memory_limit is not None:
+        raise reject(
+            "DP903", "threads and memory_limit are for data that dpsql opens",
+            help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
+        )  # fmt: skip
     else:
-        engine = DuckDBEngine.wrap(source)
+        engine = DuckDBEngine.wrap(source, progress=progress)
     try:
         for name, frame in (frames or {}).items():
             engine.register(name, frame)
@@ -150,6 +162,7 @@ class Connection:
         self._settings = settings or Settings()
         self._engine = engine
         self._facts = FactStore(engine)
+        self._plans = Plans()
         self._scratch = Scratch()
         self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
         self._ledger_path = Path(ledger) if isinstance(ledger, str | PathLike) else None
@@ -227,7 +240,7 @@ class Connection:
     def planner(self) -> Planner:
         """What makes this session's plans. Raises Rejected DP903 once it is closed."""
         self._require_open()
-        return Planner(self.policy, self._engine, self._facts, self._settings)
+        return Planner(self.policy, self._engine, self._facts, self._settings, self._plans)
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.

@@ -22,6 +22,8 @@ class FactStore:
         self._engine = engine
         self._numbers: dict[FrequencyOf | RowsOf, int] = {}
         self._keys: dict[KeysOf, Keys | None] = {}
+        self.changes = 0
+        """How often anything here has changed."""
 
     def compile(self, compile_with: Callable[[PublicFacts], Plan]) -> Plan:
         """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
@@ -43,6 +45,7 @@ class FactStore:
         raise reject("DP101", "the query asks for too many public facts")
 
     def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
+        self.changes += 1
         match request:
             case KeysOf(table=table, columns=columns, limit=limit):
                 found = public.key_list(self._engine, table, columns, limit)
@@ -63,6 +66,7 @@ class FactStore:
             now = self._number(request)
             if now > planned:
                 self._numbers[request] = now
+                self.changes += 1
                 counted = "rows"
                 if isinstance(request, FrequencyOf):
                     counted = f"most rows per value of ({', '.join(request.columns)})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from dpsql.engine.base import Engine
 from dpsql.policy.models import Policy
 from dpsql.session.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from dpsql.session.facts import FactStore
+from dpsql.session.plans import Plans
 from dpsql.session.settings import Asked
 
 
@@ -27,12 +28,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes the plans of one session. settings: what holds where a query asks for nothing else."""
+    """Makes the plans of one session. settings: what holds where a query asks for nothing else. plans: those kept."""
 
     policy: Policy
     engine: Engine
     facts: FactStore
     settings: Settings
+    plans: Plans
 
     def plan(self, question: Question, asked: Asked) -> Plan:
         """The plan of a run. Raises Rejected."""
@@ -55,8 +57,11 @@ class Planner:
 
     def _compiled(self, question: Question, settings: Settings) -> Plan:
         source, settings = Source(question.sql), replace(settings, dialect=question.dialect)
-        return self.facts.compile(
-            lambda public: compile_query(
-                source, self.policy, public, settings, question.parameters, self.engine.table_sql
+
+        def make(tables: Callable[[str], str]) -> Plan:
+            return self.facts.compile(
+                lambda public: compile_query(source, self.policy, public, settings, question.parameters, tables)
             )
-        )
+
+        tables: Callable[[str], str] = self.engine.table_sql
+        return self.plans.get(self.policy, source.text, settings, question.parameters, self.facts, tables, make)

@@ -83,13 +83,14 @@ def verify_policy(
     frames: Mapping[str, object] | None = None,
     threads: int | None = None,
     memory_limit: str | None = None,
+    progress: bool = False,
 ) -> Verification:
     """Measure every promise of a policy in the data. For the custodian: the numbers are exact, not private.
 
     The data is opened as by `connect`, from the same arguments; the ledger is not touched.
     Raises CannotOpen: policy or data cannot be opened, or they disagree. Raises EngineError.
     """
-    completed, engine = open_data(source, policy, frames, threads, memory_limit)
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     try:
         return verify(completed, engine)
     finally:

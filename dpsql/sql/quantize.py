@@ -1,7 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
 The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on
-(semantics.md §6). It fits INTEGER, which DuckDB adds fastest.
+(semantics.md §6). It fits 32 bits, of which any number add up in 128.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.functions.value import Value
+from dpsql.functions.value import Value, type_range
 from dpsql.plan.components import Component
 from dpsql.plan.expr import Call, Expr
 from dpsql.sql.emit import Names, constant, spell
-from dpsql.types import DOUBLE, HUGEINT, Kind, decimal
+from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
 
 LARGEST_POWER = Fraction(2**1000)
 """A power of two that fits a DOUBLE; columns with tiny bounds are scaled up by more, in steps."""
+
+MOST_DIGITS = 16
+"""Digits of a DECIMAL that is multiplied by a power of ten in 64 bits: with the 2 digits of a 10, DuckDB holds 18."""
 
 
 def quantized(c: Component, names: Names) -> str:
@@ -38,7 +41,7 @@ def _units(c: Component, names: Names) -> str:
     sql, value = spell(_unclipped(c.arg), names)
     match value.type.kind:
         case Kind.INTEGER:
-            return _from_integer(sql, c)
+            return _from_integer(sql, value, c)
         case Kind.DECIMAL:
             return _from_decimal(sql, value, c)
         case Kind.DOUBLE:
@@ -82,16 +85,19 @@ def _scaled(sql: str, scale: Fraction) -> str:
     return sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
 
 
-def _from_integer(sql: str, c: Component) -> str:
+def _from_integer(sql: str, value: Value, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
+    ends = int(low), int(high)
     if c.grid > 1:
-        if max(abs(low), abs(high)) + c.grid >= 2**127:  # the ends, or the half added for rounding, would not fit
+        step = int(c.grid)
+        reach = max(map(abs, ends)) + step
+        if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
-        clipped = _within(f"CAST({sql} AS HUGEINT)", *(f"CAST({int(x)} AS HUGEINT)" for x in (low, high)))
-        units = _rounded(clipped, int(c.grid))
+        type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
+        clipped = _within(f"CAST({sql} AS {type_})", *(f"CAST({x} AS {type_})" for x in ends))
+        units = f"CAST({_rounded(clipped, step, ends, type_)} AS INTEGER)"
         return f"({units} - {c.center})" if c.center else units
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    ends = int(low), int(high)
     units = f"CAST({_within(sql, *map(str, ends))} AS INTEGER)"
     if c.grid < 1:
         units = f"({units} * {int(1 / c.grid)})"
@@ -99,17 +105,52 @@ def _from_integer(sql: str, c: Component) -> str:
 
 
 def _from_decimal(sql: str, value: Value, c: Component) -> str:
+    """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     scale = value.type.scale
-    low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-    top = max(abs(low), abs(high)) * 10 ** (2 * scale)
-    if top >= 10**37:
-        raise _too_wide(str(value.type), c)
-    wide = decimal(38, scale)
-    ends = [constant(_exact(x, scale), wide) for x in (low, high)]
-    clipped = _within(f"CAST({sql} AS {wide})", *ends)
-    whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
     step = int(c.grid * 10**scale)
-    units = f"CAST({whole} AS INTEGER)" if step == 1 else _rounded(whole, step)
+    ends = (c.lo + c.center) * step, (c.hi + c.center) * step
+    top = max(map(abs, ends))
+    if top * 10**scale >= 10**37:
+        raise _too_wide(str(value.type), c)
+    digits = max(len(str(top)), scale, 1)
+    width = max(value.type.precision, digits)
+    if digits > MOST_DIGITS:
+        return _from_wide_decimal(sql, scale, step, ends, c)
+    held = decimal(width, scale)
+    given = sql if held == value.type else f"CAST({sql} AS {held})"
+    low, high = (constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
+    few = given
+    if width > MOST_DIGITS:
+        few, width = f"TRY_CAST({given} AS {decimal(digits, scale)})", digits
+    units = _rounded(_whole(few, width, scale), step, ends, BIGINT)
+    if c.center:
+        units = f"{units} - {c.center}"
+    return (
+        f"CASE WHEN {given} BETWEEN {low} AND {high} THEN {units} "
+        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi} END"
+    )
+
+
+def _whole(sql: str, width: int, scale: int) -> str:
+    """A DECIMAL(width, scale) of at most 16 digits times 10^scale, as a BIGINT: exact, and total for all its values.
+
+    Each product has at most 18 digits by its type, so that it cannot overflow; each cast drops only zeros.
+    """
+    if not scale:
+        return f"CAST({sql} AS BIGINT)"
+    while scale:
+        digits = min(scale, MOST_DIGITS + 1 - width)
+        scale -= digits
+        product = f"{sql} * CAST({10**digits} AS DECIMAL({digits + 1},0))"
+        sql = f"CAST({product} AS {decimal(width, scale) if scale else BIGINT})"
+    return sql
+
+
+def _from_wide_decimal(sql: str, scale: int, step: int, ends: tuple[int, int], c: Component) -> str:
+    wide = decimal(38, scale)
+    clipped = _within(f"CAST({sql} AS {wide})", *(constant(Decimal(f"{end}E-{scale}"), wide) for end in ends))
+    whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
+    units = f"CAST({_rounded(whole, step, ends, HUGEINT)} AS INTEGER)"
     return f"({units} - {c.center})" if c.center else units
 
 
@@ -119,11 +160,16 @@ def _within(sql: str, low: str, high: str) -> str:
     return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} END"
 
 
-def _rounded(sql: str, step: int) -> str:
-    """Division by `step`, half away from zero, in integer arithmetic (`//` truncates)."""
+def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
+    """Division of a value in [ends] by `step`, half away from zero, in integer arithmetic (`//` truncates)."""
+    if step == 1:
+        return sql
     half = step // 2
-    away = f"({sql}) + CASE WHEN ({sql}) < 0 THEN -{half} ELSE {half} END"
-    return f"CAST(({away}) // CAST({step} AS {HUGEINT}) AS INTEGER)"
+    if ends[0] >= 0 or ends[1] <= 0:  # one sign: the value is written, and so computed, once
+        away = f"{sql} {'+' if ends[0] >= 0 else '-'} {half}"
+    else:
+        away = f"{sql} + CASE WHEN {sql} < 0 THEN -{half} ELSE {half} END"
+    return f"({away}) // CAST({step} AS {type_})"
 
 
 def _too_wide(type_: str, c: Component) -> Rejected:
@@ -131,7 +177,3 @@ def _too_wide(type_: str, c: Component) -> Rejected:
         "DP410", f"the bounds are too wide for {type_}", span=None if c.arg is None else c.arg.span,
         help=["use narrower bounds, or CAST(… AS DOUBLE)"],
     )  # fmt: skip
-
-
-def _exact(x: Fraction, scale: int) -> Decimal:
-    return Decimal(int(x * 10**scale)).scaleb(-scale)

@@ -54,12 +54,10 @@ def _own(node: exp.Expr) -> Span | None:
 
 
 def _hull(node: exp.Expr) -> Span | None:
-    found: Span | None = None
-    for part in node.walk():
-        own = _own(part)
-        if own is not None:
-            found = own if found is None else found.hull(own)
-    return found
+    metas = [part._meta for part in node.walk() if part._meta]
+    starts = [int(meta["start"]) for meta in metas if "start" in meta and "end" in meta]
+    ends = [int(meta["end"]) for meta in metas if "start" in meta and "end" in meta]
+    return Span(min(starts), max(ends) + 1) if starts else None
 
 
 def _keyword(node: exp.Expr, text: str) -> Span | None:

@@ -752,6 +752,6 @@ def test_items_41_to_57_no_neighbour_is_further_than_the_noise_covers(make: Call
 def _totals(clinic: Clinic, plans: list) -> list:  # type: ignore[type-arg]
     engine = DuckDBEngine.open(Path("d.duckdb"), {}, clinic.folder)
     try:
-        return [[_fetch(release, engine, 12345, {}) for release in plan.releases] for _, plan in plans]
+        return [[_fetch(release, engine, 12345, {}).rows() for release in plan.releases] for _, plan in plans]
     finally:
         engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import json
 import os
 import signal
 import sqlite3
@@ -41,6 +42,12 @@ KEYS = (
 
 def answer(name: str = "n1", address: str = "a", values: tuple[int, ...] = (1, -(2**90))) -> Answer:
     return Answer(name, address, values, "laplace", Fraction(10, 3), LOSSES, Fraction(1, 10**7), NOON)
+
+
+def store_keys(path: Path, **other: object) -> None:
+    """Two keys in place of what is stored, with something else in them."""
+    stored = {"threshold": 1, "r": 1, "g": 1, "delta": "0", "height": 2, "columns": [[["int"], ["1", "2"]]]}
+    _execute(path, f"UPDATE answers SET shown = '{json.dumps({**stored, **other})}'")
 
 
 class StoreContract:
@@ -233,9 +240,10 @@ class TestSqliteAnswers(StoreContract):
             lambda path: _execute(path, "UPDATE answers SET conversion = '0.1'"),
             lambda path: _execute(path, "UPDATE answers SET losses = '[]'"),
             lambda path: _execute(path, 'UPDATE answers SET losses = \'{"person": ["1e9999999999", "0", "0"]}\''),
-            lambda path: _execute(
-                path, 'UPDATE answers SET shown = \'{"threshold": "x", "r": 1, "g": 1, "delta": "0", "keys": []}\''
-            ),
+            lambda path: store_keys(path, threshold="x"),
+            lambda path: store_keys(path, height=3),
+            lambda path: store_keys(path, height=1 << 60, columns=[]),
+            lambda path: store_keys(path, columns=[[["int"], ["x", "1"]]]),
             lambda path: _execute(path, "UPDATE answers SET made_at = 'yesterday'"),
             lambda path: _execute(path, "UPDATE answers SET shown = '{}'"),
             lambda path: (path.unlink(), path.mkdir()),

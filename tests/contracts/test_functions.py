@@ -7,6 +7,7 @@ the engine in every row. Each kind of claim has a mutated twin: a function with 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -154,8 +155,15 @@ def _type_of(value: Scalar) -> SqlType:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Lab:
+def laboratory() -> Lab:
     return Lab(20)
+
+
+@pytest.fixture
+def lab(laboratory: Lab, request: pytest.FixtureRequest) -> Lab:
+    """What a test draws depends on its name alone, not on the tests before it in the same process."""
+    laboratory.rng.seed(os.environ.get("FUNCTIONS_SEED", "") + request.node.name)
+    return laboratory
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,37 +10,155 @@ import duckdb
 import pytest
 
 import dpsql
-from benchmarks import data, queries
+from benchmarks import data, frame, growth, queries, render, targets
+from benchmarks.__main__ import main
+from benchmarks.frame import Figures, Settings
+from benchmarks.parts import PARTS
+from benchmarks.peers import contest
+from benchmarks.peers.environments import PEERS
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.slow
-def test_everything_runs_and_is_written_down(root: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks",
-        "--quick",
-        "--people",
-        "500",
-        "--rounds",
-        "1",
-        "--folder",
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    report = json.loads((tmp_path / "latest.json").read_text())
-    assert {"machine", "end_to_end", "planning_ms", "samplers", "ledger"} <= set(report)
-    assert report["machine"]["duckdb"] == duckdb.__version__
-    found = report["end_to_end"]["queries"]
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the benchmarks of this file keep their tables."""
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def measured(tables: Path) -> dict[str, Figures]:
+    """Figures of all benchmarks that start no process, as small as they can be."""
+    settings = Settings("quick", tables, people=300, rounds=1)
+    names = ("queries", "growth", "tpch", "peers")
+    return {name: frame.measured(PARTS[name].run, settings) for name in names}
+
+
+def test_every_benchmark_is_a_part() -> None:
+    folder = Path(queries.__file__).parent
+    found = {p.stem for p in folder.glob("*.py") if "\ndef run(settings: Settings" in p.read_text(encoding="utf-8")}
+    assert found | {"peers"} == set(PARTS)
+    for part in PARTS.values():
+        assert part.TITLE and callable(part.run) and callable(part.markdown)
+
+
+def test_queries_run_with_their_contestants(measured: dict[str, Figures]) -> None:
+    found = measured["queries"]["figures"]["queries"]
     assert list(found) == ["Q1", "Q2", "Q3", "Q4", "Q5"]
     for name, rows in found.items():
         assert {"plain", "engine", "dpsql"} <= set(rows)
         assert ("floor" in rows) == (name in {"Q3", "Q4", "Q5"})
-        assert all(row["median_ms"] > 0 for row in rows.values())
-    assert set(report["planning_ms"]) == {*found, "five-table join"}
+        assert all(row["ms"][1] <= row["ms"][0] <= row["ms"][2] for row in rows.values())
+    assert measured["queries"]["machine"]["duckdb"] == duckdb.__version__
+
+
+def test_growth_measures_every_size_in_both_layouts(measured: dict[str, Figures], tables: Path) -> None:
+    figures = measured["growth"]["figures"]
+    assert {(row["query"], row["layout"]) for row in figures["rows"]} == {
+        (query, layout) for query in ("Q1", "Q2", "Q3") for layout in ("native", "parquet")
+    }
+    assert [row["groups"] for row in figures["groups"]["sizes"]] == [10, 100]
+    assert not list(tables.glob("people-only-*")), "the tables of growth are deleted"
+
+
+def test_the_page_shows_every_benchmark(measured: dict[str, Figures], tmp_path: Path) -> None:
+    text = render.page(measured)
+    for name in measured:
+        assert f"\n## {PARTS[name].TITLE}\n" in text
+    assert "**missed**" not in text, "quick figures are not judged"
+    render.picture(measured, tmp_path / "page.svg")
+    assert (tmp_path / "page.svg").read_text(encoding="utf-8").count("<svg") == 1
+
+
+def test_targets_are_read_from_the_figures(measured: dict[str, Figures]) -> None:
+    """The same ratio on both sides of a limit."""
+
+    def judged(ratio: float, people: int = 10**6) -> str:
+        found = json.loads(json.dumps(measured["queries"]))
+        found["figures"]["rows"]["people"] = people
+        for query in ("Q3", "Q5"):
+            found["figures"]["queries"][query]["dpsql"]["over"]["floor"] = [ratio, ratio, ratio]
+        (line,) = [x for x in targets.markdown({"queries": found | {"size": "short"}}).splitlines() if "Q3, Q5" in x]
+        return line
+
+    assert "**missed**" in judged(1.31)
+    assert "not measured" in judged(1.31, people=300)
+    assert "met" in judged(1.29) and "**missed**" not in judged(1.29)
+
+
+def test_a_ratio_is_the_median_of_ratios_within_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine gets ten times slower in the middle: the ratio stays, the ratio of sums would not."""
+    spent = iter([1.0, 2.0, 10.0, 20.0, 1.0, 2.0])
+    monkeypatch.setattr(frame, "seconds", lambda run: next(spent))
+    found = frame.take_turns({"a": lambda: None, "b": lambda: None}, 3, warm=False)
+    assert found["b"]["over"]["a"] == [2.0, 2.0, 2.0]
+    assert found["a"]["ms"] == [1000.0, 1000.0, 10000.0]
+
+
+def test_a_line_is_found() -> None:
+    fitted = growth.fit([(10**6, 5.0), (10**7, 32.0), (10**8, 302.0)])
+    assert fitted["fixed_ms"] == pytest.approx(2) and fitted["ms_per_million"] == pytest.approx(3)
+    assert fitted["residual"] < 1e-9 and fitted["exponent"] == pytest.approx(0.975, abs=0.01)
+
+
+def test_the_command_writes_what_it_measured(tmp_path: Path, tables: Path) -> None:
+    target = tmp_path / "found.json"
+    target.write_text(json.dumps({"queries": {"kept": True}}))
+    assert main(["--quick", "--only", "ledger", "--folder", str(tables), "--into", str(target)]) == 0
+    report = json.loads(target.read_text())
+    assert report["queries"] == {"kept": True}
+    assert report["ledger"]["figures"]["charges"]["race of 2 processes"]["admitted"] == 5
+
+
+def test_the_page_of_the_docs_is_that_of_the_published_figures() -> None:
+    assert render.PAGE.read_text(encoding="utf-8") == render.page(render.published())
+    assert render.PICTURE.exists()
+
+
+ADAPTER = """
+import os
+from serve import serve
+
+def open_task(task):
+    def fails():
+        raise ValueError("no such thing")
+    said = {"Q1": lambda: [(None, [41.0])], "Q2": fails, "Q3": "cannot be said"}
+    return said | {"Q4": lambda: print("noise") or [], "Q5": lambda: os._exit(3)}
+
+serve(open_task, "pip")
+"""
+
+
+def test_an_adapter_is_asked_over_its_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "adapter.py").write_text(ADAPTER)
+    monkeypatch.setattr(contest, "HERE", tmp_path)
+    with (tmp_path / "log").open("w") as log:
+        peer = contest.Peer(Path(sys.executable), "fake", {}, 60, log)
+        try:
+            assert peer.ready == {"Q1": None, "Q2": None, "Q3": "cannot be said", "Q4": None, "Q5": None}
+            assert peer.answer("Q1") == {None: [41.0]}
+            with pytest.raises(contest.Failed, match="ValueError: no such thing"):
+                peer.answer("Q2")
+            assert peer.answer("Q4") == {}
+            with pytest.raises(contest.Failed, match="its process ended"):
+                peer.answer("Q5")
+        finally:
+            peer.close()
+    assert (tmp_path / "log").read_text().strip() == "noise"
+
+
+def test_errors_of_peers_are_relative_and_a_missing_group_counts() -> None:
+    exact = {"a": [100.0, 10.0], "b": [200.0, 10.0], "c": [300.0, 10.0]}
+    assert contest.errors(exact, [{"a": [101.0, 10.0], "b": [202.0, 5.0]}]) == [0.01, 0.5]
+
+
+@pytest.mark.parametrize("name", sorted(PEERS))
+def test_a_peer_is_a_folder_with_pinned_versions(name: str) -> None:
+    folder = contest.HERE / name
+    compile((folder / "adapter.py").read_text(encoding="utf-8"), "adapter.py", "exec")
+    wanted = (folder / "requirements.txt").read_text(encoding="utf-8").split()
+    assert wanted and all("==" in line for line in wanted)
 
 
 def test_floors_and_answers_are_those_of_the_queries(tmp_path: Path) -> None:

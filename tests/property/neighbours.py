@@ -66,7 +66,7 @@ def plan_of(store: Store, facts: FactStore, world: World, sql: str, limits: Limi
 
 def exact(planned: PlannedRelease, store: Store, salt: int = SALT) -> Vector:
     """Key → the integers that noise would be added to, for exactly the keys that may be released."""
-    found = noisy._fetch(planned, store, salt, {})
+    found = noisy._fetch(planned, store, salt, {}).rows()
     sources = key_sources(planned.measured.node)
     if sources is None:
         return found

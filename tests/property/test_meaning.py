@@ -17,8 +17,6 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engine.scratch import Scratch
-from dpsql.plan.nodes import key_sources
-from dpsql.release import noisy
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.post import post_process
 from dpsql.session.facts import FactStore
@@ -136,9 +134,7 @@ def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
     found = []
     for planned in plan.releases:
         vector = exact(planned, store)
-        private = key_sources(planned.measured.node) is None
-        keys = sorted(vector, key=noisy._sort_key) if private else list(vector)
-        found.append(NoisyRelease(planned, tuple(keys), tuple(tuple(vector[k]) for k in keys)))
+        found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()
     rows = post_process(plan, found, store, scratch).rows
     scratch.close()

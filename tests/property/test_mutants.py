@@ -29,6 +29,7 @@ import dpsql.sql.relations as relations
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.compiler import Plan
 from dpsql.compiler.plan import PlannedRelease
+from dpsql.measure.integers import Integers
 from dpsql.measure.sensitivity import Sensitivity, sensitivity
 from dpsql.numbers.cap import ONE, Finite
 from dpsql.plan.components import Component, Measure
@@ -153,7 +154,9 @@ def _infinite_keys(m: pytest.MonkeyPatch) -> None:
     def fetched(planned: PlannedRelease, engine: Any, salt: int, earlier: Any) -> Any:
         width = len(planned.measured.node.keys)
         (statement,) = planned.statements
-        return {tuple(row[:width]): list(row[width:]) for row in engine.fetch(statement.salted(salt, earlier)).rows()}
+        rows = engine.fetch(statement.salted(salt, earlier)).rows()
+        found = {tuple(row[:width]): list(row[width:]) for row in rows}
+        return noisy.Exacts(list(found), [Integers.of(column) for column in zip(*found.values(), strict=True)])
 
     m.setattr(relations, "_REACH", {})
     m.setattr(noisy, "_fetch", fetched)

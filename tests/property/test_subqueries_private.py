@@ -14,10 +14,8 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engine.scratch import Scratch
-from dpsql.plan.nodes import key_sources
-from dpsql.release import noisy
 from dpsql.release.inlined import as_query
-from dpsql.release.noisy import NoisyRelease
+from dpsql.release.noisy import NoisyRelease, exact_totals
 from dpsql.release.post import post_process
 from dpsql.session.facts import FactStore
 from tests.property.databases import Store, World, world_of
@@ -75,13 +73,8 @@ def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
     found: list[NoisyRelease] = []
     for planned in plan.releases:
         earlier = {n.planned.label: as_query(n) for n in found}
-        vector = noisy._fetch(planned, store, SALT, earlier)
-        sources = key_sources(planned.measured.node)
-        zeros = [0] * len(planned.measured.node.components)
-        keys = sorted(vector, key=noisy._sort_key)
-        if sources is not None:
-            keys = noisy.public_keys(sources, len(planned.measured.node.keys))
-        found.append(NoisyRelease(planned, tuple(keys), tuple(tuple(vector.get(k, zeros)) for k in keys)))
+        vector = exact_totals(planned, store, SALT, earlier)
+        found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()
     rows = post_process(plan, found, store, scratch).rows
     scratch.close()

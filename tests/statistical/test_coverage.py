@@ -114,7 +114,7 @@ class Laboratory:
         (planned,) = plan.releases
         drawn = [measure_release(planned, self.engine, self.ledger.receipt, self.ledger.salt) for _ in range(times)]
         keys = drawn[0].keys
-        long = NoisyRelease(planned, keys * times, tuple(row for noisy in drawn for row in noisy.values))
+        long = NoisyRelease.of_rows(planned, keys * times, [row for noisy in drawn for row in noisy.values])
         outputs, columns = planned.measured.node.outputs, released_columns(long)
         found: dict[tuple[Any, ...], dict[str, Draws]] = {key: {} for key in keys}
         for column, source in zip(plan.columns, plan.post.branches[0], strict=True):

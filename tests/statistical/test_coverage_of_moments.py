@@ -21,10 +21,10 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import half_width
 from dpsql.plan.components import Component, Measure, Ratio, Variance
-from dpsql.release.arithmetic import average, variance
 from dpsql.release.averages import AverageIntervals
 from dpsql.release.variances import VarianceIntervals
 from tests.statistical.test_coverage import LEVEL, Draws, too_few, too_many, total
+from tests.unit.release.reference import average, variance
 
 pytestmark = pytest.mark.statistical
 

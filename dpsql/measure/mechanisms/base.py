@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.backends import EXACT, Backend
+
+if TYPE_CHECKING:
+    from dpsql.measure.integers import Integers
 
 
 class Mechanism(Protocol):
@@ -30,7 +33,7 @@ class Mechanism(Protocol):
         """The loss when the vector of true integers moves by at most this between neighbours."""
         ...
 
-    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> Integers:
         """values[i] + fresh independent noise drawn by `backend`; exact integers, nothing clipped."""
         ...
 
@@ -45,3 +48,13 @@ class Mechanism(Protocol):
     def variance(self) -> float:
         """Variance of the noise in squared grid units, for display and for choosing between mechanisms."""
         ...
+
+
+def with_noise(values: Sequence[int], drawn: Sequence[int]) -> Integers:
+    """values[i] + drawn[i], exact. Raises TypeError for values that are not integers, ValueError for other lengths."""
+    # Imported here so that `dpsql check`, which only prices, does not load numpy.
+    from dpsql.measure.integers import Integers
+
+    if len(values) != len(drawn):
+        raise ValueError("a draw for each value")
+    return Integers.of(values).plus(Integers.of(drawn))

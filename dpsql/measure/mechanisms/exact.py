@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import index
+from typing import TYPE_CHECKING
 
 from dpsql.loss import NO_LOSS, PrivacyLoss
 from dpsql.measure.backends import EXACT, Backend
+
+if TYPE_CHECKING:
+    from dpsql.measure.integers import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,11 @@ class Exact:
             raise ValueError("a value that may change between neighbours cannot be released without noise")
         return NO_LOSS
 
-    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> Integers:
         """The values themselves; nothing is drawn."""
-        return [index(v) for v in values]
+        from dpsql.measure.integers import Integers
+
+        return Integers.of(values)
 
     def half_width(self, confidence: Fraction) -> int:
         """0"""

@@ -20,16 +20,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from operator import index
+from typing import TYPE_CHECKING
 
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.backends import EXACT, Backend
+from dpsql.measure.mechanisms.base import with_noise
 from dpsql.measure.scale import check_variance
 from dpsql.numbers.exact import exp_minus
 from dpsql.numbers.normal import erfc_root, root, two_sided
 
 _SUMMED = 256
 """Up to this σ², or as many as the bits asked for if that is more, tails are summed term by term."""
+
+if TYPE_CHECKING:
+    from dpsql.measure.integers import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,12 @@ class DiscreteGaussian:
         """ρ = l2²/(2σ²); the l1 sensitivity has no influence. Raises ValueError for a negative l2²."""
         return PrivacyLoss(rho=Fraction(l2_squared) / (2 * self.sigma_squared))
 
-    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
-        """values[i] + fresh independent noise by `backend`; Python integers, nothing overflows and nothing is clipped.
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> Integers:
+        """values[i] + fresh independent noise by `backend`; exact, nothing overflows and nothing is clipped.
 
         Raises TypeError for values that are not integers.
         """
-        return [index(v) + z for v, z in zip(values, backend.gaussian(self.sigma_squared, len(values)), strict=True)]
+        return with_noise(values, backend.gaussian(self.sigma_squared, len(values)))
 
     def half_width(self, confidence: Fraction) -> int:
         """The least w ≥ 0 with P(|Z| ≤ w) ≥ confidence, or w + 1, never less; confidence in [0, 1), else ValueError.

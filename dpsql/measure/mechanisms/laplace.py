@@ -10,13 +10,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import index
+from typing import TYPE_CHECKING
 
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.backends import EXACT, Backend
+from dpsql.measure.mechanisms.base import with_noise
 from dpsql.measure.scale import check_scale
 from dpsql.numbers.exact import exp_minus, floor, log, monotone
 from dpsql.numbers.interval import Interval, add, mul, point, sub
+
+if TYPE_CHECKING:
+    from dpsql.measure.integers import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,12 @@ class DiscreteLaplace:
         """ε = l1/scale; the l2 sensitivity has no influence. Raises ValueError for a negative l1."""
         return PrivacyLoss(epsilon=Fraction(l1) / self.scale)
 
-    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> list[int]:
-        """values[i] + fresh independent noise by `backend`; Python integers, nothing overflows and nothing is clipped.
+    def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> Integers:
+        """values[i] + fresh independent noise by `backend`; exact, nothing overflows and nothing is clipped.
 
         Raises TypeError for values that are not integers.
         """
-        return [index(v) + z for v, z in zip(values, backend.laplace(self.scale, len(values)), strict=True)]
+        return with_noise(values, backend.laplace(self.scale, len(values)))
 
     def half_width(self, confidence: Fraction) -> int:
         """Least w ≥ 0 with P(|Z| ≤ w) ≥ confidence, exact; confidence in [0, 1), else ValueError.

@@ -9,6 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
+from dpsql.measure.integers import Integers
 from dpsql.measure.random.blocks import Blocks
 from dpsql.measure.random.entropy import Kernel
 from dpsql.measure.scale import check_scale, check_variance
@@ -31,7 +34,7 @@ def gaussian_blocks(variance: Fraction) -> Blocks:
     return Blocks(1 / (2 * variance), 2)
 
 
-def discrete_laplace(scale: Fraction, n: int) -> list[int]:
+def discrete_laplace(scale: Fraction, n: int) -> Integers:
     """n independent draws of Z with P(Z = z) = (1-q)/(1+q)·q^|z| for every integer z, q = e^(-1/scale).
 
     scale: a rational, 0 < scale ≤ 2^55. Raises ValueError for other scales, floats, or a negative n. Never seeded:
@@ -41,7 +44,7 @@ def discrete_laplace(scale: Fraction, n: int) -> list[int]:
     return _draw(laplace_blocks(scale), n)
 
 
-def discrete_gaussian(variance: Fraction, n: int) -> list[int]:
+def discrete_gaussian(variance: Fraction, n: int) -> Integers:
     """n independent draws of Z with P(Z = z) ∝ e^(-z²/(2·variance)) for every integer z.
 
     variance: σ², a rational, 0 < σ² ≤ 2^110; the variance of Z is at most that (Canonne, Kamath & Steinke 2020) and
@@ -51,10 +54,9 @@ def discrete_gaussian(variance: Fraction, n: int) -> list[int]:
     return _draw(gaussian_blocks(variance), n)
 
 
-def _draw(blocks: Blocks, n: int) -> list[int]:
+def _draw(blocks: Blocks, n: int) -> Integers:
     if n < 0:
         raise ValueError("n must be ≥ 0")
-    drawn: list[int] = []
-    for start in range(0, n, _BATCH):
-        drawn += blocks.draw(min(_BATCH, n - start), _KERNEL)
-    return drawn
+    sizes = [min(_BATCH, n - start) for start in range(0, n, _BATCH)]
+    drawn = [blocks.draw(size, _KERNEL).array for size in sizes]
+    return Integers(np.concatenate(drawn)) if drawn else Integers.zeros(0)

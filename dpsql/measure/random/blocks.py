@@ -31,6 +31,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.measure.integers import Integers
 from dpsql.measure.random.entropy import BitSource, Words
 from dpsql.measure.random.exponential import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
 
@@ -76,8 +77,8 @@ class Blocks:
             return 1 << 60 if self.step <= LIMIT else -1
         return min(2047, int((LIMIT / self.step - 1) / 2)) if self.step <= 2 else -1
 
-    def draw(self, count: int, source: BitSource) -> list[int]:
-        """`count` independent draws; Python integers, so that no sum can overflow."""
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """`count` independent draws."""
         drawn = np.zeros(count, np.int64)
         missing = np.arange(count)
         while missing.size:
@@ -86,8 +87,7 @@ class Blocks:
                 drawn = drawn.astype(object)
             drawn[missing[accepted]] = value[accepted]
             missing = missing[~accepted]
-        values: list[int] = drawn.tolist()
-        return values
+        return Integers(drawn)
 
     def propose(self, count: int, source: BitSource) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Proposals, and which of them are accepted."""

@@ -163,8 +163,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             if c.per_group is not None:
                 most = min(most, c.most_per_group * (b.rows if b.groups is None else b.groups))
             total_abs = {f"a{i}": f"SUM(ABS({held}))"}
-            share = f"({_huge(F * most)} * {held}) // GREATEST(a{i}, {_huge(max(1, most))})"
-            return _Term(f"CAST({share} AS BIGINT)", total_abs)
+            return _Term(_shared(held, f"a{i}", F, most), total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
         term = scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows})
         return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows)
@@ -197,6 +196,14 @@ def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) ->
         f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // ({narrow}) "
         f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
     )
+
+
+def _shared(held: str, absolute: str, F: int, most: int) -> str:
+    """(F · most · held) // max(absolute, most): F · held, in 64 bits, for all ids that are within their limit."""
+    ends = _huge(-most), _huge(most)
+    inside = f"CASE WHEN {held} BETWEEN {ends[0]} AND {ends[1]} THEN {held} ELSE 0 END"
+    share = f"({_huge(F * most)} * {held}) // GREATEST({absolute}, {_huge(max(1, most))})"
+    return f"CASE WHEN {absolute} <= {_huge(most)} THEN {F} * CAST({inside} AS BIGINT) ELSE CAST({share} AS BIGINT) END"
 
 
 def _clipped_sum(c: Component, i: int, rows: int) -> str:

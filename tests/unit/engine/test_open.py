@@ -200,13 +200,6 @@ def test_nothing_of_what_duckdb_says_of_a_file_is_shown(folder: Path) -> None:
     assert "271828182" not in shown and "sniffing" not in shown and "Error:" not in shown
 
 
-@pytest.mark.parametrize(
-    "options", [{"threads": 0}, {"threads": True}, {"threads": 10**9}, {"memory_limit": "lots"}, {"memory_limit": ""}]
-)
-def test_settings_that_make_no_sense(folder: Path, options: dict[str, object]) -> None:
-    refused(folder, "clinic.duckdb", **options)
-
-
 def test_what_does_not_fit_into_memory_goes_to_a_private_folder_that_is_removed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 
 import pytest
 
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.engine.scratch import Scratch
 from dpsql.release.columns import released_columns
-from dpsql.release.noisy import measure_release
+from dpsql.release.intervals import output_intervals
+from dpsql.release.noisy import NoisyRelease, measure_release
 from dpsql.release.post import post_process
 from dpsql.release.reuse import Reuse
 from dpsql.session.connection import Connection
@@ -120,3 +123,18 @@ def test_rows_without_a_release_of_their_own_have_no_interval(shared: Connection
         plan = shared.sql(sql).plan(epsilon=4)
         assert plan.post.branches == () and shared.sql(sql).accuracy(epsilon=4) == {}
         assert all(row == {"n": None} for row in shared.run(plan).intervals())
+
+
+@pytest.mark.parametrize("shown", ["AVG(age)", "VAR_SAMP(age)", "STDDEV_POP(age)"])
+def test_an_interval_holds_the_number_shown(shared: Connection, shown: str) -> None:
+    """Also where noise has left no count to speak of, and the number is an end of what it may be."""
+    (planned,) = shared.sql(f"SELECT {shown} AS a FROM members").plan(epsilon=4).releases
+    measurements = planned.measured.measurements
+    far = [int(1000 / m.unit) for m in measurements]
+    steps = [range(-f, f + 1, max(1, f // 8)) for f in far[:-1]]
+    rows = list(product(*steps, range(-3, 9)))
+    noisy = NoisyRelease.of_rows(planned, [()] * len(rows), rows)
+    ((column,), (output,)) = released_columns(noisy), planned.measured.node.outputs
+    bounds = output_intervals(noisy, output, Fraction(95, 100))
+    assert all(low <= value <= high for value, (low, high) in zip(column, bounds, strict=True))  # type: ignore[operator]
+    assert len(set(bounds)) > 10

@@ -17,9 +17,9 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.measure.sensitivity import Sensitivity
 from dpsql.measure.tails import Noise, tail
 from dpsql.plan.components import Component, Measure, Variance
-from dpsql.release.arithmetic import variance
 from dpsql.release.averages import MeanHull
 from dpsql.release.variances import VarianceIntervals
+from tests.unit.release.reference import variance
 
 LEVEL = Fraction(95, 100)
 HALF = 20

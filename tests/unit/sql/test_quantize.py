@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -99,3 +102,74 @@ def test_integers(tmp_path: Path, type_: str, low: int, high: int, aggregate: st
     found = [row[0] for row in duckdb.sql(f"SELECT {sql} FROM (VALUES {listed}) t(i, x) ORDER BY i").fetchall()]
     assert found == [pure(v, c) for v in values]
     assert all(v is None or c.lo <= v <= c.hi for v in found)
+
+
+def halves_away(value: Decimal | None, c: Component) -> int | None:
+    if value is None:
+        return None
+    low, high = ((end + c.center) * c.grid for end in (c.lo, c.hi))
+    units = min(high, max(low, Fraction(value))) / c.grid
+    return math.floor(abs(units) + Fraction(1, 2)) * (1 if units >= 0 else -1) - c.center
+
+
+DECIMALS = [
+    # type, bounds; then what is special
+    ("decimal(15,2)", "0", "0.10"),
+    ("decimal(15,2)", "900", "105000"),
+    ("decimal(15,2)", "-105000", "-900"),
+    ("decimal(15,2)", "-99999999999", "1234567890123"),  # rounded to a coarser grid, both signs
+    ("decimal(16,4)", "0", "99999999999"),  # as many digits as 64 bits take
+    ("decimal(18,6)", "-1", "1"),  # more digits than the bounds have
+    ("decimal(18,0)", "3", "77"),
+    ("decimal(18,18)", "0", "0.5"),  # more digits after the point than 64 bits take
+    ("decimal(9,9)", "-0.25", "0.75"),
+    ("decimal(4,3)", "0", "1.5"),
+    ("decimal(12,0)", "0", "999999999999"),  # the end, rounded up to the grid, has more digits than the type
+    ("decimal(16,0)", "0", "9999999999999999"),  # likewise, and then too many for 64 bits
+    ("decimal(17,2)", "-7.25", "123456789012345"),
+    ("decimal(38,2)", "-7.25", "99999"),
+    ("decimal(38,4)", "0", "98765432109876543210987654"),  # more digits than 64 bits take, after rounding to a grid
+    ("decimal(1,0)", "0", "9"),
+]
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVG"])
+@pytest.mark.parametrize(("type_", "low", "high"), DECIMALS)
+def test_decimals(tmp_path: Path, type_: str, low: str, high: str, aggregate: str) -> None:
+    c, sql = component(tmp_path, type_, low, high, aggregate)
+    precision, scale = map(int, type_.removeprefix("decimal(").removesuffix(")").split(","))
+    unit, most = Fraction(1, 10**scale), 10**precision - 1
+    dice = random.Random(f"{type_} {low} {high}")
+    ends = [Fraction(x) / unit for x in (low, high)]
+    step = int(c.grid / unit)
+    near = [int(end) + i for end in ends for i in (-step, -1, 0, 1, step // 2 - 1, step // 2, step // 2 + 1, step)]
+    halves = [(2 * dice.randrange(-(2**31), 2**31) + 1) * step // 2 + i for i in (-1, 0, 1) for _ in range(12)]
+    inside = [dice.randint(int(ends[0]), int(ends[1])) for _ in range(40)]
+    drawn = [dice.randint(-most, most) // 10 ** dice.randrange(precision) for _ in range(40)]
+    raw = [i for i in (0, 1, -1, most, -most, *near, *halves, *inside, *drawn) if abs(i) <= most]
+    values = [None, *(Decimal(f"{i}E-{scale}") for i in raw)]
+    listed = ", ".join(f"({i}, CAST({'NULL' if v is None else f'{v:f}'} AS {type_}))" for i, v in enumerate(values))
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {listed}) t(i, x)")
+        found = [row[0] for row in connection.execute(f"SELECT {sql} FROM t ORDER BY i").fetchall()]
+    assert found == [halves_away(v, c) for v in values]
+    assert all(v is None or c.lo <= v <= c.hi for v in found)
+    assert len(set(found)) > 3
+
+
+@pytest.mark.parametrize(("type_", "low", "high"), DECIMALS)
+def test_decimals_need_no_guard(tmp_path: Path, type_: str, low: str, high: str) -> None:
+    """No part of the expression may raise, even where the engine looks at a branch that its condition excludes."""
+    _, sql = component(tmp_path, type_, low, high, "AVG")
+    unguarded = re.sub("^CASE WHEN .*? THEN", "CASE WHEN TRUE THEN", sql)
+    precision, scale = map(int, type_.removeprefix("decimal(").removesuffix(")").split(","))
+    most = "9" * (precision - scale) + ("." + "9" * scale if scale else "")
+    assert (unguarded == sql) is ("HUGEINT" in sql)  # in 128 bits it is clipped before it is multiplied
+    listed = f"(CAST('-{most}' AS {type_})), (CAST('{most}' AS {type_}))"
+    for text in (sql, unguarded):
+        assert len(duckdb.sql(f"SELECT {text} FROM (VALUES {listed}) t(x)").fetchall()) == 2
+
+
+def test_digits_decide_the_width(tmp_path: Path) -> None:
+    wide = [type_ for type_, low, high in DECIMALS if "HUGEINT" in component(tmp_path, type_, low, high, "SUM")[1]]
+    assert wide == ["decimal(18,18)", "decimal(16,0)", "decimal(17,2)", "decimal(38,4)"]

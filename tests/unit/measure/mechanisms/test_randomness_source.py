@@ -27,11 +27,11 @@ SALTS = {"budget/chain.py": {"secrets"}}  # the ledger's salt and nonce: secrets
 
 
 def laplace() -> list[int]:
-    return discrete_laplace(WIDE, 50)
+    return list(discrete_laplace(WIDE, 50))
 
 
 def gaussian() -> list[int]:
-    return discrete_gaussian(WIDE**2, 50)
+    return list(discrete_gaussian(WIDE**2, 50))
 
 
 Draws = Callable[[], list[int]]

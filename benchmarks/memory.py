@@ -1,0 +1,110 @@
+"""Peak memory of a process that asks one query, as rows and as groups grow; beside plain DuckDB's.
+
+    python -m benchmarks.memory [--size short] [--folder DIR] [--json FILE]
+
+Each figure is the largest resident set (getrusage) of a child process that reads a Parquet file within DuckDB's default
+limits. DuckDB's buffers grow with the file up to its memory limit; what dpsql adds is the difference to plain DuckDB.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+
+from benchmarks import data
+from benchmarks.frame import Figures, Settings, command, number, table
+from benchmarks.growth import GROUPED, GROUPED_POLICY, scratch
+from benchmarks.queries import QUERIES
+
+TITLE = "Memory"
+SQL = {query.name: query.sql for query in QUERIES} | {"groups": GROUPED}
+POLICY = {query.name: data.POLICIES[query.policy] for query in QUERIES} | {"groups": GROUPED_POLICY}
+
+
+def run(settings: Settings) -> Figures:
+    """Q2 as rows grow, Q3 as persons grow, a count and a sum per key as keys grow."""
+    million = 10**6
+    sizes = settings.pick((1_000,), (million, 10 * million, 50 * million), (million, 10 * million, 100 * million))
+    people = settings.pick((), (200_000, 2 * million), (200_000, 2 * million, 10 * million))
+    groups = settings.pick((10,), (10, 10_000, million), (10, 1_000, 100_000, million))
+    found = []
+    for size in sizes:
+        with (
+            scratch(data.make(settings.folder, size, orders=False)) as database,
+            scratch(data.parquet(settings.folder, "people", database)) as file,
+        ):
+            found.append({"query": "Q2", "size": size} | peaks("Q2", {"people": file}))
+    for size in people:
+        with (
+            scratch(data.make(settings.folder, size)) as database,
+            scratch(data.parquet(settings.folder, "orders", database)) as file,
+        ):
+            found.append({"query": "Q3", "size": size} | peaks("Q3", {"orders": file}))
+    facts = settings.pick(1_000, 5 * million, 5 * million)
+    for count in groups:
+        with scratch(settings.folder / "facts.parquet") as file, scratch(settings.folder / "keys.parquet") as keys:
+            duckdb.execute(f"COPY (SELECT i::INTEGER AS k FROM range({count}) t(i)) TO '{keys}'")
+            duckdb.execute(
+                f"COPY (SELECT (hash(i) % {count})::INTEGER AS k, (hash(i, 1) % 1000)::INTEGER AS x "
+                f"FROM range({facts}) t(i)) TO '{file}'"
+            )
+            found.append({"query": "groups", "size": count} | peaks("groups", {"facts": file, "keys": keys}))
+    return {"facts": facts, "peaks": found}
+
+
+def peaks(query: str, files: dict[str, Path]) -> dict[str, float]:
+    """Megabytes at the peak of a process that runs it plainly, and of one that runs it with dpsql."""
+    return {f"{system}_mb": peak(query, system, files) for system in ("plain", "dpsql")}
+
+
+def peak(query: str, system: str, files: dict[str, Path]) -> float:
+    """Megabytes at the peak of a new process."""
+    task = json.dumps({"query": query, "system": system, "files": {name: str(path) for name, path in files.items()}})
+    line = [sys.executable, "-m", "benchmarks.memory", "--child", task]
+    said = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    return float(said)
+
+
+def child(task: Figures) -> None:
+    """Run one query and print this process's peak in megabytes."""
+    import resource
+
+    plain = duckdb.connect()
+    for name, file in task["files"].items():
+        data.view(plain, name, file)
+    query = task["query"]
+    if task["system"] == "plain":
+        plain.sql(SQL[query]).to_arrow_table()
+    else:
+        with data.session(plain, POLICY[query]) as session:
+            session.execute(SQL[query], epsilon=1, fresh=True).arrow()
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+
+
+def markdown(figures: Figures) -> str:
+    """One line per query and size."""
+    what = {"Q2": "rows", "Q3": "persons", "groups": "groups"}
+    rows = [
+        (
+            "per key" if row["query"] == "groups" else row["query"],
+            f"{row['size']:,} {what[row['query']]}",
+            *(number(row[name]) for name in ("plain_mb", "dpsql_mb")),
+            number(row["dpsql_mb"] - row["plain_mb"]),
+        )
+        for row in figures["peaks"]
+    ]
+    return f"Parquet; the query per key reads {figures['facts']:,} rows.\n\n" + table(
+        ("query", "", "plain MB", "dpsql MB", "difference"), rows, left=2
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(json.loads(sys.argv[2]))
+    else:
+        command(__doc__, "memory", run, markdown)

@@ -1,0 +1,35 @@
+"""The benchmarks, in the order in which they run and are shown."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from benchmarks import growth, ledger, memory, planning, queries, samplers, tpch
+from benchmarks.frame import Figures, Settings
+from benchmarks.peers import contest
+
+
+class Part(Protocol):
+    """What a benchmark's module offers."""
+
+    TITLE: str
+
+    def run(self, settings: Settings) -> Figures:
+        """Measure."""
+        ...
+
+    def markdown(self, figures: Figures) -> str:
+        """Show."""
+        ...
+
+
+PARTS: dict[str, Part] = {
+    "queries": queries,
+    "planning": planning,
+    "samplers": samplers,
+    "ledger": ledger,
+    "growth": growth,
+    "memory": memory,
+    "tpch": tpch,
+    "peers": contest,
+}

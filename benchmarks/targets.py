@@ -1,0 +1,164 @@
+"""What dpsql sets out to reach, beside what was measured. Quick figures are not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.frame import Figures, number, table
+from benchmarks.planning import MOST_JOINS
+
+MILLION = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found, in words, and whether it is what was wanted."""
+
+    text: str
+    met: bool
+
+
+Found = Callable[[Mapping[str, Figures]], Iterator[Measured]]
+
+
+def at_most(what: str, value: float, limit: float, unit: str = "") -> Measured:
+    """A value that should not exceed its limit."""
+    return Measured(f"{what} {number(value)}{unit}", value <= limit)
+
+
+def at_least(what: str, value: float, limit: float, unit: str = "") -> Measured:
+    """A value that should reach its limit."""
+    return Measured(f"{what} {number(value)}{unit}", value >= limit)
+
+
+def planning(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    plans, check = results["planning"]["plans"], results["planning"]["check"]
+    yield at_most("five tables", plans["five tables"]["ms"][0], 5, " ms")
+    yield Measured(f"{MOST_JOINS} joins {number(plans[f'joins {MOST_JOINS}']['ms'][0])} ms", True)
+    yield at_most(f"{check['files']:,} files", check["seconds"][0], 3, " s")
+    loaded = sorted({package for packages in check["loads"].values() for package in packages})
+    yield Measured(f"loads {', '.join(loaded) or 'no engine'}", "duckdb" not in loaded)
+
+
+def first_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for contest in at_one_million(results, "Q1"):
+        yield at_most("plain +", contest["dpsql"]["ms"][0] - contest["plain"]["ms"][0], 8, " ms at 1 M")
+    yield from at_fifty_million(results, "Q1", 1.3)
+
+
+def second_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for contest in at_one_million(results, "Q2"):
+        yield at_most("1 M", contest["dpsql"]["over"]["plain"][0], 2.5, " ×")
+    yield from at_fifty_million(results, "Q2", 1.8)
+
+
+def at_one_million(results: Mapping[str, Figures], *queries: str) -> Iterator[Figures]:
+    """Contests of these queries, if they are of the size that the targets speak of."""
+    measured = results["queries"]
+    for query in queries if measured["rows"]["people"] == MILLION else ():
+        yield {"query": query} | measured["queries"][query]
+
+
+def at_fifty_million(results: Mapping[str, Figures], query: str, limit: float) -> Iterator[Measured]:
+    for row in results["growth"]["rows"]:
+        if row["query"] == query and row["rows"] == 50 * MILLION:
+            yield at_most(f"50 M {row['layout']}", row["times"]["dpsql"]["over"]["plain"][0], limit, " ×")
+
+
+def floors(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for contest in at_one_million(results, "Q3", "Q5"):
+        yield at_most(contest["query"], contest["dpsql"]["over"]["floor"][0], 1.3, " ×")
+
+
+def fourth_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for contest in at_one_million(results, "Q4"):
+        yield at_most("floor", contest["dpsql"]["over"]["floor"][0], 1.8, " ×")
+        yield at_least("sampling is", contest["sampling"]["over"]["dpsql"][0], 3, " × slower")
+
+
+def peers(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    ratios = [
+        answer["over"]["dpsql"][0]
+        for peer in results["peers"]["peers"].values()
+        for answer in peer["queries"].values()
+        if "over" in answer
+    ]
+    if ratios and results["peers"]["rows"]["people"] >= MILLION / 10:
+        yield at_least(f"{len(ratios)} answers of peers, the fastest", min(ratios), 1, " ×")
+        share = sum(ratio >= 10 for ratio in ratios)
+        yield Measured(f"{share} of them at least 10 ×", 2 * share > len(ratios))
+
+
+def noise(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for family, wanted in (("laplace", 3), ("gaussian", 1)):
+        rates = [row["per_second"] / MILLION for row in results["samplers"]["rows"] if row["family"] == family]
+        yield at_least(f"{family} at least", min(rates), wanted, " M/s")
+
+
+def many_groups(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for row in results["growth"]["groups"]["sizes"]:
+        if row["groups"] == MILLION:
+            beyond = row["times"]["dpsql"]["ms"][0] - row["times"]["engine"]["ms"][0]
+            yield at_most("1 M groups:", beyond / 1e3, 2, " s beyond the engine")
+
+
+def ledger(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for name, row in results["ledger"]["charges"].items():
+        if name.startswith("8 "):
+            yield at_least(f"{name}:", row["per_second"], 500, " charges a second")
+        if name.startswith("race"):
+            yield Measured(f"race for 1,000: {row['admitted']:,} admitted", row["admitted"] == 1000)
+
+
+def memory(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    peaks = results["memory"]["peaks"]
+    for query, unit in (("Q2", "rows"), ("Q3", "persons"), ("groups", "groups")):
+        of_query: Sequence[Figures] = [row for row in peaks if row["query"] == query]
+        if len(of_query) > 1:
+            least, most = (row["dpsql_mb"] - row["plain_mb"] for row in (of_query[0], of_query[-1]))
+            text = f"{of_query[0]['size']:,} → {of_query[-1]['size']:,} {unit}: plain +{least:,.0f} → +{most:,.0f} MB"
+            yield Measured(text, query == "groups" or most - least <= 64)
+
+
+def growth(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    for fitted in results["growth"]["fits"]:
+        if fitted["contestant"] == "dpsql" and fitted["exponent"] is not None:
+            name = f"{fitted['query']} {fitted['layout']}: rows to the power of"
+            yield at_most(name, fitted["exponent"], 1.1)
+    for query in ("Q1", "Q2"):
+        plans = [r["plan_ms"] for r in results["growth"]["rows"] if r["query"] == query and r["layout"] == "native"]
+        yield at_most(f"planning {query}, most rows / fewest", plans[-1] / plans[0], 1.5, " ×")
+
+
+TARGETS: tuple[tuple[str, str, tuple[str, ...], Found], ...] = (
+    (
+        "from text to plan, warm",
+        "a five-table join ≤ 5 ms; `dpsql check` on 1,000 files ≤ 3 s; no engine imported",
+        ("planning",),
+        planning,
+    ),
+    ("Q1 / plain DuckDB", "≤ plain + 8 ms at 1 M rows, ≤ 1.3 × at 50 M", ("queries", "growth"), first_query),
+    ("Q2 / plain DuckDB", "≤ 2.5 × at 1 M rows, ≤ 1.8 × at 50 M", ("queries", "growth"), second_query),
+    ("Q3, Q5 / per-person floor", "≤ 1.3 ×", ("queries",), floors),
+    ("Q4", "≤ 1.8 × the two-level floor; ROW_NUMBER sampling ≥ 3 × slower", ("queries",), fourth_query),
+    ("other systems", "faster on every query, ≥ 10 × on most", ("peers",), peers),
+    ("noise", "≥ 3 M discrete Laplace, ≥ 1 M discrete Gaussian a second, to scale 2⁵⁰", ("samplers",), noise),
+    ("many groups", "1 M groups in < 2 s beyond the engine", ("growth",), many_groups),
+    ("ledger", "≥ 500 durable charges a second from 8 processes, never one too many", ("ledger",), ledger),
+    ("memory", "grows with groups, not with rows", ("memory",), memory),
+    ("growth", "linear in rows; planning independent of rows", ("growth",), growth),
+)
+"""What, the target, the benchmarks it needs, and how it is read from their figures."""
+
+
+def markdown(results: Mapping[str, Figures]) -> str:
+    """The table: each target with what was measured. results: benchmark → its report."""
+    figures = {name: report["figures"] for name, report in results.items() if report["size"] != "quick"}
+    rows = []
+    for what, wanted, needed, found in TARGETS:
+        measured = list(found(figures)) if set(needed) <= figures.keys() else []
+        cells = "; ".join(m.text if m.met else f"**{m.text}**" for m in measured) or "not measured"
+        verdict = ("met" if all(m.met for m in measured) else "**missed**") if measured else "–"
+        rows.append((what, wanted, cells, verdict))
+    return table(("", "target", "measured", ""), rows, left=4)
