@@ -22,7 +22,7 @@ from typing import Any
 import duckdb
 
 from benchmarks import data
-from benchmarks.frame import Figures, Settings, command, number, seconds, table, take_turns, times
+from benchmarks.frame import Figures, Settings, command, number, seconds, table, take_turns, times, unasked
 from benchmarks.queries import QUERIES, Query
 
 TITLE = "Growth"
@@ -114,9 +114,11 @@ def contest(plain: duckdb.DuckDBPyConnection, name: str, query: Query, rounds: i
         if query.floor is not None:
             floor = query.floor
             runs["floor"] = lambda: plain.execute(floor).fetchall()
-        runs["dpsql"] = lambda: session.execute(query.sql, epsilon=1, fresh=True).fetchall()
+        runs["dpsql"] = lambda: session.execute(unasked(query.sql), epsilon=1, fresh=True).fetchall()
         found = take_turns(runs, rounds, limit=60)
-        plan = statistics.median(seconds(lambda: session.plan(query.sql, epsilon=1)) for _ in range(2 * rounds))
+        plan = statistics.median(
+            seconds(lambda: session.plan(unasked(query.sql), epsilon=1)) for _ in range(2 * rounds)
+        )
     return {"rows": rows, "times": found, "plan_ms": 1e3 * plan}
 
 
@@ -134,7 +136,7 @@ def by_groups(facts: int, count: int, rounds: int) -> Figures:
             runs = {
                 "plain": lambda: plain.sql(GROUPED).to_arrow_table(),
                 "engine": lambda: [plain.sql(sql).to_arrow_table() for sql in sent],
-                "dpsql": lambda: session.execute(GROUPED, epsilon=1, fresh=True).arrow(),
+                "dpsql": lambda: session.execute(unasked(GROUPED), epsilon=1, fresh=True).arrow(),
             }
             return {"groups": count, "times": take_turns(runs, rounds, limit=60)}
 

@@ -25,7 +25,7 @@ import duckdb
 
 import dpsql
 from benchmarks import data
-from benchmarks.frame import Figures, Settings, number, table, take_turns
+from benchmarks.frame import Figures, Settings, number, table, take_turns, unasked
 from benchmarks.peers.environments import HERE, PEERS, NotInstalled, environment, python_of
 from benchmarks.queries import QUERIES, Query
 
@@ -194,7 +194,7 @@ def contest(query: Query, plain: duckdb.DuckDBPyConnection, peer: Peer | None, r
 
 def released(session: dpsql.Connection, query: Query) -> list[tuple[Any, ...]]:
     """An answer at ε = 1 with noise of its own."""
-    return session.execute(query.sql, epsilon=1, fresh=True).fetchall()
+    return session.execute(unasked(query.sql), epsilon=1, fresh=True).fetchall()
 
 
 def markdown(figures: Figures) -> str:
