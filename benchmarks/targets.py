@@ -116,8 +116,8 @@ def memory(results: Mapping[str, Figures]) -> Iterator[Measured]:
     for query, unit in (("Q2", "rows"), ("Q3", "persons"), ("groups", "groups")):
         of_query: Sequence[Figures] = [row for row in peaks if row["query"] == query]
         if len(of_query) > 1:
-            least, most = (row["dpsql_mb"] - row["plain_mb"] for row in (of_query[0], of_query[-1]))
-            text = f"{of_query[0]['size']:,} → {of_query[-1]['size']:,} {unit}: plain +{least:,.0f} → +{most:,.0f} MB"
+            least, most = of_query[0]["added_mb"], of_query[-1]["added_mb"]
+            text = f"{of_query[0]['size']:,} → {of_query[-1]['size']:,} {unit}: +{least:,.0f} → +{most:,.0f} MB"
             yield Measured(text, query == "groups" or most - least <= 64)
 
     largest = max((row for row in peaks if row["query"] == "Q2"), key=lambda row: row["size"])
