@@ -6,7 +6,8 @@ Prints the tables and writes FILE (benchmarks/results/latest.json), with version
 of each benchmark. What was measured before and is not measured now stays in the file. `python -m benchmarks.render`
 makes docs/benchmarks.md of it.
 
---size: quick takes seconds, and its figures say only that everything runs; short a quarter of an hour; full hours.
+--size: quick takes seconds, and its figures say only that everything runs; short a quarter of an hour; full an hour or
+two.
 --only: the benchmarks to run; peers install themselves on first use.
 """
 

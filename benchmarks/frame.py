@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ RESULTS = HERE / "results"
 PACKAGES = ("dpsql", "duckdb", "numpy", "opendp", "sqlglot")
 SIZES = ("quick", "short", "full")
 
+_COUNTER = count()
 T = TypeVar("T")
 Figures = dict[str, Any]
 Runs = Mapping[str, Callable[[], object]]
@@ -68,6 +70,11 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def unasked(sql: str) -> str:
+    """The same query as a text that was not asked before: a session keeps the plans of the texts it has seen."""
+    return f"{sql}\n-- {next(_COUNTER)}"
+
+
 def spread(values: Sequence[float]) -> list[float]:
     """Median, least, most."""
     return [statistics.median(values), min(values), max(values)]
@@ -76,8 +83,9 @@ def spread(values: Sequence[float]) -> list[float]:
 def take_turns(runs: Runs, rounds: int, *, warm: bool = True, limit: float = 600) -> Figures:
     """Times of contestants that run one after the other, again and again, and their ratios.
 
-    Per contestant: `ms` (median, least, most), `cpu_ms` (processor time of this process, all threads, median), and
-    `over`: every contestant → the spread of the ratios to it within rounds.
+    Per contestant: `ms` (median, least, most), `cpu_ms` (processor time of this process, all threads, median), `over`
+    (every other contestant → the spread of the ratios to it within rounds) and `cpu_over` (the median of the ratios of
+    processor time, which other programs disturb least).
     limit: seconds after which no further round begins. warm: one run of each that is not counted.
     """
     if warm:
@@ -102,6 +110,11 @@ def take_turns(runs: Runs, rounds: int, *, warm: bool = True, limit: float = 600
                 for base, times in wall.items()
                 if base != name
             },
+            "cpu_over": {
+                base: statistics.median([a / max(b, 1e-3) for a, b in zip(cpu[name], times, strict=True)])
+                for base, times in cpu.items()
+                if base != name
+            },
         }
         for name, own in wall.items()
     }
@@ -116,10 +129,10 @@ def machine() -> Figures:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
-    for line in _lines("/proc/cpuinfo"):
+    for line in lines_of("/proc/cpuinfo"):
         if line.startswith("model name"):
             found["processor"] = line.split(":", 1)[1].strip()
-    for line in _lines("/proc/meminfo"):
+    for line in lines_of("/proc/meminfo"):
         if line.startswith("MemTotal"):
             found["memory_gb"] = round(int(line.split()[1]) / 2**20, 1)
     found["load_before"] = load()
@@ -142,7 +155,8 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _lines(path: str) -> list[str]:
+def lines_of(path: str) -> list[str]:
+    """The lines of a file of the system; none where there is no such file."""
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -198,10 +212,20 @@ def measured(run: Callable[[Settings], Figures], settings: Settings) -> Figures:
     return found | {"seconds": round(time.perf_counter() - start), "load_after": load()}
 
 
-def command(doc: str | None, name: str, run: Callable[[Settings], Figures], markdown: Callable[[Figures], str]) -> None:
-    """The command line of one benchmark."""
-    options = parser(doc, f"python -m benchmarks.{name}").parse_args()
-    found = measured(run, settings_of(options))
+def command(
+    doc: str | None,
+    name: str,
+    run: Callable[..., Figures],
+    markdown: Callable[[Figures], str],
+    **choices: Sequence[str],
+) -> None:
+    """The command line of one benchmark. choices: further options, each some of these; passed on to `run`."""
+    made = parser(doc, f"python -m benchmarks.{name}")
+    for option, allowed in choices.items():
+        made.add_argument(f"--{option}", nargs="+", choices=allowed, default=())
+    options = made.parse_args()
+    chosen = {option: getattr(options, option) for option in choices}
+    found = measured(lambda settings: run(settings, **chosen), settings_of(options))
     print(markdown(found["figures"]))
     if options.json:
         options.json.write_text(json.dumps({name: found}, indent=1) + "\n", encoding="utf-8")

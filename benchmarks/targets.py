@@ -116,9 +116,16 @@ def memory(results: Mapping[str, Figures]) -> Iterator[Measured]:
     for query, unit in (("Q2", "rows"), ("Q3", "persons"), ("groups", "groups")):
         of_query: Sequence[Figures] = [row for row in peaks if row["query"] == query]
         if len(of_query) > 1:
-            least, most = (row["dpsql_mb"] - row["plain_mb"] for row in (of_query[0], of_query[-1]))
-            text = f"{of_query[0]['size']:,} → {of_query[-1]['size']:,} {unit}: plain +{least:,.0f} → +{most:,.0f} MB"
+            least, most = of_query[0]["added_mb"], of_query[-1]["added_mb"]
+            text = f"{of_query[0]['size']:,} → {of_query[-1]['size']:,} {unit}: +{least:,.0f} → +{most:,.0f} MB"
             yield Measured(text, query == "groups" or most - least <= 64)
+
+    largest = max((row for row in peaks if row["query"] == "Q2"), key=lambda row: row["size"])
+    yield Measured(f"Parquet of {largest['size']:,} rows: {largest['dpsql_mb']:,.0f} MB in all", True)
+
+
+def undeclared(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    yield Measured("not offered: what a unit may contribute has to be declared", False)
 
 
 def growth(results: Mapping[str, Figures]) -> Iterator[Measured]:
@@ -146,7 +153,13 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], Found], ...] = (
     ("noise", "≥ 3 M discrete Laplace, ≥ 1 M discrete Gaussian a second, to scale 2⁵⁰", ("samplers",), noise),
     ("many groups", "1 M groups in < 2 s beyond the engine", ("growth",), many_groups),
     ("ledger", "≥ 500 durable charges a second from 8 processes, never one too many", ("ledger",), ledger),
-    ("memory", "grows with groups, not with rows", ("memory",), memory),
+    (
+        "memory",
+        "grows with groups, not with rows; Parquet of 100 M rows within DuckDB's default limits",
+        ("memory",),
+        memory,
+    ),
+    ("error without a declared limit", "≤ 0.02 % on six queries of TPC-H at ε = 0.8", (), undeclared),
     ("growth", "linear in rows; planning independent of rows", ("growth",), growth),
 )
 """What, the target, the benchmarks it needs, and how it is read from their figures."""

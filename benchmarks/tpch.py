@@ -20,7 +20,6 @@ Policies are read from examples/tpch, with a budget that cannot end. Full runs a
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
@@ -35,7 +34,7 @@ from typing import Any
 import duckdb
 
 import dpsql
-from benchmarks.frame import Figures, Settings, measured, parser, settings_of, take_turns, times
+from benchmarks.frame import Figures, Settings, command, take_turns, times, unasked
 from benchmarks.tpch_floors import FLOORS
 from dpsql.budget.memory import MemoryLedger
 
@@ -176,7 +175,7 @@ def measure(query: str, policy: str, con: dpsql.Connection, plain: duckdb.DuckDB
     if policy == "tpch" and query in FLOORS:
         floor = FLOORS[query].sql()
         runs["floor"] = lambda: plain.execute(floor).fetchall()
-    runs["dpsql"] = lambda: con.sql(text).run(epsilon=1, fresh=True).fetchall()
+    runs["dpsql"] = lambda: con.sql(unasked(text)).run(epsilon=1, fresh=True).fetchall()
     found = take_turns(runs, rounds, limit=30)
     answer = con.sql(text).run(epsilon=1, fresh=True)
     noisy = numbers(query, list(answer.columns), answer.fetchall())
@@ -200,7 +199,7 @@ def query_text(query: str) -> str:
     return (EXAMPLE / "queries" / f"{query}.sql").read_text(encoding="utf-8")
 
 
-def run(settings: Settings, policies: Sequence[str] | None = None, queries: Sequence[str] = ()) -> Figures:
+def run(settings: Settings, policies: Sequence[str] = (), queries: Sequence[str] = ()) -> Figures:
     """All queries, or those given, under the size's policies, or those given."""
     scale = settings.pick("0.01", "1", "1")
     rounds = settings.turns(1, 3, 5)
@@ -243,16 +242,5 @@ def _percent(x: float | None) -> str:
     return f"{x:.2%}" if x < 0.1 else f"{x:.0%}" if x < 10 else f"{x:.0f} ×"
 
 
-def main() -> None:
-    options = parser(__doc__, "python -m benchmarks.tpch")
-    options.add_argument("--policies", nargs="*", choices=POLICIES)
-    options.add_argument("--queries", nargs="*", choices=sorted(NUMBERS), default=[])
-    given = options.parse_args()
-    found = measured(lambda settings: run(settings, given.policies, given.queries), settings_of(given))
-    print(markdown(found["figures"]))
-    if given.json is not None:
-        given.json.write_text(json.dumps({"tpch": found}, indent=1) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, "tpch", run, markdown, policies=POLICIES, queries=sorted(NUMBERS))

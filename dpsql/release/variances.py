@@ -35,7 +35,7 @@ from dpsql.measure.integers import Integers
 from dpsql.measure.measured import Measurement
 from dpsql.measure.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
 from dpsql.plan.components import Variance
-from dpsql.release.averages import MeanHull, hull
+from dpsql.release.averages import AT_ONCE, MeanHull, hull
 from dpsql.release.outwards import above, below
 
 _TO_MEAN = Fraction(1, 20)
@@ -45,8 +45,6 @@ _NARROW = 0.02
 """Means known this well, in half widths of the bounds, are cut into few pieces."""
 _STEPS = 40
 _ROOM = 2.0**-50
-_AT_ONCE = 2048
-"""Rows worked on at a time, for the memory that their pieces take."""
 
 
 class VarianceIntervals:
@@ -85,8 +83,8 @@ class VarianceIntervals:
             for column, unit in zip((totals, squares, counts), self._units, strict=True)
         ]
         found: list[tuple[float, float]] = []
-        for start in range(0, len(totals), _AT_ONCE):
-            some = [c[start : start + _AT_ONCE] for c in columns]
+        for start in range(0, len(totals), AT_ONCE):
+            some = [c[start : start + AT_ONCE] for c in columns]
             mean = np.stack(self._means(some[0], some[2]))
             low, high = np.empty_like(mean)
             narrow = mean[1] - mean[0] <= _NARROW

@@ -1,7 +1,4 @@
-"""The imperative shell: opens data, policy and ledger, measures public facts, plans, and runs."""
+"""The imperative shell: opens data, policy and ledger, measures public facts, plans, and runs.
 
-from dpsql.session.check import check
-from dpsql.session.connection import Connection, connect
-from dpsql.session.query import Query
-
-__all__ = ["Connection", "Query", "check", "connect"]
+Nothing is imported here: `dpsql check` needs `session.check` alone, and neither an engine nor arrays.
+"""

@@ -14,7 +14,7 @@ from benchmarks import data, frame, growth, queries, render, targets
 from benchmarks.__main__ import main
 from benchmarks.frame import Figures, Settings
 from benchmarks.parts import PARTS
-from benchmarks.peers import contest
+from benchmarks.peers import contest, environments
 from benchmarks.peers.environments import PEERS
 
 pytestmark = pytest.mark.e2e
@@ -46,7 +46,7 @@ def test_queries_run_with_their_contestants(measured: dict[str, Figures]) -> Non
     found = measured["queries"]["figures"]["queries"]
     assert list(found) == ["Q1", "Q2", "Q3", "Q4", "Q5"]
     for name, rows in found.items():
-        assert {"plain", "engine", "dpsql"} <= set(rows)
+        assert {"plain", "engine", "dpsql", "again"} <= set(rows)
         assert ("floor" in rows) == (name in {"Q3", "Q4", "Q5"})
         assert all(row["ms"][1] <= row["ms"][0] <= row["ms"][2] for row in rows.values())
     assert measured["queries"]["machine"]["duckdb"] == duckdb.__version__
@@ -65,7 +65,7 @@ def test_the_page_shows_every_benchmark(measured: dict[str, Figures], tmp_path: 
     text = render.page(measured)
     for name in measured:
         assert f"\n## {PARTS[name].TITLE}\n" in text
-    assert "**missed**" not in text, "quick figures are not judged"
+    assert text.count("| not measured | – |") == len(targets.TARGETS) - 1, "quick figures are not judged"
     render.picture(measured, tmp_path / "page.svg")
     assert (tmp_path / "page.svg").read_text(encoding="utf-8").count("<svg") == 1
 
@@ -151,6 +151,25 @@ def test_an_adapter_is_asked_over_its_streams(tmp_path: Path, monkeypatch: pytes
 def test_errors_of_peers_are_relative_and_a_missing_group_counts() -> None:
     exact = {"a": [100.0, 10.0], "b": [200.0, 10.0], "c": [300.0, 10.0]}
     assert contest.errors(exact, [{"a": [101.0, 10.0], "b": [202.0, 5.0]}]) == [0.01, 0.5]
+
+
+def test_a_peer_that_cannot_answer_is_shown_with_the_reason(measured: dict[str, Figures]) -> None:
+    answer = measured["peers"]["figures"]["dpsql"]["Q1"] | {"over": {"dpsql": [2.0, 1.0, 3.0]}}
+    asked = {"queries": {"Q1": answer, "Q2": {"refused": "no | such\nthing"}}, "failed": "its process ended"}
+    missing = {"queries": {}, "failed": "needs Java"}
+    figures = measured["peers"]["figures"] | {"peers": {"qrlew": asked, "tumult": missing}}
+    text = contest.markdown(figures)
+    (line,) = [x for x in text.splitlines() if x.startswith("| Qrlew on DuckDB") and "ms" in x]
+    assert "(**2.00 ×**) | no (1) | no (2) |" in line
+    assert "1. Qrlew on DuckDB, Q2: no / such thing\n2. Qrlew on DuckDB, Q3: its process ended" in text
+    assert "Tumult on Spark, Q5: needs Java" in text
+
+
+def test_java_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(environments, "which", lambda program: None)
+    with pytest.raises(environments.NotInstalled, match="Java"):
+        environments.python_of("tumult", tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", sorted(PEERS))
