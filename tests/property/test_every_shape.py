@@ -419,8 +419,13 @@ def test_every_shape_gives_the_integers_of_the_rows() -> None:
 
 
 def one_row_more(m: pytest.MonkeyPatch) -> None:
-    original = weighted.scaled
-    m.setattr(weighted, "scaled", lambda p, f, b, floors: original(p, f, b, {k: v + 1 for k, v in floors.items()}))
+    original = weighted.divisors
+
+    def more(floors: dict[str, int]) -> tuple[str, str]:
+        small, divisor = original(floors)
+        return small, re.sub(r" AS (\w+)$", r" + 1 AS \1", divisor)
+
+    m.setattr(weighted, "divisors", more)
 
 
 def shares_of_a_larger_limit(m: pytest.MonkeyPatch) -> None:
