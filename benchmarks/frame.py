@@ -124,7 +124,7 @@ def machine() -> Figures:
     """What figures are measured on, and how busy it is."""
     found: Figures = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),

@@ -29,7 +29,7 @@ from dpsql.policy.load import parse_policy
 from dpsql.release.noisy import public_keys
 from dpsql.rewrite.context import Limits
 from dpsql.session.check import static_plan
-from dpsql.session.settings import with_privacy
+from dpsql.session.settings import Asked
 from dpsql.sql import quantize
 from dpsql.sql.shapes import choose, weighted
 from tests.property.test_shapes import _towards_zero
@@ -367,7 +367,7 @@ def check(seed: int, shapes: Sequence[Shape], seen: set[str]) -> int:
     by_rows = rng.random() < 0.2
     connection, people, orders = database(rng)
     text, source, by, limits = query(rng, by_rows)
-    settings = with_privacy(replace(Settings(), limits=limits), 1, "1e-6")
+    settings = Asked(1, "1e-6").settled(replace(Settings(), limits=limits))
     plan = static_plan(Source(text), parse_policy(ROWS if by_rows else POLICY), settings=settings)
     (tagged,) = (t for t in plan.tree.walk() if isinstance(t.node, Release))
     node = tagged.node
@@ -419,8 +419,13 @@ def test_every_shape_gives_the_integers_of_the_rows() -> None:
 
 
 def one_row_more(m: pytest.MonkeyPatch) -> None:
-    original = weighted.scaled
-    m.setattr(weighted, "scaled", lambda p, f, b, floors: original(p, f, b, {k: v + 1 for k, v in floors.items()}))
+    original = weighted.divisors
+
+    def more(floors: dict[str, int]) -> tuple[str, str]:
+        small, divisor = original(floors)
+        return small, re.sub(r" AS (\w+)$", r" + 1 AS \1", divisor)
+
+    m.setattr(weighted, "divisors", more)
 
 
 def shares_of_a_larger_limit(m: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.components import Component, Measure
@@ -123,6 +124,9 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
         per_id = ", ".join(f"{sql} AS {name}" for name, sql in sorted(needed.items()))
         steps.append(f"g AS (SELECT u, {per_id} FROM {source} GROUP BY u)")
         relation, shape = f"{source} JOIN g USING (u)", shape + ", weights per id"
+    shared = dict.fromkeys(sql for _, term in terms for sql in term.shared)
+    if shared:
+        relation = f"(SELECT *, {', '.join(shared)} FROM {relation}) AS w"
     listed = [*parts.names, *(f"COALESCE(SUM({term.sql}), 0) AS m{i}" for i, term in terms)]
     sql = _statement(steps, listed, relation, parts)
     return Statement(sql, components, shape)
@@ -135,10 +139,11 @@ def _statement(steps: list[str], listed: list[str], relation: str, parts: _Parts
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A weighted partial, and the per-id aggregates of p that it reads (name → SQL)."""
+    """A weighted partial, the per-id aggregates of p that it reads (name → SQL), and columns to list beside those."""
 
     sql: str
     per_id: dict[str, str]
+    shared: tuple[str, ...] = ()
 
 
 def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
@@ -165,8 +170,9 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             total_abs = {f"a{i}": f"SUM(ABS({held}))"}
             return _Term(_shared(held, f"a{i}", F, most), total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
-        term = scaled(partial, F * b.rows, B, {"nn" if grouped else "n": b.rows})
-        return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows)
+        floors = {"nn" if grouped else "n": b.rows}
+        term = scaled(partial, F * b.rows, B, floors)
+        return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows, divisors(floors))
     G = _int(b.groups)
     M = _int(b.per_group) if c.per_group is None or c.measure is Measure.SUM else c.most_per_group
     if c.measure is Measure.SUM and not c.paired:
@@ -174,9 +180,8 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         if not k_factor:
             return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
         return _Term(f"({F * G} * {clipped}) // GREATEST(kk, {G})", groups)
-    if not k_factor:
-        return _Term(scaled(partial, F * M, B, {"n": M}), {})
-    return _Term(scaled(partial, F * M * G, B, {"n": M, "kk": G}), groups)
+    floors = {"n": M, "kk": G} if k_factor else {"n": M}
+    return _Term(scaled(partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
 
 
 def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
@@ -184,18 +189,37 @@ def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) ->
 
     factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
     twice the rest of the query. The quotient is at most factor · B, so it always fits. The narrow branch is total by
-    itself: what is too large for it counts as 0 there, and is never chosen.
+    itself: what is too large for it counts as 0 there, and is never chosen. Reads the columns of `divisors`.
     """
     cap = SMALL * magnitude
     ends = [str(end) if magnitude == 1 else _huge(end) for end in (-cap, cap)]
     held = f"CASE WHEN {partial} BETWEEN {ends[0]} AND {ends[1]} THEN {partial} ELSE 0 END"
-    small = " AND ".join(f"{name} <= {SMALL}" for name in floors)
-    narrow = " * ".join(f"GREATEST(LEAST({name}, {SMALL}), {floor})" for name, floor in floors.items())
     wide = " * ".join(f"GREATEST({_huge(name)}, {_huge(floor)})" for name, floor in floors.items())
+    small, divisor = _names(floors)
     return (
-        f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // ({narrow}) "
+        f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // {divisor} "
         f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
     )
+
+
+def divisors(floors: dict[str, int]) -> tuple[str, str]:
+    """Whether all counters are small, and then Π max(counter, floor): columns that all terms with these floors share.
+
+    CASE, because GREATEST and LEAST of every row cost as much as the division. At least 1, and below 2⁶³, whatever the
+    counters: the floors' product is at most 2³².
+    """
+    small, divisor = _names(floors)
+    checked = " AND ".join(f"{name} <= {SMALL}" for name in floors)
+    product = " * ".join(
+        f"CASE WHEN {name} BETWEEN {floor} AND {SMALL} THEN {name} ELSE {floor} END" for name, floor in floors.items()
+    )
+    return f"{checked} AS {small}", f"{product} AS {divisor}"
+
+
+def _names(floors: dict[str, int]) -> tuple[str, str]:
+    """Names of the two columns of `divisors`."""
+    own = "_".join(f"{name}{floor}" for name, floor in floors.items())
+    return f"s_{own}", f"d_{own}"
 
 
 def _shared(held: str, absolute: str, F: int, most: int) -> str:

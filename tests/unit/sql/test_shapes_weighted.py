@@ -17,7 +17,7 @@ from dpsql.plan.components import Component, Measure
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
 from dpsql.session.settings import Asked
-from dpsql.sql.shapes.weighted import SMALL, scaled
+from dpsql.sql.shapes.weighted import SMALL, divisors, scaled
 
 POLICY = """\
 version: 1
@@ -72,7 +72,7 @@ def test_narrow_and_wide_weights_are_the_exact_quotient(floors: dict[str, int]) 
     )
     found = duckdb.sql(
         f"SELECT {scaled('m', factor, magnitude, floors)}, {', '.join(names)} "
-        f"FROM (VALUES {listed}) t({', '.join(names)})"
+        f"FROM (SELECT *, {', '.join(divisors(floors))} FROM (VALUES {listed}) t({', '.join(names)}))"
     ).fetchall()
     assert {all(v <= SMALL for v in row[1:-1]) for row in found} == {True, False}
     for result, *values, m in found:
