@@ -27,6 +27,7 @@ from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engine.sources import expand_source
 from dpsql.engine.spill import SpillFolder
+from dpsql.engine.stopping import columns_of, until_stopped
 from dpsql.engine.wide import SPLIT, rejoin
 from dpsql.policy.catalogue import Catalogue
 from dpsql.policy.source import SourceCall
@@ -58,6 +59,7 @@ class DuckDBEngine:
         self._locked = spill is not None
         self._progress = progress
         self._lock = threading.RLock()
+        self._stop = threading.Event()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth = 0
         self._registered: frozenset[str] = frozenset()
         self._relations: tuple[Relation, ...] | None = None
@@ -157,10 +159,11 @@ class DuckDBEngine:
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
         with self.transaction():
+            self._stop.clear()
             if not self._progress:
-                return guarded(lambda: read(self._connection, sql), self.interrupt)
+                return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt)
             with watched(self._connection.query_progress) as look:
-                return guarded(lambda: read(self._connection, sql), self.interrupt, look)
+                return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -229,6 +232,7 @@ class DuckDBEngine:
 
     def interrupt(self) -> None:
         """Stop the running query; a no-op if there is none or the engine is closed."""
+        self._stop.set()
         with contextlib.suppress(Exception):
             self._connection.interrupt()
 
@@ -276,37 +280,39 @@ def open_scratch() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def read(connection: duckdb.DuckDBPyConnection, sql: str) -> RawTable:
+def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: threading.Event) -> RawTable:
     """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
 
     Simple types come through numpy, five times faster than row by row. There a HUGEINT would become a float, so it is
     cut into two 64-bit halves by the engine and put together again here.
+
+    stop: set by another thread to have no more of the result converted; see stopping.py.
     """
     statement = _only_select(connection, sql)
     shape = connection.sql(statement)  # binds and runs nothing
     names, kinds = tuple(shape.columns), [str(t.id) for t in shape.types]
     del shape
     if not _THROUGH_NUMPY.issuperset(kinds):
-        return RawTable(names, _transposed(connection.execute(statement).fetchall(), len(names)))
+        return RawTable(names, columns_of(connection.execute(statement).fetchmany, len(names), stop))
     if "hugeint" not in kinds and len({name.lower() for name in names}) == len(names):
         arrays = connection.execute(statement).fetchnumpy()
-        return RawTable(names, tuple(arrays[name].tolist() for name in names))
+        return RawTable(names, tuple(arrays[name].tolist() for name in until_stopped(stop, names)))
     aliases = [f"c{i}" for i in range(len(names))]
     items = [SPLIT.format(a) if kind == "hugeint" else a for a, kind in zip(aliases, kinds, strict=True)]
     body = sql.rstrip().rstrip(";")
     arrays = connection.execute(f"SELECT {', '.join(items)} FROM (\n{body}\n) AS q({', '.join(aliases)})").fetchnumpy()
     columns = (
         rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else arrays[a].tolist()
-        for a, kind in zip(aliases, kinds, strict=True)
+        for a, kind in until_stopped(stop, zip(aliases, kinds, strict=True))
     )
     return RawTable(names, tuple(columns))
 
 
-def read_typed(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[RawTable, list[str]]:
-    """Run exactly one SELECT, row by row in its order; the values and the names of the columns' types."""
+def read_typed(connection: duckdb.DuckDBPyConnection, sql: str, stop: threading.Event) -> tuple[RawTable, list[str]]:
+    """Run exactly one SELECT, row by row in its order; the values, and the types' names. stop: as for `read`."""
     found = connection.execute(_only_select(connection, sql))
     names, types = tuple(str(d[0]) for d in found.description or ()), [str(d[1]) for d in found.description or ()]
-    return RawTable(names, _transposed(found.fetchall(), len(names))), types
+    return RawTable(names, columns_of(found.fetchmany, len(names), stop)), types
 
 
 def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
@@ -314,10 +320,6 @@ def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stat
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("not exactly one SELECT")
     return statements[0]
-
-
-def _transposed(rows: list[tuple[Any, ...]], width: int) -> tuple[list[Any], ...]:
-    return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(width))
 
 
 def _spill_folder() -> SpillFolder:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.engine.base import RawTable, guarded, quoted
+from dpsql.engine.stopping import until_stopped
 from dpsql.types import INTEGER, NULL, Kind, SqlType, parse_type
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Scratch:
     def __init__(self) -> None:
         self._connection: Connection | None = None
         self._lock = threading.RLock()
+        self._stop = threading.Event()
         self._closed = False
 
     def table_sql(self, name: str) -> str:
@@ -83,7 +85,7 @@ class Scratch:
                 finally:
                     connection.unregister(_ARRAYS)
                 return
-            for start in range(0, len(texts[0]) if texts else 0, _CHUNK):
+            for start in until_stopped(self._stop, range(0, len(texts[0]) if texts else 0, _CHUNK)):
                 part = [json.dumps(column[start : start + _CHUNK]) for column in texts]
                 connection.execute(f"INSERT INTO {target} SELECT {items}", part)
 
@@ -102,13 +104,14 @@ class Scratch:
         def run() -> tuple[RawTable, tuple[SqlType, ...]]:
             from dpsql.engine.duckdb import read_typed
 
-            table, names = read_typed(self._open(), sql)
+            table, names = read_typed(self._open(), sql, self._stop)
             return table, tuple(map(_known, names))
 
         return self._guarded(run)
 
     def interrupt(self) -> None:
         """Stop the running query, from any thread."""
+        self._stop.set()
         if self._connection is not None:
             self._connection.interrupt()
 
@@ -131,6 +134,7 @@ class Scratch:
 
     def _guarded(self, run: Callable[[], T]) -> T:
         with self._lock:
+            self._stop.clear()
             return guarded(run, self.interrupt)
 
 
