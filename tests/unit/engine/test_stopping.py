@@ -44,6 +44,9 @@ class Pressed:
         self.inner.execute(*arguments)
         return self
 
+    def interrupt(self) -> None:
+        """Nothing: DuckDB's own interrupt ends a result that is still being read, not one that is there."""
+
     def fetchmany(self, rows: int) -> list[tuple[Any, ...]]:
         self._step()
         return self.inner.fetchmany(rows)
