@@ -39,7 +39,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 def write_integers(values: Sequence[int]) -> str:
     """Integers of any size."""
-    return json.dumps(list(values), separators=(",", ":"))
+    return str(list(values)).replace(" ", "")
 
 
 def read_integers(text: str) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from dpsql.plan.components import Component, KeySource
 from dpsql.plan.expr import LiteralValue
 from dpsql.plan.nodes import GroupKeys, Node, Release, Values, inputs
 from dpsql.plan.walk import with_inputs
+from dpsql.rewrite.keys.domains import LazyKeys
 
 FORMAT = 1
 """Part of every address: raise it when equal plans come to mean other integers, and nothing older is served."""
@@ -99,6 +100,10 @@ class Grounds:
 
     def _hashed(self, source: KeySource) -> KeySource:
         if id(source) not in self._lists:  # the plan holds the source as long as this lives
-            keys = sha256(repr(tuple(source.keys)).encode()).hexdigest()
-            self._lists[id(source)] = KeySource(source.positions, ((keys,),), "")
+            self._lists[id(source)] = KeySource(source.positions, ((digest(source.keys),),), "")
         return self._lists[id(source)]
+
+
+def digest(keys: Sequence[tuple[LiteralValue, ...]]) -> str:
+    """A SHA-256 of the keys, however they are held. A lazy list keeps it: those of a kept plan are read once."""
+    return keys.digest if isinstance(keys, LazyKeys) else sha256(repr(tuple(keys)).encode()).hexdigest()

@@ -143,7 +143,9 @@ def _planned(
     warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
     names = [c.name for c in bound.columns]
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
-    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash)
+    # Measured public facts decide noise that neither the tree nor the statements tell.
+    drawn = [(r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in measured]
+    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
     notes = (*notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context
+from itertools import repeat
 from typing import assert_never
 
 from dpsql.measure.integers import Integers, quotients, rounded
@@ -15,6 +16,9 @@ from dpsql.release.intervals import output_intervals
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.quotients import averages_of, variances_of
 from dpsql.types import Kind, SqlType
+
+_EXACT = Context(prec=100)
+"""Wider than any total with its decimals, whatever the caller's own context would round to."""
 
 
 def released_columns(noisy: NoisyRelease) -> list[list[object]]:
@@ -57,5 +61,5 @@ def _typed(values: Integers, whole: int, type_: SqlType) -> list[object]:
         return list(rounded(values, 1, whole))
     if type_.kind is Kind.DECIMAL:
         found = rounded(values, 10**type_.scale, whole)
-        return [Decimal(v).scaleb(-type_.scale) for v in found]
+        return list(map(_EXACT.scaleb, found, repeat(-type_.scale)))
     return list(quotients(values, whole).tolist())

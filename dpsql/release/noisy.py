@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, compress, product, repeat
+from itertools import compress, product, repeat
 from operator import itemgetter
 from types import MappingProxyType
 from uuid import UUID
@@ -23,9 +23,10 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.plan.components import KeySource
 from dpsql.plan.expr import LiteralValue
 from dpsql.plan.nodes import key_sources
+from dpsql.release.matching import Key as Key
+from dpsql.release.matching import numbered, places
 from dpsql.release.order import in_order
 
-Key = tuple[LiteralValue, ...]
 TOTAL_CAP = 2**100
 """Totals are saturated here; saturating moves no two neighbours further apart (it is 1-Lipschitz)."""
 
@@ -124,8 +125,7 @@ class Exacts:
 
     def of(self, keys: Sequence[Key]) -> list[Integers]:
         """The columns for these keys; 0 where a key was not found."""
-        position = dict(zip(self.keys, range(len(self.keys)), strict=True))
-        at = np.fromiter(map(position.get, keys, repeat(-1)), np.intp, len(keys))
+        at = places(self.keys, keys)
         nothing = Integers.zeros(1)  # at the end, where position -1 is
         return [Integers.joined([column, nothing]).taken(at) for column in self.columns]
 
@@ -216,19 +216,17 @@ def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[
     node, width = planned.measured.node, _width(planned)
     tables = [(s.components, engine.fetch(s.salted(salt, earlier))) for s in planned.statements]
     keyed = [_keys_of(table, width) for _, table in tables]
-    distinct = dict.fromkeys(chain(*keyed))
-    position = dict(zip(distinct, range(len(distinct)), strict=True))
-    totals = [Integers.zeros(len(position)) for _ in node.components]
-    for (components, table), keys in zip(tables, keyed, strict=True):
-        at = np.fromiter(map(position.__getitem__, keys), np.intp, len(keys))
+    distinct, at_each = numbered(keyed)
+    totals = [Integers.zeros(len(distinct)) for _ in node.components]
+    for (components, table), at in zip(tables, at_each, strict=True):
         for i, values in zip(components, table.columns[width:], strict=True):
             # Added up: should two keys ever be equal in Python, neither replaces the other.
-            totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(position)))
+            totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(distinct)))
     if node.threshold is None:
-        return Exacts(list(position), totals)
+        return Exacts(distinct, totals)
     # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
     present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
-    return Exacts(list(compress(position, present.tolist())), [column.taken(present) for column in totals])
+    return Exacts(list(compress(distinct, present.tolist())), [column.taken(present) for column in totals])
 
 
 def _width(planned: PlannedRelease) -> int:

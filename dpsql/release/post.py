@@ -19,10 +19,22 @@ from dpsql.types import BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The answer's rows, and for each the branch of the plan and the row of its release that it shows, if any."""
+    """The answer's rows, and the same column by column.
+
+    traced: for each row the branch of the plan and the row of its release that it shows, if any; None: row by row the
+        rows of the only branch's release.
+    """
 
     rows: tuple[tuple[Any, ...], ...]
-    origin: tuple[tuple[int, int] | None, ...]
+    columns: tuple[Sequence[Any], ...]
+    traced: tuple[tuple[int, int] | None, ...] | None = None
+
+    @property
+    def origin(self) -> tuple[tuple[int, int] | None, ...]:
+        """`traced`, written out."""
+        if self.traced is not None:
+            return self.traced
+        return tuple(zip(repeat(0), range(len(self.rows)), strict=False))
 
 
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
@@ -31,11 +43,7 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         shown = noisy[plan.post.shown]
         columns = [*shown.key_columns, *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
-        height = len(shown.keys)
-        return Rows(
-            tuple(zip(*chosen, strict=True)) if chosen else ((),) * height,
-            tuple(zip(repeat(0, height), range(height), strict=True)),
-        )
+        return Rows(tuple(zip(*chosen, strict=True)) if chosen else ((),) * len(shown.keys), tuple(chosen))
     for release in noisy:
         node = release.planned.measured.node
         height = len(release.keys)
@@ -46,13 +54,13 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         _load_public(table, read, engine, scratch)
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
-    rows = tuple(found.rows())
-    branches = len(plan.post.branches)
+    shown_columns, branches = found.columns[:width], len(plan.post.branches)
+    rows = tuple(zip(*shown_columns, strict=True)) if width else ((),) * found.height
     if not branches:
-        return Rows(tuple(row[:width] for row in rows), (None,) * len(rows))
-    numbers = [row[width] for row in rows]
+        return Rows(rows, shown_columns, (None,) * len(rows))
+    numbers = found.columns[width]
     origin = tuple(None if number is None else (number % branches, number // branches) for number in numbers)
-    return Rows(tuple(row[:width] for row in rows), origin)
+    return Rows(rows, shown_columns, origin)
 
 
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:

@@ -13,6 +13,7 @@ from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import cell
 from dpsql.release.intervals import Bounds, output_intervals
 from dpsql.release.noisy import NoisyRelease
+from dpsql.release.post import Rows
 from dpsql.types import SqlType
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Release:
     notes: tuple[str, ...]
     plan: Plan = field(repr=False)
     _noisy: tuple[NoisyRelease, ...] = field(default=(), repr=False)
-    _origin: tuple[tuple[int, int] | None, ...] = field(default=(), repr=False)
+    _table: Rows | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,11 +76,15 @@ class Release:
         from dpsql.compiler.post import is_key
 
         branches = self.plan.post.branches
-        named: dict[str, list[list[Bounds] | None]] = {}
+        table = self._table or Rows((), ())
+        named: dict[str, Sequence[Bounds | None]] = {}
         for at, (name, column) in enumerate(zip(unique_names(self.columns), self.plan.columns, strict=True)):
             if not is_key(self.plan.tree.node, column.uid):
-                named[name] = [self._bounds(branch[at], wanted) for branch in branches]
-        return [{name: _at(found, origin) for name, found in named.items()} for origin in self._origin]
+                found = [self._bounds(branch[at], wanted) for branch in branches]
+                named[name] = _in_rows(found, table)
+        if not named:
+            return [{} for _ in table.rows]
+        return [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
 
     def _bounds(self, source: tuple[int, int] | None, level: Fraction) -> list[Bounds] | None:
         """Intervals of an output of a release, one per row."""
@@ -99,7 +104,11 @@ class Release:
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values. Repeated names get a number."""
         names = unique_names(self.columns)
-        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(names)
+        columns: Sequence[Sequence[Any]] = [()] * len(names)
+        if self._table is not None and self._table.rows is self.rows:
+            columns = self._table.columns
+        elif self.rows:
+            columns = list(zip(*self.rows, strict=True))
         return {name: list(values) for name, values in zip(names, columns, strict=True)}
 
     def df(self) -> pandas.DataFrame:
@@ -122,6 +131,14 @@ class Release:
 
     def __str__(self) -> str:
         return _as_text(self)
+
+
+def _in_rows(found: Sequence[list[Bounds] | None], table: Rows) -> Sequence[Bounds | None]:
+    """For each row of the answer the interval that it shows, if any. found: for each branch those of its release."""
+    if table.traced is None:
+        (only,) = found
+        return (None,) * len(table.rows) if only is None else only
+    return [_at(found, origin) for origin in table.traced]
 
 
 def _at(found: Sequence[list[Bounds] | None], origin: tuple[int, int] | None) -> Bounds | None:

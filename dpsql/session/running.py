@@ -204,7 +204,7 @@ class Runner:
             (*served, *dict.fromkeys(notes), *made, *(n for n in plan.notes if n not in expected), *self.engine.notes),
             plan,
             tuple(noisy),
-            rows.origin,
+            rows,
         )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
 from itertools import chain, islice
 
 from dpsql.functions.domains import ENUMERABLE, from_keys
@@ -32,6 +34,18 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
         if at < 0:
             at += len(self)
         return (None,) if self.domain.null and at == len(self.domain.values) else (self.domain.values[at],)
+
+    def __iter__(self) -> Iterator[tuple[LiteralValue, ...]]:
+        # As the items one by one would be, a million of them in no time.
+        return chain(zip(self.domain.values), ((None,),) if self.domain.null else ())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the repr of the keys as a tuple of tuples, without making those."""
+        texts = list(map(repr, self.domain.keys()))
+        # A tuple of one ends with a comma, and so does each key.
+        written = "()" if not texts else f"(({texts[0]},),)" if len(texts) == 1 else f"(({',), ('.join(texts)},))"
+        return sha256(written.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LazyKeys) and self.domain == other.domain

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import combinations
+from typing import Any
 
 import pytest
 
 from dpsql.compiler import Plan
-from dpsql.compiler.address import Grounds, Rows
+from dpsql.compiler.address import Grounds, Rows, digest
+from dpsql.functions.domains import DateRange
+from dpsql.functions.value import Domain
 from dpsql.plan.components import Measure
 from dpsql.release.noisy import Given, wanted
+from dpsql.rewrite.keys.domains import LazyKeys
 from tests.unit.planning import planned, policy, printed_by_processes
 
 TABLES = """
@@ -215,3 +222,21 @@ def test_the_same_address_in_every_process() -> None:
         " for a in addresses(s)])"
     )
     assert len(printed_by_processes(code)) == 1
+
+
+LISTS: list[Sequence[Any]] = [
+    (), range(1), range(2), range(-3, 9), (1,), (True,), (1.0,), ("1",), ("1,),(2",), ("1", "2"), ("1,), (2",),
+    (False, True), DateRange(dt.date(2024, 2, 1), dt.date(2024, 3, 1)), ("a\x00'é", 'b"'),
+]  # fmt: skip
+
+
+def test_the_digest_of_a_lazy_list_is_that_of_the_same_keys_written_out() -> None:
+    found = []
+    for values in LISTS:
+        for null in (False, True):
+            lazy = LazyKeys(Domain(values, null))
+            written = tuple(map(tuple, zip([*values, *([None] if null else [])])))
+            assert tuple(lazy) == written == tuple(lazy[i] for i in range(len(lazy)))
+            assert digest(lazy) == digest(written) == sha256(repr(written).encode()).hexdigest() == digest(lazy)
+            found.append(digest(lazy))
+    assert len(set(found)) == len(found)  # 1, 1.0 and true are equal in Python, and different keys

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import pytest
 
+from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.compiler.identity import fingerprint
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.plan.public import FrequencyOf, PublicFacts
 from tests.unit.planning import UNITS, planned, policy, printed_by_processes
 
 TABLES = """
@@ -97,3 +101,32 @@ def test_pieces_cannot_be_regrouped() -> None:
         len({fingerprint(*v) for v in [("ab", "c"), ("a", "bc"), ("abc",), (("a", "b"), "c"), ("a", ("b", "c"))]}) == 5
     )
     assert fingerprint(1) != fingerprint("1") != fingerprint(True) and fingerprint((1,)) == fingerprint([1])
+
+
+JOINED = policy(
+    """
+t:
+  unit: {rows: 1}
+  columns:
+    kind: {type: integer, nullable: false}
+p:
+  public: true
+  columns:
+    kind: {type: integer, nullable: false}
+"""
+)
+
+
+def test_measured_public_facts_that_decide_the_noise_are_part_of_it() -> None:
+    """How many public rows a private row meets is written in no statement, and scales the noise."""
+
+    def at(most: int) -> Plan:
+        public = PublicFacts({FrequencyOf("p", ("kind",)): most}, {})
+        settings = Settings(Fraction(1), Fraction(1, 10**9))
+        plan = compile_query(Source("SELECT COUNT(*) AS n FROM t JOIN p USING (kind)"), JOINED, public, settings)
+        assert not public.missing
+        return plan
+
+    two, five = at(2), at(5)
+    scales = [p.releases[0].measured.measurements[0].mechanism for p in (two, five)]
+    assert scales[0] != scales[1] and two.hash != five.hash and two.hash == at(2).hash

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Context, localcontext
 from fractions import Fraction
 
 from hypothesis import given
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from dpsql.measure.integers import Integers
 from dpsql.plan.components import Variance
 from dpsql.release.arithmetic import averages, linear, variances
+from dpsql.release.columns import _typed
 from dpsql.release.intervals import around
 from dpsql.release.outwards import above, below
+from dpsql.types import parse_type
 from tests.unit.release import reference
 
 COEFFICIENTS = st.fractions(-(10**6), 10**6, max_denominator=10**6)
@@ -79,3 +82,12 @@ def test_ends_of_intervals_are_rounded_outwards(
             assert a == least
         if most == middle + width:
             assert b == most
+
+
+def test_decimals_are_never_rounded_to_the_callers_precision() -> None:
+    values = [0, 5, -5, 12345678901234567890123456789012345678]
+    type_ = parse_type("DECIMAL(38,2)")
+    assert type_ is not None
+    with localcontext(Context(prec=3)):
+        found = _typed(Integers.of(values), 1, type_)
+    assert list(map(str, found)) == ["0.00", "5.00", "-5.00", "12345678901234567890123456789012345678.00"]

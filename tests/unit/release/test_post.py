@@ -89,9 +89,10 @@ def test_rows_one_below_the_other_keep_their_own_intervals(shared: Connection, s
     plan = shared.sql(sql).plan(epsilon=4)
     answer = shared.run(plan)
     branches = plan.post.branches
-    assert len(branches) > 1 and len(answer.rows) == len(answer._origin) > 1
+    assert answer._table is not None
+    assert len(branches) > 1 and len(answer.rows) == len(answer._table.origin) > 1
     compared = 0
-    for row, origin, bounds in zip(answer.rows, answer._origin, answer.intervals(), strict=True):
+    for row, origin, bounds in zip(answer.rows, answer._table.origin, answer.intervals(), strict=True):
         if origin is None:
             assert 5 in row and set(bounds.values()) == {None}
             continue

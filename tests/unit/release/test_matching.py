@@ -1,0 +1,44 @@
+"""Keys put side by side as arrays, against the same with a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.release import matching
+from dpsql.release.matching import numbered, places
+
+SMALL = st.integers(-4, 4)
+HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])
+EQUAL = st.sampled_from([0, 1, True, False, 1.0, Decimal(1), None, "1"])
+KEYS = [st.tuples(SMALL), st.tuples(SMALL | HUGE), st.tuples(EQUAL), st.tuples(SMALL, SMALL), st.just(())]
+LISTS = st.sampled_from(KEYS).flatmap(lambda kind: st.lists(st.lists(kind, max_size=7), max_size=3))
+
+
+@given(LISTS)
+def test_keys_are_numbered_once_each(parts: list[list[Any]]) -> None:
+    distinct, at = numbered(parts)
+    assert len(set(distinct)) == len(distinct) == len({key for part in parts for key in part})
+    assert len(at) == len(parts)
+    for part, found in zip(parts, at, strict=True):
+        assert [distinct[i] for i in found.tolist()] == part
+
+
+@given(LISTS.filter(lambda parts: len(parts) > 1))
+def test_places_are_those_of_a_dictionary(parts: list[list[Any]]) -> None:
+    keys, asked = list(dict.fromkeys(parts[0])), parts[1]
+    position = {key: i for i, key in enumerate(keys)}
+    assert places(keys, asked).tolist() == [position.get(key, -1) for key in asked]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [([(1,), (-(2**63),)], True), ([(1,), (2**63,)], False), ([(True,)], False), ([(1, 2)], False), ([], False)],
+)
+def test_arrays_are_only_for_what_they_hold(keys: Sequence[Any], expected: bool) -> None:
+    assert (matching._integers(keys) is not None) == expected
