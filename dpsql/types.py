@@ -52,7 +52,7 @@ class SqlType:
 
     @property
     def temporal(self) -> bool:
-        """DATE or TIMESTAMP (TIMESTAMPTZ needs an explicit AT TIME ZONE)."""
+        """DATE or TIMESTAMP (a TIMESTAMPTZ has no calendar of its own)."""
         return self.kind in (Kind.DATE, Kind.TIMESTAMP)
 
 

@@ -17,6 +17,9 @@ from dpsql.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_type_for
 HUGE = Fraction(2) ** 1000
 """A DOUBLE whose real value stays below this is finite whatever the rounding (the largest DOUBLE is near 2¹⁰²⁴)."""
 
+WITHOUT_A_ZONE = "custodian: have it in the data as a TIMESTAMP, e.g. by a view with  x AT TIME ZONE 'UTC'"
+"""The repair for a TIMESTAMPTZ: its calendar is the session's, and no accepted expression takes the zone away."""
+
 
 def count(args: Args, low: int, high: int | None = None) -> None:
     """Check the number of arguments: exactly `low`, or between `low` and `high` (-1: any number)."""
@@ -65,7 +68,7 @@ def temporal(a: Value, *more: Kind) -> None:
     if a.type.temporal or a.type.kind in (Kind.NULL, *more):
         return
     repair = {
-        Kind.TIMESTAMPTZ: "; convert it first: x AT TIME ZONE 'UTC'",
+        Kind.TIMESTAMPTZ: f"; {WITHOUT_A_ZONE}",
         Kind.VARCHAR: "; convert it first: CAST(… AS DATE)",
     }.get(a.type.kind, "")
     raise SignatureError(f"expects a date or timestamp, got {a.type}{repair}")
@@ -182,7 +185,7 @@ def comparable(*args: Value) -> None:
         elif Kind.BOOLEAN in (a.kind, b.kind):
             repair = "convert the condition first: CAST(… AS INTEGER)"
         elif Kind.TIMESTAMPTZ in (a.kind, b.kind):
-            repair = "convert it first: x AT TIME ZONE 'UTC'"
+            repair = WITHOUT_A_ZONE
         else:
             repair = "convert one of them with CAST"
         raise SignatureError(f"cannot mix {a} and {b}; {repair}")

@@ -14,6 +14,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
+from dpsql.functions.signature import WITHOUT_A_ZONE
 from dpsql.plan.components import Component, KeySource, Measure
 from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import GroupKeys, Item, Node, Release
@@ -113,7 +114,7 @@ def _check_kind(item: Item, facts: Facts) -> None:
     if kind not in _KEY_KINDS:
         advice = {
             Kind.DOUBLE: "round it to whole numbers:  CAST(floor(x) AS INTEGER), or use CASE",
-            Kind.TIMESTAMPTZ: "convert it:  x AT TIME ZONE 'UTC'",
+            Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
         raise reject(
             "DP301", f"{item.column.name} cannot be a group key: it is {item.column.type}",
