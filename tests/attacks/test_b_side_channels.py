@@ -262,7 +262,7 @@ def test_item_25_a_failure_costs_and_says_nothing(clinic: Clinic) -> None:
         raise RuntimeError(f"could not convert {CANARY}")
 
     def odd_rows(sql: str) -> RawTable:
-        return RawTable(("k0", "m0"), ([CANARY, 1], [1, 2]))
+        return RawTable(("k0", "m0"), (["a", "b"], [1, CANARY]))
 
     shown = set()
     for fetch in (broken_rows, odd_rows):
