@@ -28,6 +28,7 @@ from dpsql.measure.measured import MeasuredRelease, conversion_delta_of
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
 from dpsql.plan.nodes import key_sources
 from dpsql.policy.models import Policy
+from dpsql.release.apart import are_keys
 from dpsql.release.columns import released_columns
 from dpsql.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
 
@@ -150,6 +151,8 @@ def _given(planned: PlannedRelease, ground: Ground, store: AnswerStore, choice: 
     for keys in choice.ranked(store.find([address]).get(address, ()), planned_noise):
         # Of several key sets the one over which most is known; the best of those.
         if keys.shown is None or not _as_good(keys, measured.threshold):
+            continue
+        if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):
             continue
         rest = [i for i in places if i != deciding]
         found = _answers(measured, ground, store, choice, rest, keys.id, len(keys.values))

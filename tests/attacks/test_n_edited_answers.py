@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from collections.abc import Callable
 
@@ -112,3 +113,24 @@ def test_item_67_what_an_id_says_is_what_the_mechanism_says(make: Callable[..., 
     assert sorted(a.id for a in found) == sorted(named) and len(found) >= 8
     assert all(unchanged(a) for a in found)
     assert len({draw_of(a.id) for a in found}) == 4
+
+
+@pytest.mark.parametrize("kinds", [["str"], ["str", "int"]], ids=["the same text", "one key for the engine"])
+def test_item_67_a_key_that_is_written_twice_is_not_measured_twice(
+    make: Callable[..., Clinic], kinds: list[str]
+) -> None:
+    """Each stored key gets noise of its own for numbers that are new: two hundred of one, and the mean is exact."""
+    clinic = make("INSERT INTO events (kind, value) SELECT '7', 1 FROM range(3000) r(i)", policy=CAPPED)
+    with clinic.connect(analyst="ana") as ana:
+        bought = ana.execute(BY_NAME, epsilon=2, delta="1e-12")
+        assert [row[0] for row in bought.rows] == ["7"]
+        with contextlib.closing(sqlite3.connect(clinic.folder / "spent.sqlite.answers")) as file:
+            number, shown, numbers = file.execute("SELECT number, shown, numbers FROM answers").fetchone()
+        many = 200 if kinds == ["str"] else len(kinds)
+        keys = json.dumps(json.loads(shown) | {"height": many, "columns": [[kinds, ["7"] * many]]})
+        values = json.dumps(json.loads(numbers) * many, separators=(",", ":"))
+        assert _edit(clinic, f"UPDATE answers SET shown = '{keys}', numbers = '{values}' WHERE number = {number}") == 1
+        answer = ana.execute(
+            "SELECT kind, COUNT(*) AS n, SUM(value) AS v FROM events GROUP BY kind", epsilon=4, delta="1e-12"
+        )
+    assert [row[0] for row in answer.rows] == ["7"] and not any("answered from" in n for n in answer.notes)
