@@ -1,4 +1,4 @@
-"""Diagnostics as text with carets, as one line each, and as JSON.
+"""Diagnostics as text with carets, as one line each, and as records for JSON.
 
 error[DP201]: SUM(v.cost) has no bounds, so its sensitivity is unbounded
   --> queries/cost.sql:1:20
@@ -10,7 +10,6 @@ error[DP201]: SUM(v.cost) has no bounds, so its sensitivity is unbounded
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
@@ -32,11 +31,6 @@ def render_text(diagnostics: Sequence[Diagnostic], color: bool = False) -> str:
 def render_concise(diagnostics: Sequence[Diagnostic]) -> str:
     """One `path:line:column: CODE message` per finding; the parts of the place that are not known are left out."""
     return "\n".join(f"{_prefix(d)}{d.code} {one_line(d.message)}" for d in diagnostics)
-
-
-def render_json(diagnostics: Sequence[Diagnostic]) -> str:
-    """A JSON list of `as_record`; no findings give `[]`."""
-    return json.dumps([as_record(diagnostic) for diagnostic in diagnostics], indent=2, ensure_ascii=False)
 
 
 def as_record(diagnostic: Diagnostic, statement: str | None = None) -> dict[str, str | int | None]:

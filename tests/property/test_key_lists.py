@@ -99,12 +99,10 @@ PUBLIC_CONDITIONS = {
         "(p.size = 'big' AND q.size = 'small') OR (p.zone = 1 AND q.zone = 2)"),
     "z": ("z.land = 'x'", "z.land IS NULL"),
     "k": ("k.word = 'u'",),
-    "s": ("s.n > 1",),
     "d": ("d.town <> 'a'",),
     "w": ("w.a = 'a'", "w.b > 1", "w.a IS NULL"),
 }  # fmt: skip
 VALUES = "(VALUES ('a', 'u'), ('b', 'v'), ('q', 'u'), (NULL, 'u')) AS k(town, word)"
-TOTALS = "(SELECT town, COUNT(*) AS n FROM visits GROUP BY town) AS s"
 SOURCES = (
     ("visits AS t", ""),
     ("visits AS t JOIN towns AS p ON t.town = p.town", "p"),

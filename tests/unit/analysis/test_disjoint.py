@@ -251,10 +251,6 @@ def test_no_row_satisfies_two_conditions_thoroughly() -> None:
     assert not found and claimed > 80_000
 
 
-def _closed_ends(self: Possible, value: Any) -> bool:
-    return value not in self.without
-
-
 def _unlike(self: Possible, other: Possible) -> bool:
     return self != other and self.values is not None and other.values is not None
 

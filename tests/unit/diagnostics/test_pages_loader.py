@@ -1,3 +1,5 @@
+"""Codes and their pages: found as users write them, and well formed."""
+
 from __future__ import annotations
 
 import pytest
