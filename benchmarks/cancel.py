@@ -76,6 +76,7 @@ WORKS = {
     "post-processing": Work(
         "SELECT g, ROUND(SUM(x) / COUNT(*), 2) AS a FROM t GROUP BY g HAVING COUNT(*) > -5 ORDER BY a DESC, g"
     ),
+    "dates": Work("SELECT DATE '2020-01-01' + g AS d, COUNT(*) AS n FROM t GROUP BY d"),
     "ledger lock": Work(SMALL, locked=True),
 }
 

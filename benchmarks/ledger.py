@@ -33,10 +33,12 @@ CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}
 
 
 def open_ledger(folder: Path) -> SqliteLedger:
+    """The ledger in a folder, made if need be."""
     return SqliteLedger.open(folder / "l.sqlite", folder / "head.json", "benchmark", "approx_dp", timeout=60)
 
 
 def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: Any, latencies: Any) -> None:
+    """One process: charges once the gate opens; the seconds that each admitted one took go into `latencies`."""
     with open_ledger(folder) as ledger:
         gate.wait()
         taken = []
@@ -51,7 +53,10 @@ def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: A
 
 
 def charges_per_second(base: Path, processes: int, charges: int, holds: int | None) -> dict[str, float]:
-    """holds: how many charges the budget is for; None for no limit."""
+    """What so many processes charge in all, and how long single charges take.
+
+    holds: how many charges the budget is for; None for no limit.
+    """
     budget = None if holds is None else holds * CHARGE["patient"].epsilon
     with tempfile.TemporaryDirectory(dir=base) as name:
         folder = Path(name)

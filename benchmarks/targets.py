@@ -33,6 +33,7 @@ def at_least(what: str, value: float, limit: float, unit: str = "") -> Measured:
 
 
 def planning(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """From text to plan, and what `dpsql check` takes and loads."""
     plans, check = results["planning"]["plans"], results["planning"]["check"]
     yield at_most("five tables", plans["five tables"]["ms"][0], 5, " ms")
     yield Measured(f"{MOST_JOINS} joins {number(plans[f'joins {MOST_JOINS}']['ms'][0])} ms", True)
@@ -42,12 +43,14 @@ def planning(results: Mapping[str, Figures]) -> Iterator[Measured]:
 
 
 def first_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Q1 beside plain DuckDB."""
     for contest in at_one_million(results, "Q1"):
         yield at_most("plain +", contest["dpsql"]["ms"][0] - contest["plain"]["ms"][0], 8, " ms at 1 M")
     yield from at_fifty_million(results, "Q1", 1.3)
 
 
 def second_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Q2 beside plain DuckDB."""
     for contest in at_one_million(results, "Q2"):
         yield at_most("1 M", contest["dpsql"]["over"]["plain"][0], 2.5, " ×")
     yield from at_fifty_million(results, "Q2", 1.8)
@@ -61,23 +64,27 @@ def at_one_million(results: Mapping[str, Figures], *queries: str) -> Iterator[Fi
 
 
 def at_fifty_million(results: Mapping[str, Figures], query: str, limit: float) -> Iterator[Measured]:
+    """A query beside plain DuckDB over 50 M rows, in each layout that was measured."""
     for row in results["growth"]["rows"]:
         if row["query"] == query and row["rows"] == 50 * MILLION:
             yield at_most(f"50 M {row['layout']}", row["times"]["dpsql"]["over"]["plain"][0], limit, " ×")
 
 
 def floors(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Q3 and Q5 beside the per-person floor."""
     for contest in at_one_million(results, "Q3", "Q5"):
         yield at_most(contest["query"], contest["dpsql"]["over"]["floor"][0], 1.3, " ×")
 
 
 def fourth_query(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Q4 beside its floor, and sampling beside it."""
     for contest in at_one_million(results, "Q4"):
         yield at_most("floor", contest["dpsql"]["over"]["floor"][0], 1.8, " ×")
         yield at_least("sampling is", contest["sampling"]["over"]["dpsql"][0], 3, " × slower")
 
 
 def peers(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """The fastest answer of another system, and how many take ten times as long as ours."""
     ratios = [
         answer["over"]["dpsql"][0]
         for peer in results["peers"]["peers"].values()
@@ -91,12 +98,14 @@ def peers(results: Mapping[str, Figures]) -> Iterator[Measured]:
 
 
 def noise(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """The slowest rate of each family."""
     for family, wanted in (("laplace", 3), ("gaussian", 1)):
         rates = [row["per_second"] / MILLION for row in results["samplers"]["rows"] if row["family"] == family]
         yield at_least(f"{family} at least", min(rates), wanted, " M/s")
 
 
 def many_groups(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """What a million groups take beyond the engine."""
     for row in results["growth"]["groups"]["sizes"]:
         if row["groups"] == MILLION:
             beyond = row["times"]["dpsql"]["ms"][0] - row["times"]["engine"]["ms"][0]
@@ -104,6 +113,7 @@ def many_groups(results: Mapping[str, Figures]) -> Iterator[Measured]:
 
 
 def ledger(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Charges of eight processes, and what a race admits."""
     for name, row in results["ledger"]["charges"].items():
         if name.startswith("8 "):
             yield at_least(f"{name}:", row["per_second"], 500, " charges a second")
@@ -112,6 +122,7 @@ def ledger(results: Mapping[str, Figures]) -> Iterator[Measured]:
 
 
 def memory(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """What is added to plain DuckDB as data grow, and the most that is taken."""
     peaks = results["memory"]["peaks"]
     for query, unit in (("Q2", "rows"), ("Q3", "persons"), ("groups", "groups")):
         of_query: Sequence[Figures] = [row for row in peaks if row["query"] == query]
@@ -125,10 +136,12 @@ def memory(results: Mapping[str, Figures]) -> Iterator[Measured]:
 
 
 def undeclared(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """A target that is not met by any figure."""
     yield Measured("not offered: what a unit may contribute has to be declared", False)
 
 
 def growth(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """The fitted exponents of time over rows, and planning over rows."""
     for fitted in results["growth"]["fits"]:
         if fitted["contestant"] == "dpsql" and fitted["exponent"] is not None:
             name = f"{fitted['query']} {fitted['layout']}: rows to the power of"

@@ -213,6 +213,7 @@ class Search:
                 return
 
     def coordinates(self, candidate: Candidate) -> list[Coordinate]:
+        """The choices of a candidate that the query can see: its parts, with the columns that are read there."""
         reads = self.maker.reads
         relevant = [p for p in self.maker.pools if p in reads.used | reads.keys | reads.varied]
         own = [p for p in relevant if self.maker.policy.tables[p[0]].unit == self.unit]

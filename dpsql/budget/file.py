@@ -149,6 +149,7 @@ _WRITABLE = "name a file in a directory that can be written: `ledger:` in the po
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, timeout: float) -> Iterator[None]:
+    """A transaction with the write lock, waited for up to `timeout` seconds; rolled back if what is inside raises."""
     # SQLite's own waiting grows to 100 ms a step, which starves writers; `patiently` waits evenly instead.
     connection.execute("PRAGMA busy_timeout=0")
     try:

@@ -250,6 +250,7 @@ class ExprBinder:
         )  # fmt: skip
 
     def refuse(self, node: exp.Expr) -> Rejected:
+        """Build (not raise) the refusal of a node that has no meaning here."""
         if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
             return self.refuse(node.this)  # sqlglot puts it around ANY_VALUE(x)
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):

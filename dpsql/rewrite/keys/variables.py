@@ -31,6 +31,7 @@ def variables(terms: Iterable[Expr]) -> dict[int, int]:
 
 
 def is_trivial(term: Expr) -> bool:
+    """Whether the term compares a column with itself."""
     return (
         isinstance(term, Call)
         and term.function == "eq"
