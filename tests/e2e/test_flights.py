@@ -235,7 +235,7 @@ def test_other_limits_are_seen(
 def test_intervals_hold_the_truth(
     name: str, unit: str, sessions: Sessions, flights_tables: duckdb.DuckDBPyConnection
 ) -> None:
-    """At the policy's own ε, intervals at a level of 1 - 1e-9 hold the bounded truth of the same groups."""
+    """At the policy's own ε, intervals at a level of 1 - 1e-13 hold the bounded truth of the same groups."""
     con, ledger = sessions[unit]
     truth = TRUTHS[name]
     found = con.sql(sql_of(name)).run(fresh=True)
@@ -246,7 +246,7 @@ def test_intervals_hold_the_truth(
         b = b.query("b", truth.answer)
     at = {tuple(row[: len(truth.keys)]): dict(zip(b.columns, row, strict=True)) for row in b.fetchall()}
     seen = 0
-    for row, intervals in zip(found, found.intervals(Fraction(10**9 - 1, 10**9)), strict=True):
+    for row, intervals in zip(found, found.intervals(Fraction(10**13 - 1, 10**13)), strict=True):
         true = at[tuple(row[found.columns.index(k)] for k in truth.keys)]
         for column, bounds in intervals.items():
             if bounds is not None:
@@ -281,8 +281,8 @@ def test_three_rows_near_the_truth(sessions: Sessions, flights_tables: duckdb.Du
     exact = dict(flights_tables.sql("SELECT origin, COUNT(*) FROM flights WHERE month = 7 GROUP BY 1").fetchall())
     assert {origin for origin, *_ in found} == set(exact)
     for origin, n, delay in found:
-        # 30 flights a month and aircraft lose 3 % of all; noise of scale 180 passes 5000 once in 1e12 times.
-        assert abs(n - exact[origin]) < 0.1 * exact[origin] + 5000
+        # 30 flights a month and aircraft lose 3 % of all; noise of scale 270 passes 8000 once in 1e12 times.
+        assert abs(n - exact[origin]) < 0.1 * exact[origin] + 8000
         assert -30 <= delay <= 180
     assert found.notes == (
         "at most 30 rows per aircraft and group counted",

@@ -28,7 +28,10 @@ def test_the_walk(process: Call, tmp_path: Path) -> None:
     assert "error[DP201]: SUM(surcharge) has no bounds" in done.out
     assert "   |                  ^^^^^^^^^" in done.out and "CLIP(surcharge," in done.out
     assert "cost: ε 0.5 of each patient" in done.out and "spent ε 0.5 δ " in done.out
-    assert "Lonely Farm" not in done.out and "Millbridge" in done.out
+    assert "Millbridge" in done.out
+    (threshold,) = re.findall(r"the noisy number of units reaches (\d+)", done.out)
+    # A town of three is shown, if once in 1e7 runs, with a number that reaches the threshold.
+    assert 20 < int(threshold) <= min(map(int, re.findall(r"Lonely Farm +\| +(\d+)", done.out)), default=10**9)
     assert re.search(r"^ patient \| ana     \| ε 1\.5 δ ", done.out, re.MULTILINE)
     assert "(3 queries charged)" in done.out and "\x1b" not in done.out
     first = COUNT.search(done.out)

@@ -159,10 +159,10 @@ def test_delta_is_spent_only_where_keys_are_private(dpsql: Call, clinic: Clinic)
     towns = "SELECT town, COUNT(*) AS n FROM patients GROUP BY town"
     for sql, delta in ((COUNT, False), (towns, True)):
         done = dpsql(
-            "query", clinic.policy, sql, "--epsilon", "0.2", "--delta", "1e-9", "--analyst", "ana", "--format", "json"
+            "query", clinic.policy, sql, "--epsilon", "0.2", "--delta", "1e-12", "--analyst", "ana", "--format", "json"
         )
         spent = json.loads(done.out)["spent"]["delta"]
-        assert 0 < spent <= 1e-9 if delta else spent == 0
+        assert 0 < spent <= 1e-12 if delta else spent == 0
     assert "Lonely Farm" not in done.out
 
 
