@@ -235,7 +235,7 @@ def test_other_limits_are_seen(
 def test_intervals_hold_the_truth(
     name: str, unit: str, sessions: Sessions, flights_tables: duckdb.DuckDBPyConnection
 ) -> None:
-    """At the policy's own ε, intervals at a level of 1 - 1e-13 hold the bounded truth of the same groups."""
+    """At the policy's own ε, intervals at a level of 1 - 1e-15 hold the bounded truth of the same groups."""
     con, ledger = sessions[unit]
     truth = TRUTHS[name]
     found = con.sql(sql_of(name)).run(fresh=True)
@@ -246,7 +246,7 @@ def test_intervals_hold_the_truth(
         b = b.query("b", truth.answer)
     at = {tuple(row[: len(truth.keys)]): dict(zip(b.columns, row, strict=True)) for row in b.fetchall()}
     seen = 0
-    for row, intervals in zip(found, found.intervals(Fraction(10**13 - 1, 10**13)), strict=True):
+    for row, intervals in zip(found, found.intervals(Fraction(10**15 - 1, 10**15)), strict=True):
         true = at[tuple(row[found.columns.index(k)] for k in truth.keys)]
         for column, bounds in intervals.items():
             if bounds is not None:
