@@ -1,7 +1,7 @@
 """Privacy loss: what an answer costs, exactly.
 
 One value type for the three accountants. `epsilon`/`delta` and `rho` are never mixed in one ledger: a ledger has one
-accountant and its entries are in that accountant's terms (semantics.md §9). Everything that decides is a rational
+accountant and its entries are in that accountant's terms. Everything that decides is a rational
 number; floats are read through their shortest decimal text, so `0.1` means 1/10.
 """
 

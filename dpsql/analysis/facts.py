@@ -41,7 +41,7 @@ class ColumnFact:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """How much of a release one privacy unit can change, as enforced by the tree below it (semantics.md §4, §5).
+    """How much of a release one privacy unit can change, as enforced by the tree below it.
 
     by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used.
     per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.

@@ -1,6 +1,6 @@
 """What the policy's limits per unit mean for the rows of a relation.
 
-Limits count joined rows (semantics.md §2). `lineitem JOIN orders` gives rows of lineitem, each with its one order: a
+Limits count joined rows. `lineitem JOIN orders` gives rows of lineitem, each with its one order: a
 limit on the orders of a customer would throw most of them away, and one on lineitem is meant for exactly these rows.
 In a union the limits of both sides add up. Any limit is sound, because it is enforced; which one applies is a matter of
 what people mean by it.
@@ -20,7 +20,7 @@ from dpsql.plan.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
 
 @dataclass(frozen=True, slots=True)
 class PolicyLimits:
-    """C, M and G as the policy enforces them (semantics.md §4); None where it says nothing."""
+    """C, M and G as the policy enforces them; None where it says nothing."""
 
     rows: int | None = None
     per_group: int | None = None

@@ -1,1 +1,1 @@
-"""Released answers: noisy numbers that were paid for, kept to be given again for nothing (semantics.md §9)."""
+"""Released answers: noisy numbers that were paid for, kept to be given again for nothing."""

@@ -21,7 +21,7 @@ Key = tuple[KeyValue, ...]
 class ShownKeys:
     """Private group keys that were released, in release order, and the threshold that their noisy counts passed.
 
-    r, g: what the threshold was made for (semantics.md §7). delta: the δ that it cost.
+    r, g: what the threshold was made for. delta: the δ that it cost.
     """
 
     keys: tuple[Key, ...]

@@ -52,7 +52,7 @@ class Identity:
 
     @classmethod
     def new(cls, dataset: str, accountant: str) -> Identity:
-        """A fresh identity: 62 secret bits of salt (semantics.md §3) and 128 of nonce, from the operating system."""
+        """A fresh identity: 62 secret bits of salt and 128 of nonce, from the operating system."""
         return cls(dataset, accountant, secrets.randbits(62), secrets.token_hex(16))
 
     @property

@@ -105,7 +105,7 @@ class Ledger(Protocol):
 
     @property
     def salt(self) -> int:
-        """Secret 62-bit number made once per ledger; fixes truncation order (semantics.md §3)."""
+        """Secret 62-bit number made once per ledger; fixes truncation order."""
         ...
 
     def close(self) -> None:

@@ -171,7 +171,7 @@ class SqliteLedger:
 
     @property
     def salt(self) -> int:
-        """Secret 62-bit number made once per ledger; fixes truncation order (semantics.md §3)."""
+        """Secret 62-bit number made once per ledger; fixes truncation order."""
         return self._identity.salt
 
     def verify(self) -> int:

@@ -1,7 +1,7 @@
 """How far the data keeps what the policy promises, measured by the engine: for the custodian alone.
 
 Every answer is one exact number about private rows, without noise; none is a value of a row. Values are compared by the
-join's own `=` (a NULL equals nothing), as the facts of the analysis are meant (semantics.md §2). How often a key
+join's own `=` (a NULL equals nothing), as the facts of the analysis are meant. How often a key
 repeats, and the number of rows, are `frequency` and `row_count` of `public.py`.
 Every function may raise EngineError (DP901), and CannotOpen for a table that does not exist.
 """

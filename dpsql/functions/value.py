@@ -30,7 +30,7 @@ class Domain:
 
     `values` holds non-NULL values and may be lazy (a `range`, a `DateRange`): ask `size` before you expand it.
     `null` says whether NULL is a key too. A domain is a *choice of keys*, never a fact about private data: rows whose
-    key lies outside are dropped by the plan (semantics.md §7), so a wrong domain costs rows, not privacy.
+    key lies outside are dropped by the plan, so a wrong domain costs rows, not privacy.
     """
 
     values: Sequence[Scalar]

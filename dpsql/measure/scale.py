@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 LARGEST_SCALE = Fraction(1 << 55)
-"""Scales above this are refused (semantics.md §6): such noise swamps anything that fits 64 bits."""
+"""Scales above this are refused: such noise swamps anything that fits 64 bits."""
 
 
 def check_scale(scale: object) -> None:

@@ -1,6 +1,6 @@
 """How far a component can move between neighbours: facts + component → (l0, l1, l2², l∞), in integer units.
 
-Units are those of the integers that the noise is added to: grid units times the weight F (semantics.md §5, §6).
+Units are those of the integers that the noise is added to: grid units times the weight F.
 
 Claim: between neighbours the vector of the component over all groups moves by at most these norms.
 Why: only the rows of one unit differ (of two ids, where ids are replaced; of c slots, where rows are), and the
@@ -38,7 +38,7 @@ class Sensitivity:
 def sensitivity(component: Component, contribution: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
     """The component's sensitivity.
 
-    contribution: what one unit can change (semantics.md §4, §5).
+    contribution: what one unit can change.
     grouped: whether there are several groups; a single number moves by its l∞.
     total: every row counts: no filter, and an argument that is never NULL nor NaN.
     """
@@ -62,7 +62,7 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
             # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
             l2_squared = Fraction(max(both * factor**2, furthest**2) * c.l2_squared)
         case Measure.DISTINCT:
-            # D values may all be new in one group, or spread over D groups (semantics.md §4).
+            # D values may all be new in one group, or spread over D groups.
             l1, linf = both * c.rows, c.rows
             l2_squared = Fraction(both * c.rows**2)
         case Measure.UNITS:
@@ -79,7 +79,7 @@ def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
     """How far one row's worth of an id's part in one group can move.
 
     Of a replaced id from the lowest to the highest value, 0 among them. A SUM alone under a limit C over groups is
-    bounded by ±C·B only (semantics.md §4): many low values in one group may reach C·B from above.
+    bounded by ±C·B only: many low values in one group may reach C·B from above.
     """
     if c.ids == 1:
         return component.magnitude
@@ -106,7 +106,7 @@ def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sen
 
 
 def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:
-    """Bounded DP: `rows` rows, each replaced by another one (semantics.md §5, replace-one).
+    """Bounded DP: `rows` rows, each replaced by another one.
 
     A replaced row leaves a value x of its group and puts x' into another group or the same one. Where the number of
     rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.

@@ -1,7 +1,7 @@
 """Closed intervals with exact ends; an open end is None and carries the reason why nothing is known there.
 
 The ends are exact rationals of *real* arithmetic. Where the engine computes in DOUBLE the last bit may land outside;
-that is why an aggregate's argument is always clipped once more to its derived interval (semantics.md §6).
+that is why an aggregate's argument is always clipped once more to its derived interval.
 """
 
 from __future__ import annotations

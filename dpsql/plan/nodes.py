@@ -269,7 +269,7 @@ class GroupKeys:
 
 @dataclass(frozen=True, slots=True)
 class BoundContributions:
-    """Limits what one id contributes to the release above (semantics.md §4). Also drops rows whose id is NULL.
+    """Limits what one id contributes to the release above. Also drops rows whose id is NULL.
 
     keys: the release's group columns.
     rows: C, the most rows of an id that count in full, over all groups; or None.

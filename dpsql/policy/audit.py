@@ -46,7 +46,7 @@ def promises(policy: Policy) -> tuple[Promise, ...]:
 
 
 def protection(policy: Policy) -> tuple[str, ...]:
-    """How strongly someone in several units is protected, one line per neighbouring relation (semantics.md §1).
+    """How strongly someone in several units is protected, one line per neighbouring relation.
 
     ε is what each unit has been charged. Someone with a rows of A (unit {rows: k_A}) and b rows of B is protected at
     (a/k_A + b/k_B)·ε; all rows of one id count as one.

@@ -1,4 +1,4 @@
-"""Whom a table's rows belong to: the privacy unit of a table, resolved from the policy (semantics.md §1)."""
+"""Whom a table's rows belong to: the privacy unit of a table, resolved from the policy."""
 
 from __future__ import annotations
 

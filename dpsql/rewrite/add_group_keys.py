@@ -1,6 +1,6 @@
 """Which keys a release shows: a public list if every group column has one, else private keys above a threshold.
 
-The lists are found by `public_keys`; here they are put into the plan, and their combinations counted (semantics.md §7).
+The lists are found by `public_keys`; here they are put into the plan, and their combinations counted.
 """
 
 from __future__ import annotations

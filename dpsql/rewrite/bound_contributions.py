@@ -1,6 +1,6 @@
 """Choose how the contribution of one id is bounded, and put the bounding node under the release.
 
-Which limits apply (semantics.md §4): the smallest of each kind over the private tables whose rows are counted, and the
+Which limits apply: the smallest of each kind over the private tables whose rows are counted, and the
 query. Without groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given,
 else C. Where the tree already proves that an id has few enough rows, no weights are needed and no node is added.
 

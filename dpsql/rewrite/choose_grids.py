@@ -1,6 +1,6 @@
 """Give every component its integer grid: what one unit is worth, where it is clipped, how fine the weights are.
 
-Public facts alone decide, and the noise is computed from the grid, never the grid from the noise (semantics.md §4, §6).
+Public facts alone decide, and the noise is computed from the grid, never the grid from the noise.
 With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
 every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
 stands in place of r·B.
@@ -25,7 +25,7 @@ from dpsql.rewrite.context import RewriteContext
 from dpsql.types import Kind
 
 MOST_UNITS = 2**30
-"""B: a clipped value fits a 32-bit integer, which DuckDB adds fastest (performance.md)."""
+"""B: a clipped value fits a 32-bit integer, which DuckDB adds fastest."""
 BUDGET = 2**40
 """F·r·B: what one unit can add, in sub-units."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20

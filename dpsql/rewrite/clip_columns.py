@@ -1,4 +1,4 @@
-"""Inside an aggregate, a column is clipped to the bounds the policy declares for it (semantics.md §6).
+"""Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
 Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL.
 """

@@ -1,7 +1,7 @@
 """An aggregate over private rows becomes a release: noisy components, and recipes that make the columns from them.
 
 AVG splits into a centred sum and a count, variances into these two and a sum of squares; equal components are measured
-once, whatever columns they serve (semantics.md §5, "Share components").
+once, whatever columns they serve.
 """
 
 from __future__ import annotations

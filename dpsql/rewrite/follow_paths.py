@@ -1,7 +1,7 @@
 """Tables that reach their privacy unit through foreign keys are joined to the table that names the owner.
 
 Where the query itself joins the path, no second join is made: the owner is then found in the query's own row. The path
-is looked up in the unfiltered table, so that an owner never depends on the query's conditions (semantics.md §3).
+is looked up in the unfiltered table, so that an owner never depends on the query's conditions.
 """
 
 from __future__ import annotations

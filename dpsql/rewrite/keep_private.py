@@ -1,4 +1,4 @@
-"""Which aggregates over private rows are releases, and which stay private operators (semantics.md §3, "Release").
+"""Which aggregates over private rows are releases, and which stay private operators.
 
 An aggregate whose groups contain the unit's id makes totals per unit; under a row unit, groups that another aggregate
 adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,

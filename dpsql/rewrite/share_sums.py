@@ -5,7 +5,7 @@ Claim: over the same rows with the same weights both sides are the same number, 
 Why: every row with a valid x adds (x - mid) to one and 1 to the other.
 When it would be false: rows that count in one and not in the other (NULL, NaN, FILTER: the count has the sum's argument
     and filter); contributions that are bounded, where a sum alone is clipped per unit and a paired one is scaled with
-    its count (semantics.md §4): there the two forms differ in more than noise, so nothing is changed below a
+    its count: there the two forms differ in more than noise, so nothing is changed below a
     BoundContributions node, nor for aggregates that bring their own bounds.
 Tested by: tests/property/test_operators.py, tests/property/test_replace_one.py, tests/unit/rewrite/test_share_sums.py
 

@@ -1,7 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
-The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on
-(semantics.md §6). It fits 32 bits, of which any number add up in 128.
+The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
+It fits 32 bits, of which any number add up in 128.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _sure(uid: int, node: Node, policy: Policy) -> bool:
         case Scan(table=name, columns=columns):
             table = policy.table(name)
             declared = [table.columns[c.name] for c in columns if c.uid == uid] if table is not None else []
-            # A row whose id is NULL is nobody's: the plan drops it (semantics.md §3).
+            # A row whose id is NULL is nobody's: the plan drops it.
             return table is not None and any(not c.is_nullable or c is table.id_column for c in declared)
         case Values(columns=columns, rows=rows):
             places = [i for i, c in enumerate(columns) if c.uid == uid]

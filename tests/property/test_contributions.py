@@ -1,6 +1,6 @@
 """Id units: adding, removing or replacing all rows of one id moves no answer by more than a plan claims.
 
-Random attacks as for row units, and exhaustive enumeration of tiny databases for every bounding form (semantics.md §4),
+Random attacks as for row units, and exhaustive enumeration of tiny databases for every bounding form,
 where the forms that the design calls tight must reach their claims.
 """
 

@@ -1,4 +1,4 @@
-"""Whatever statements compute a release's integers, they are the same integers: those of semantics.md §4, row by row.
+"""Whatever statements compute a release's integers, they are the same integers: those of the definition, row by row.
 
 Random rows and queries. Each release is computed by the chosen statements, by every other physical shape that fits it,
 in 64 and in 128 bits, and by Python from the rows alone.
@@ -221,7 +221,7 @@ def distinct(
 
 
 def share(b: BoundContributions, c: Component, own: list[Row], groups: dict[Key, list[Row]]) -> int:
-    """The table of semantics.md §4 for one id in one group."""
+    """The definition for one id in one group."""
     F, B, n, K, S = c.weight, c.magnitude, len(own), len(groups), partial(c, own)
     spread = bool(b.keys) and not b.few_groups and not b.truncate_groups
     alone = c.measure is Measure.SUM and not c.paired

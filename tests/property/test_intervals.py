@@ -211,7 +211,7 @@ def _check_expression(store: Store, facts: FactStore, world: World, sql: str) ->
             continue
         low, high = value.interval.lo, value.interval.hi
         assert low is not None and high is not None
-        # Intervals are those of real arithmetic; a DOUBLE may leave them by its rounding (semantics.md §6).
+        # Intervals are those of real arithmetic; a DOUBLE may leave them by its rounding.
         slack = Fraction(1, 2**40) * max(abs(low), abs(high), 1) if isinstance(x, float) else 0
         assert low - slack <= Fraction(x) <= high + slack, (sql, x, value.interval)
         assert component.lo <= q <= component.hi, (sql, x, q)

@@ -1,4 +1,4 @@
-"""The stability table of semantics.md §3, entry by entry, on all tiny databases: never exceeded, and reached.
+"""The stability table, entry by entry, on all tiny databases: never exceeded, and reached.
 
 For each operator every database of a few rows over two or three values is enumerated, and every two that are neighbours
 are compared. The table is written down here once more as numbers; a claim above what some pair reaches fails as well.

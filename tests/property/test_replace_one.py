@@ -1,4 +1,4 @@
-"""Replaced rows and replaced ids: every cell of semantics.md §5's replace-one column, on all tiny databases.
+"""Replaced rows and replaced ids: every cell of the table in docs/explanation/guarantee.md, on all tiny databases.
 
 All databases of a few rows are enumerated, and every two that differ in at most k replaced rows (in one id's rows, for
 id units) are compared. The claims are written down here once more as formulas; none may be exceeded, and where the

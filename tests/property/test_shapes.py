@@ -1,4 +1,4 @@
-"""The SQL computes the integers of semantics.md §4: it agrees with a plain Python model, and with the direct shape."""
+"""The SQL computes the integers of the definition: it agrees with a plain Python model, and with the direct shape."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _partial(c: Component, rows: list[Row]) -> int:
 def model(
     b: BoundContributions, components: tuple[Component, ...], rows: list[Row], order: Any
 ) -> dict[Any, list[int]]:
-    """The table of semantics.md §4, row by row."""
+    """The definition, row by row."""
     grouped = bool(b.keys)
     public = b.input.sources is not None  # type: ignore[union-attr]
     by_id: dict[int, dict[Any, list[Row]]] = defaultdict(lambda: defaultdict(list))

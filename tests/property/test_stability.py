@@ -1,4 +1,4 @@
-"""Row units: no two neighbouring databases may differ by more than a plan claims (semantics.md §3, §5).
+"""Row units: no two neighbouring databases may differ by more than a plan claims.
 
 Random policies, queries and databases; every claim of every component is compared with exact integers. A seed that
 fails is printed with all that is needed to repeat it: `attack_worlds(row_world, [seed])`.

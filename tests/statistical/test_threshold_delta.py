@@ -36,7 +36,7 @@ def narrower(noise: Noise, factor: Fraction) -> Noise:
 
 
 def shown(rule: KeyThreshold, n: int = N, count: int | None = None) -> int:
-    """In how many of n runs at least one of g keys shows whose exact count is r: the worst case of semantics.md §7."""
+    """In how many of n runs at least one of g keys shows whose exact count is r: the worst case."""
     noisy = rule.mechanism.add_noise([rule.r if count is None else count] * (n * rule.g))
     return int(np.array(rule.release(noisy)).reshape(n, rule.g).any(axis=1).sum())
 

@@ -173,7 +173,7 @@ def _true_delta(rho: float, epsilon: float) -> float:
 
 @pytest.mark.parametrize(
     ("rho", "epsilon"),
-    # Values of soundness.md at δ = 1e-6, where OpenDP and an independent implementation agreed to 1e-15.
+    # Values at δ = 1e-6, where OpenDP and an independent implementation agreed to 1e-15.
     [("0.01", 0.6217), ("0.125", 2.4191), ("0.5", 5.2215), ("2", 11.6886)],
 )
 def test_conversion_matches_known_values_and_beats_the_loose_formula(rho: str, epsilon: float) -> None:

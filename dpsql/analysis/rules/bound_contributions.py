@@ -1,4 +1,4 @@
-"""Bounding what one id contributes (semantics.md §4).
+"""Bounding what one id contributes.
 
 Claim: one id changes the weighted counts of the release above by at most `rows` in all (l1), or by at most
     `per_group` in each group and `per_group · groups` in all.

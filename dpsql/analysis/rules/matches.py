@@ -155,7 +155,7 @@ def _exact_comparison(a: SqlType, b: SqlType) -> bool:
 def repetition(
     node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap
 ) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
-    """Keys and frequencies of the joined rows (semantics.md §2).
+    """Keys and frequencies of the joined rows.
 
     A key of the input need not be one of the output, but its values repeat as often as a row of the other side matches.
     Padded rows: a left row without a partner stays once, so that its columns repeat max(1, m_right) times. A right

@@ -4,7 +4,7 @@ Claim: the result is public. ORDER BY and LIMIT keep the keys and frequencies of
     its facts; the keys of a GROUP BY are unique afterwards, NULL counted as a value. Over private rows windows, ORDER
     BY and LIMIT are refused.
 Why: no public row depends on private data, and rows that are taken away or put in order repeat no value more often.
-    Which private rows come first, and what a window computes beside one, depends on everybody's rows (semantics.md §3).
+    Which private rows come first, and what a window computes beside one, depends on everybody's rows.
 When it would be false: private rows let through; facts of values kept for columns that are computed anew.
 Tested by: tests/unit/analysis/test_public_rows.py, tests/attacks/test_c_order.py
 """

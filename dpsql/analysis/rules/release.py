@@ -3,7 +3,7 @@
 Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
     given here: c rows of a row unit, c replaced rows where rows are replaced one by one; the enforced limits, or the
     proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most.
-Why: an aggregate over rows that differ by at most c moves by at most c·B in all (semantics.md §5).
+Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
 Tested by: tests/property/test_stability.py, tests/property/test_contributions.py, tests/property/test_replace_one.py

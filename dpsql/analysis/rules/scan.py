@@ -3,7 +3,7 @@
 Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; where neighbours
     replace rows: k replaced ones, or 2k as removals and insertions) or in all rows of one id (two ids where ids are
     replaced). Rows whose id is found through a path are of any number until they are joined to it.
-Why: that is the definition of neighbouring databases (semantics.md §1).
+Why: that is the definition of neighbouring databases.
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan.

@@ -1,4 +1,4 @@
-"""Releasing private group keys: a key is shown iff its noisy unit count reaches a threshold (semantics.md §7).
+"""Releasing private group keys: a key is shown iff its noisy unit count reaches a threshold.
 
 A neighbour may add up to g keys that no one else has, each with a count of at most r. The key's exact count is then
 at most r, and it is shown by mistake with probability δ₁ = P(Z ≥ T-r); any of g such keys with δ = 1-(1-δ₁)^g. For

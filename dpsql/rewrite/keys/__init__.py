@@ -5,5 +5,5 @@ an outer join or not) by `search`: equal columns are one of its `variables`, `ta
 conditions `narrow` single columns to lists and `ranges`. `compute` tests conditions on single rows. `lone` tells
 private groups that hold one unit each.
 
-All of it is a guess (semantics.md §7): a list that is too short costs rows, and one that is too long empty groups.
+All of it is a guess: a list that is too short costs rows, and one that is too long empty groups.
 """

@@ -1,4 +1,4 @@
-"""Bounded contributions of ids: partial sums per (id, group), then exact integer weights (semantics.md §4).
+"""Bounded contributions of ids: partial sums per (id, group), then exact integer weights.
 
     p: one row per (id, group) with n rows and partial aggregates
     g: one row per id with K groups and N rows, only if a weight needs them
@@ -147,7 +147,7 @@ class _Term:
 
 
 def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
-    """The weighted contribution of one (id, group), by the table of semantics.md §4: a BIGINT of at most F·r·B."""
+    """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
     b, F, B = parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups

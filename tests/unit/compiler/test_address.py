@@ -133,7 +133,7 @@ def test_different_questions_have_different_addresses() -> None:
 
 
 def test_the_sum_of_an_average_is_not_the_sum() -> None:
-    """AVG's sum is centred, and weighted like its count (semantics.md §5)."""
+    """AVG's sum is centred, and weighted like its count."""
     plan = planned("SELECT SUM(x), AVG(x) FROM t", POLICY)
     sums = [c for c in plan.releases[0].measured.node.components if c.measure is Measure.SUM]
     assert len(sums) == 2 and len(set().union(*_addresses(plan))) == 3

@@ -1,4 +1,4 @@
-"""The weights that the engine computes are those of semantics.md §4, in whichever width it computes them."""
+"""The weights that the engine computes are those of the definition, in whichever width it computes them."""
 
 from __future__ import annotations
 
