@@ -244,7 +244,11 @@ MUTANTS: dict[str, Mutant] = {
     "n of other rows": Mutant(
         id_world, AVERAGES, sql=lambda s: s.replace("COUNT(*) AS n", "COUNT(*) FILTER (WHERE age > 0) AS n")
     ),
-    "no weights": Mutant(id_world, AVERAGES, sql=lambda s: re.sub(r"LEAST\(n, 4194304\)", "LEAST(n, 1)", s)),
+    "no weights": Mutant(
+        id_world,
+        AVERAGES,
+        sql=lambda s: re.sub(r"(WHEN n BETWEEN (\d+) AND 4194304) THEN n ELSE", r"\1 THEN \2 ELSE", s),
+    ),
     "net sums in place of absolute ones": Mutant(
         id_world,
         (

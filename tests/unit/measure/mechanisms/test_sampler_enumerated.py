@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pytest
 
+from dpsql.measure.integers import Integers
 from dpsql.measure.random.blocks import Blocks
 from dpsql.measure.random.entropy import BitSource, Kernel, Words
 
@@ -302,8 +303,8 @@ def test_two_draws_finds_a_shared_draw() -> None:
     """Twin: the second draw repeats the first."""
 
     class Repeating(Blocks):
-        def draw(self, count: int, source: BitSource) -> list[int]:
-            return super().draw(1, source) * count
+        def draw(self, count: int, source: BitSource) -> Integers:
+            return Integers.of([*super().draw(1, source)] * count)
 
     law = gaussian(1)
     drawer = blocks(law, 0, 3, 1, Repeating)
