@@ -81,7 +81,7 @@ def _words(columns: list[str]) -> dict[str, Text]:
 
 @cache
 def _functions() -> tuple[str, ...]:
-    own_syntax = {"extract", "substring", "trim"}
+    own_syntax = {"extract", "if", "substring", "trim"}  # rules of their own in the grammar
     return tuple(sorted(n for n, f in REGISTRY.items() if not f.operator and n not in own_syntax))
 
 
