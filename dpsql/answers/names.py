@@ -41,17 +41,12 @@ def named(draw: str, place: int, terms: Terms) -> str:
 
 
 def draw_of(answer_id: str) -> str:
-    """The draw that an answer is part of; one alone for the ids of older versions, which do not tell."""
+    """The draw that an answer is part of."""
     return answer_id.partition(".")[0]
 
 
-def tells_terms(answer_id: str) -> bool:
-    """Whether the id is one that `named` made; those of older versions are not."""
-    return "." in answer_id
-
-
 def unchanged(answer: Answer) -> bool:
-    """Whether the answer's terms are those that its id was made for. False for the ids of older versions."""
+    """Whether the answer's terms are those that its id was made for. False for an id of any other form."""
     draw, _, rest = answer.id.partition(".")
     place, _, found = rest.partition(".")
     if not (place.isascii() and place.isdigit() and len(place) < 10):

@@ -18,7 +18,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cache
 
-from dpsql.answers.names import Terms, draw_of, named, tells_terms, unchanged
+from dpsql.answers.names import Terms, draw_of, named, unchanged
 from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.budget.accountant import cost
 from dpsql.compiler.address import Ground, Grounds, Rows
@@ -204,12 +204,11 @@ class _Choice:
         others: list[tuple[float, int, Answer]] = []
         for at, answer in enumerate(stored):
             made = _made(answer)
-            if made is None or not as_accurate(made, planned):
+            if made is None or not as_accurate(made, planned) or not unchanged(answer):
                 continue
             if answer.id in self.held:
-                if unchanged(answer) or not tells_terms(answer.id):  # he pays nothing, whatever it says
-                    own.append((made.variance(), -at, answer))
-            elif answer.id in self.paid() and unchanged(answer):
+                own.append((made.variance(), -at, answer))
+            elif answer.id in self.paid():
                 others.append((-made.variance(), -at, answer))
         return [a for side in (own, others) for _, _, a in sorted(side, key=lambda f: f[:2])]
 
