@@ -1,0 +1,1 @@
+"""`dpsql check`: files of SQL against a policy, from texts alone. No data is opened and no engine is imported."""

@@ -1,0 +1,33 @@
+"""What a check finds: findings that point into the user's files, and the report that a format prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.diagnostics.diagnostic import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding: its diagnostic's source is the file as the user knows it, its span is counted in that file.
+
+    `statement` is the text of the statement it is about.
+    """
+
+    diagnostic: Diagnostic
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of one run: findings in order of files and places, how much was read, and what could not be read."""
+
+    findings: tuple[Finding, ...]
+    files: int = 0
+    statements: int = 0
+    unreadable: tuple[Diagnostic, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether any finding is an error and not a warning."""
+        return any(finding.diagnostic.severity == "error" for finding in self.findings)

@@ -1,0 +1,11 @@
+"""One line a finding: `path:line:column: CODE message`."""
+
+from __future__ import annotations
+
+from dpsql.checking.finding import Report
+from dpsql.diagnostics.render import render_concise
+
+
+def render(report: Report) -> str:
+    """The lines in order; empty for a clean report."""
+    return render_concise([finding.diagnostic for finding in report.findings])
