@@ -16,6 +16,10 @@ class Span:
         """The smallest span that holds both."""
         return Span(min(self.start, other.start), max(self.end, other.end))
 
+    def moved(self, by: int) -> Span:
+        """The same characters, where `by` others stand before the text."""
+        return Span(self.start + by, self.end + by)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -54,10 +58,37 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """Put `text` where `span` is: an empty span inserts, an empty text deletes."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A repair that a program can make: `edits`, which do not overlap, in the source of their diagnostic.
+
+    `message` says in a few words what the repair does. A `safe` fix leaves the meaning as it is: on any database the
+    text after it has the rows of the text before it, wherever that had an answer at all. Any other fix is a guess at
+    what was meant: a person has to confirm it.
+    """
+
+    message: str
+    edits: tuple[Edit, ...]
+    safe: bool = False
+
+    def moved(self, by: int) -> Fix:
+        """The same repair where the text stands `by` characters further on, as part of a longer one."""
+        return replace(self, edits=tuple(Edit(edit.span.moved(by), edit.text) for edit in self.edits))
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding: code, message, place and repair. Rendering is in `render.py`.
 
     `label` stands under the caret, `help` lines name repairs, `notes` add facts. `severity` is "error" or "warning".
+    `fix` is a repair that a program can make, its places counted in `source`.
     """
 
     code: str
@@ -68,6 +99,7 @@ class Diagnostic:
     help: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     severity: str = "error"
+    fix: Fix | None = None
 
     @classmethod
     def from_reason(cls, reason: Reason, source: Source | None = None) -> Diagnostic:
@@ -77,3 +109,8 @@ class Diagnostic:
     def at(self, source: Source) -> Diagnostic:
         """The same finding, pointing into `source`, unless it already points somewhere."""
         return self if self.source is not None else replace(self, source=source)
+
+    def within(self, source: Source, by: int) -> Diagnostic:
+        """The same finding in `source`, in which the text it was found in starts at offset `by`."""
+        span = None if self.span is None else self.span.moved(by)
+        return replace(self, source=source, span=span, fix=None if self.fix is None else self.fix.moved(by))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source, Span
 from dpsql.diagnostics.layout import MarkedLine, anchor, marked_lines, one_line, visible
 
 _MOST_LINES = 6  # of a span; the middle of a longer one is left out
@@ -33,11 +33,16 @@ def render_concise(diagnostics: Sequence[Diagnostic]) -> str:
     return "\n".join(f"{_prefix(d)}{d.code} {one_line(d.message)}" for d in diagnostics)
 
 
-def as_record(diagnostic: Diagnostic, statement: str | None = None) -> dict[str, str | int | None]:
+Record = dict[str, "str | int | bool | Record | list[Record] | None"]
+"""What stands in JSON for a finding."""
+
+
+def as_record(diagnostic: Diagnostic, statement: str | None = None) -> Record:
     """The stable record of one finding.
 
     Lines and columns count from 1 in characters; `end_column` is the first column after the span. `help` joins the
-    repairs with line ends. `fix` is a machine-applicable replacement, null where there is none. `statement` is the
+    repairs with line ends. `fix` is a repair that a program can make, null where there is none: its message, whether
+    it is safe (the meaning stays as it is) and its edits, each a place and the text to put there. `statement` is the
     statement the finding is in: `statement` if given, else the whole text for a finding in SQL, else null.
     """
     source, span = diagnostic.source, _place(diagnostic)
@@ -54,9 +59,18 @@ def as_record(diagnostic: Diagnostic, statement: str | None = None) -> dict[str,
         "end_line": end[0] if end else None,
         "end_column": end[1] if end else None,
         "help": "\n".join(diagnostic.help) or None,
-        "fix": None,
+        "fix": _fix_record(diagnostic.fix, source) if diagnostic.fix and source else None,
         "statement": statement,
     }
+
+
+def _fix_record(fix: Fix, source: Source) -> Record:
+    edits: list[Record] = []
+    for edit in fix.edits:
+        (line, column), (end_line, end_column) = source.position(edit.span.start), source.position(edit.span.end)
+        place: Record = {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
+        edits.append({**place, "text": edit.text})
+    return {"message": one_line(fix.message), "safe": fix.safe, "edits": edits}
 
 
 _NOTHING = "nothing was run and nothing was spent"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.render import as_record, render_concise, render_text
 
@@ -197,6 +197,25 @@ def test_the_record_of_a_finding_in_a_policy_holds_no_statement() -> None:
     assert record["statement"] is None and record["path"] == "p.yaml" and record["column"] == 10
     assert as_record(Diagnostic("DP903", "m"))["line"] is None
     assert as_record(finding("a; b", 3, 4), "b")["statement"] == "b"
+
+
+def test_the_record_of_a_fix() -> None:
+    fix = Fix("x → y", (Edit(Span(8, 9), "y"), Edit(Span(6, 6), ",")), safe=True)
+    diagnostic = Diagnostic("DP103", "m", Source("SELECT\n x "), Span(8, 9), fix=fix)
+    place = {"line": 1, "column": 7, "end_line": 1, "end_column": 7}
+    assert as_record(diagnostic)["fix"] == {
+        "message": "x → y",
+        "safe": True,
+        "edits": [{"line": 2, "column": 2, "end_line": 2, "end_column": 3, "text": "y"}, {**place, "text": ","}],
+    }
+
+
+def test_a_finding_of_a_part_moves_with_its_fix() -> None:
+    whole = Source("a; SELECT x", "q.sql")
+    fix = Fix("x → y", (Edit(Span(7, 8), "y"),))
+    found = Diagnostic("DP103", "m", Source("SELECT x"), Span(7, 8), fix=fix).within(whole, 3)
+    assert found.source is whole and found.span == Span(10, 11)
+    assert found.fix == Fix("x → y", (Edit(Span(10, 11), "y"),))
 
 
 def test_an_exception_prints_its_diagnostics() -> None:
