@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from typing import Any
@@ -32,11 +33,26 @@ def check(
     Raises CannotOpen if the policy itself cannot be loaded.
     """
     loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    return list(examine(Source(sql, name), loaded, parameters, dialect=dialect).diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What the check says about one query, and its static plan if it has one."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    plan: Plan | None
+
+
+def examine(
+    source: Source, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb"
+) -> Examined:
+    """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected."""
     try:
-        plan = static_plan(Source(sql, name), loaded, parameters, dialect=dialect)
+        plan = static_plan(source, policy, parameters, dialect=dialect)
     except Rejected as refusal:
-        return list(refusal.diagnostics)
-    return list(plan.warnings)
+        return Examined(refusal.diagnostics, None)
+    return Examined(plan.warnings, plan)
 
 
 def static_plan(
