@@ -20,12 +20,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of one run: findings in order of files and places, how much was read, and what could not be read."""
+    """The result of one run: findings in order of files and places, how much was read, and what could not be read.
+
+    `names` are the files that were read, in order, as the user knows them: those without findings, too.
+    """
 
     findings: tuple[Finding, ...]
     files: int = 0
     statements: int = 0
     unreadable: tuple[Diagnostic, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def has_errors(self) -> bool:
