@@ -5,13 +5,14 @@
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
+#   make docs      the documentation, as a site in site/           make serve-docs  the same at localhost:8000
 #   make mutants   break the trusted core on purpose: a test has to notice each time
 #   make fuzz      throw changed inputs at policies, SQL, flags, ledgers and stored answers, a minute each
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow coverage check format bench mutants fuzz generate clean
+.PHONY: help demo test slow coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -78,6 +79,13 @@ fuzz: $(VENV)/.installed-dev
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate
 
+docs: $(VENV)/.installed-dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open site/index.html"
+
+serve-docs: $(VENV)/.installed-dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
