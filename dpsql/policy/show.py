@@ -90,7 +90,8 @@ def _unit_text(kind: str) -> str:
     return "all rows of one id" if kind == "id" else "rows"
 
 
-def _protection(table: Table) -> str:
+def whose_rows(table: Table) -> str:
+    """Whose rows a table holds: `unit patient: all rows of one patient_id, add_remove`, or `public`."""
     match table.protection:
         case None:
             return "public"
@@ -103,7 +104,8 @@ def _protection(table: Table) -> str:
             return f"{unit_named(name)}: {steps} → {column}, {neighbours}"
 
 
-def _promises(table: Table) -> list[str]:
+def promises(table: Table) -> list[str]:
+    """What the policy says of keys and of how much one unit has in a table, and what is promised or enforced of it."""
     found = []
     if table.primary_key is not None:
         found.append(f"primary key {_key(table.primary_key, table)}")
@@ -139,9 +141,9 @@ def _table(table: Table) -> dict[str, Any]:
     return {
         "public": table.public,
         "unit": table.unit,
-        "protection": _protection(table),
+        "protection": whose_rows(table),
         "source": None if table.source is None else str(table.source),
-        "promises": _promises(table),
+        "promises": promises(table),
         "columns": {c.name: _column(c) for c in table.columns.values()},
     }
 
@@ -168,10 +170,10 @@ def _domain(column: Column) -> str | None:
 
 
 def _table_lines(table: Table) -> list[str]:
-    lines = [f"{table.name}: {_protection(table)}"]
+    lines = [f"{table.name}: {whose_rows(table)}"]
     if table.source is not None:
         lines.append(f"  from {table.source}")
-    lines += [f"  {text}" for text in _promises(table)]
+    lines += [f"  {text}" for text in promises(table)]
     if not table.columns:
         lines.append("  columns: those of the data" if table.public else "  no columns: only COUNT(*) can be asked")
     width = max((len(name) for name in table.columns), default=0)

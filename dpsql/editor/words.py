@@ -1,0 +1,115 @@
+"""Keywords by the place they can stand at, and what aggregates mean: what completion offers and hover shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpsql.sql.windows import WINDOW_FUNCTIONS
+
+_AFTER_WHERE = ("GROUP BY", "HAVING", "WINDOW", "QUALIFY", "ORDER BY", "LIMIT", "UNION ALL", "UNION", "INTERSECT",
+                "EXCEPT")  # fmt: skip
+_JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "NATURAL JOIN", "SEMI JOIN", "ANTI JOIN")
+_OPERATORS = ("AND", "OR", "IN", "NOT IN", "IS NULL", "IS NOT NULL", "BETWEEN", "NOT BETWEEN", "LIKE", "NOT LIKE",
+              "ILIKE", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")  # fmt: skip
+_SORTING = ("ASC", "DESC", "NULLS FIRST", "NULLS LAST")
+
+STARTS = ("SELECT", "WITH")
+"""What a statement begins with."""
+
+AFTER_OPERAND: Mapping[str, tuple[str, ...]] = {
+    "SELECT": ("FROM", "AS", "OVER", "FILTER", *_OPERATORS),
+    "FROM": ("WHERE", *_JOINS, "ON", "USING", "AS", *_AFTER_WHERE),
+    "ON": (*_OPERATORS, "WHERE", *_JOINS, *_AFTER_WHERE),
+    "WHERE": (*_OPERATORS, *_AFTER_WHERE),
+    "GROUP": (*_AFTER_WHERE[1:],),
+    "HAVING": (*_OPERATORS, *_AFTER_WHERE[2:]),
+    "QUALIFY": (*_OPERATORS, *_AFTER_WHERE[4:]),
+    "WINDOW": ("AS", *_AFTER_WHERE[3:]),
+    "ORDER": (*_SORTING, "LIMIT", "OFFSET"),
+    "LIMIT": ("OFFSET",),
+    "WITH": ("AS", "SELECT"),
+    "": _OPERATORS,
+}
+"""What may follow an expression or a table, by the clause it stands in; "" is within the brackets of a call."""
+
+BEFORE_OPERAND: Mapping[str, tuple[str, ...]] = {
+    "SELECT": ("DISTINCT", "WITH DIFFERENTIAL_PRIVACY OPTIONS ("),
+    "GROUP": ("ALL", "ROLLUP (", "CUBE (", "GROUPING SETS ("),
+    "ORDER": ("ALL",),
+}
+"""What may stand at the beginning of a clause, besides an expression."""
+
+OPERANDS = ("CASE", "CAST(", "TRY_CAST(", "NOT", "NULL", "TRUE", "FALSE", "INTERVAL", "DATE", "TIMESTAMP", "EXISTS")
+"""Words that an expression may begin with."""
+
+CONTINUED: Mapping[str, tuple[str, ...]] = {
+    "GROUP": ("BY",),
+    "ORDER": ("BY",),
+    "PARTITION": ("BY",),
+    "NULLS": ("FIRST", "LAST"),
+    "LEFT": ("JOIN", "OUTER JOIN", "SEMI JOIN", "ANTI JOIN"),
+    "RIGHT": ("JOIN", "OUTER JOIN"),
+    "FULL": ("JOIN", "OUTER JOIN"),
+    "OUTER": ("JOIN",),
+    "INNER": ("JOIN",),
+    "CROSS": ("JOIN",),
+    "SEMI": ("JOIN",),
+    "ANTI": ("JOIN",),
+    "NATURAL": ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"),
+    "IS": ("NULL", "NOT NULL", "TRUE", "FALSE", "DISTINCT FROM", "NOT DISTINCT FROM"),
+    "GROUPING": ("SETS (",),
+    "UNION": ("ALL", "SELECT"),
+    "ALL": ("SELECT",),
+    "DIFFERENTIAL_PRIVACY": ("OPTIONS (",),
+    "OVER": (),
+    "FILTER": (),
+    "LIMIT": (),
+    "OFFSET": (),
+}
+"""Words that only certain words can follow."""
+
+TYPES = ("BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "DECIMAL(18, 2)", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
+"""What CAST(x AS …) is written with."""
+
+OPTIONS: Mapping[str, str] = {
+    "epsilon": "Privacy loss of this query.",
+    "delta": "Its δ.",
+    "max_groups_contributed": "Most groups that one unit counts in.",
+    "max_rows_contributed": "Most rows of one unit that count.",
+    "min_privacy_units_per_group": "Groups with fewer units than this are not shown.",
+    "group_selection_strategy": "PUBLIC_GROUPS or LAPLACE_THRESHOLD.",
+}
+"""What stands in OPTIONS (…) of a privacy clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate: how it is called and what it gives."""
+
+    signature: str
+    summary: str
+
+
+AGGREGATES: Mapping[str, Aggregate] = {
+    "count": Aggregate(
+        "count(*) → bigint", "Number of rows; of x, of rows where x is not NULL; DISTINCT counts values."
+    ),
+    "sum": Aggregate("sum(x: number) → number", "Sum; x needs bounds, declared or by CLIP(x, low, high)."),
+    "avg": Aggregate("avg(x: number) → double", "Mean; x needs bounds, declared or by CLIP(x, low, high)."),
+    "var_pop": Aggregate("var_pop(x: number) → double", "Population variance; x needs bounds."),
+    "var_samp": Aggregate("var_samp(x: number) → double", "Sample variance; x needs bounds."),
+    "stddev_pop": Aggregate("stddev_pop(x: number) → double", "Population standard deviation; x needs bounds."),
+    "stddev_samp": Aggregate("stddev_samp(x: number) → double", "Sample standard deviation; x needs bounds."),
+    "count_if": Aggregate("count_if(condition) → bigint", "Number of rows where the condition holds."),
+    "min": Aggregate("min(x)", "Least value, of released or public rows."),
+    "max": Aggregate("max(x)", "Greatest value, of released or public rows."),
+    "dp_interval_low": Aggregate("dp_interval_low(n) → double", "Lower end of the confidence interval of a result."),
+    "dp_interval_high": Aggregate("dp_interval_high(n) → double", "Upper end of the confidence interval of a result."),
+}
+"""Every aggregate that may be written, by name."""
+
+WINDOWS: Mapping[str, Aggregate] = {
+    name: Aggregate(f.signature, f.summary) for name, f in WINDOW_FUNCTIONS.items() if " " not in name
+}
+"""Functions that need OVER (…)."""
