@@ -140,7 +140,16 @@ def _planned(
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
     )
     post = post_processing(tree, bound.columns, releases, found)
-    warnings = tuple(w for m, t in zip(measured, tagged, strict=True) for w in warnings_of(m, t.inputs[0], source))
+    spent = request
+
+    def at(place: int) -> Callable[[Fraction], MeasuredRelease]:
+        return lambda epsilon: measure(tagged, replace(spent, epsilon=epsilon, rho=None))[place]
+
+    warnings = tuple(
+        w
+        for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
+        for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
+    )
     names = [c.name for c in bound.columns]
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
     # Measured public facts decide noise that neither the tree nor the statements tell.

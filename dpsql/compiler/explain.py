@@ -10,6 +10,7 @@ from typing import Any
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.loss import PrivacyLoss, largest, show_spent
 from dpsql.measure.measured import MeasuredRelease, Measurement
 from dpsql.measure.widths import linear_width
@@ -48,6 +49,7 @@ def as_text(plan: Plan, engine_sql: bool = False) -> str:
         lines += ["", *_release_lines(release, i), *_sum_lines(release.measured)]
     lines += ["", f"cost: {_cost(plan)}"]
     lines += [f"note: {note}" for note in plan.notes]
+    lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
         for release in plan.releases:
             for statement in release.statements:
@@ -77,6 +79,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "nodes": [_node_json(t) for t in plan.tree.walk()],
         "cost": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
         "notes": list(plan.notes),
+        "warnings": [{"code": w.code, "message": w.message, "help": list(w.help)} for w in plan.warnings],
         "plan": plan.hash,
         **_goal_json(plan),
     }
@@ -85,6 +88,10 @@ def as_json(plan: Plan) -> dict[str, Any]:
 def dumps(plan: Plan) -> str:
     """`as_json` as text."""
     return json.dumps(as_json(plan), indent=2, ensure_ascii=False)
+
+
+def _warning_lines(warning: Diagnostic) -> list[str]:
+    return [f"warning[{warning.code}]: {warning.message}", *(f"  = help: {text}" for text in warning.help)]
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------

@@ -1,41 +1,273 @@
-"""Utility warnings (DP5xx): answers that would be noise, as far as public facts can tell."""
+"""Utility warnings (DP5xx): answers that would be noise, as far as declared numbers and the plan can tell.
+
+Nothing private is read: a warning is the same whatever the database holds. Each names the numbers it follows from.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.values import evaluate
-from dpsql.compiler.explain import expected_error
+from dpsql.compiler.clipping import discarded
+from dpsql.compiler.explain import expected_error, output_error
+from dpsql.compiler.plausible import Most, Plausible, plausible
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Rejected
 from dpsql.measure.measured import MeasuredRelease
-from dpsql.plan.components import End, Measure, Output, Ratio, Variance
+from dpsql.numbers.confidence import LEVEL
+from dpsql.plan.components import Component, Count, Measure, Output, Ratio, Sum, Variance
 from dpsql.plan.walk import Tagged
+from dpsql.rewrite.context import Limits
+
+MOST_EPSILON: Final = 20.0
+"""A repair never names a larger ε: it would protect nobody."""
+
+Remeasure = Callable[[Fraction], MeasuredRelease]
+"""The same release at another ε of the whole query. Raises Rejected."""
 
 
-def warnings_of(release: MeasuredRelease, below: Tagged[Facts], source: Source) -> tuple[Diagnostic, ...]:
-    """A COUNT(DISTINCT x) whose expected error is larger than the number of values that x can have (DP501)."""
-    found = []
-    env = below.fact.key_env
-    for output in release.node.outputs:
-        if isinstance(output.recipe, Ratio | Variance | End):
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """One release with what its warnings are made from."""
+
+    measured: MeasuredRelease
+    plausible: Plausible
+    source: Source
+    epsilon: Fraction
+    at: Remeasure
+
+
+def warnings_of(
+    release: MeasuredRelease,
+    below: Tagged[Facts],
+    source: Source,
+    ctx: Context,
+    limits: Limits,
+    epsilon: Fraction,
+    at: Remeasure,
+) -> tuple[Diagnostic, ...]:
+    """The warnings of one release.
+
+    below: its input, with facts. limits: those that the query sets itself. epsilon: what the whole query may lose; at:
+    the release at another one, for repairs that name a number.
+    """
+    own = _Release(release, plausible(below, release.node), source, epsilon, at)
+    found = [*_drowned(own, below.fact), *_thin(own), *_averages(own)]
+    return (*found, *discarded(release, below, source, ctx, limits))
+
+
+# --- DP501: a number that is smaller than its error ----------------------------------------------------------------
+
+
+def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
+    """Columns whose expected error is larger than any value they can have."""
+    for output in own.measured.node.outputs:
+        most, error = _greatest(own, output, facts), _error(own.measured, output)
+        if most is not None and error is not None and error > most.count:
+            yield _warning(
+                own, "DP501", output,
+                f"{_named(output)} is at most {most.count:,}, and its expected error is ± {_amount(error)}",
+                "the answer would be noise",
+                _or(_enough(own, output, most.count), "count in fewer and larger groups, or with smaller limits"),
+                most,
+            )  # fmt: skip
+
+
+def _greatest(own: _Release, output: Output, facts: Facts) -> Most | None:
+    """The largest number that a count or a sum can be."""
+    found = own.plausible
+    rows = found.per_group
+    match output.recipe:
+        case Count(component=i):
+            component = own.measured.node.components[i]
+            if component.measure is Measure.UNITS:
+                return _smaller(rows, found.units)
+            if component.measure is Measure.DISTINCT:
+                return _smaller(rows, _values(component, facts))
+            return rows
+        case Sum(component=i) if rows is not None:
+            return _times(rows, own.measured.node.components[i])
+        case _:
+            return None
+
+
+def _values(component: Component, facts: Facts) -> Most | None:
+    if component.arg is None:
+        return None
+    domain = evaluate(component.arg, facts.key_env).domain
+    return None if domain is None else Most(domain.size, f"{domain.size:,} possible values")
+
+
+def _times(rows: Most, component: Component) -> Most:
+    """The largest sum of so many values."""
+    ends = (abs(end + component.center) * component.grid for end in (component.lo, component.hi))
+    largest = max(ends)
+    return Most(math.ceil(rows.count * largest), f"{rows.why}, values up to {_amount(float(largest))}")
+
+
+# --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
+
+
+def _thin(own: _Release) -> Iterator[Diagnostic]:
+    """The first count or sum whose expected error is larger than what an average group can hold."""
+    found, groups = own.plausible, own.plausible.groups
+    average = found.average
+    if average is None or found.total is None or found.per_group is None or groups < 2:
+        return
+    for output in own.measured.node.outputs:
+        error, rows = _error(own.measured, output), average.count
+        match output.recipe:
+            case Count(component=i) if own.measured.node.components[i].measure is Measure.COUNT:
+                typical, largest, worth = rows, found.per_group.count, 1.0
+            case Sum(component=i):
+                component = own.measured.node.components[i]
+                typical, largest = _times(average, component).count, _times(found.per_group, component).count
+                worth = typical / rows if rows else 0.0
+            case _:
+                continue
+        if error is None or not typical < error <= largest or not worth:
             continue
-        measurement = release.measurements[output.recipe.component]
-        component = measurement.component
-        if component.measure is not Measure.DISTINCT or component.arg is None:
+        fewer = math.floor(found.total.count * worth / error)
+        coarser = f"group into at most {fewer:,} groups" if 1 <= fewer < groups else "use coarser groups"
+        yield _warning(
+            own, "DP503", output,
+            f"{_named(output)} is about {typical:,} on average over {groups:,} groups, and its expected error is "
+            f"± {_amount(error)}",
+            "ε is too small for so many groups",
+            _or(_enough(own, output, typical), coarser),
+            average,
+        )  # fmt: skip
+        return
+
+
+# --- DP504: averages of a few rows -----------------------------------------------------------------------------------
+
+
+def _averages(own: _Release) -> Iterator[Diagnostic]:
+    """The first AVG, VAR or STDDEV whose sum, over a plausible group, is noise as wide as all possible answers."""
+    rows = _plausible_rows(own)
+    if rows is None or rows.count < 1:
+        return
+    for output in own.measured.node.outputs:
+        noise = _noise_of_mean(own.measured, output, rows.count)
+        if noise is None:
             continue
-        domain = evaluate(component.arg, env).domain
-        error = expected_error(measurement)
-        if domain is not None and error > domain.size:
-            found.append(_drowned(output, domain.size, error, source))
-    return tuple(found)
+        error, half = noise
+        if error < half or not half:
+            continue
+        group = "a group" if own.measured.node.keys else "the table"
+        yield _warning(
+            own, "DP504", output,
+            f"{_named(output)} is an average of about {rows.count:,} rows, and noise moves it by ± {_amount(error)} "
+            f"in a range of ± {_amount(half)}",
+            f"{group} of so few rows says nothing about its average",
+            _or(
+                _enough_for(own, error / half, partial(_is_met, output=output, rows=rows.count)),
+                "average over fewer and larger groups, or tighten the bounds of the column and the limits",
+            ),
+            rows,
+        )  # fmt: skip
+        return
 
 
-def _drowned(output: Output, most: int, error: float, source: Source) -> Diagnostic:
-    return Diagnostic(
-        "DP501",
-        f"{output.label} is at most {most:,}, and its expected error is ± {error:,.0f}",
-        source,
-        output.span,
-        "the answer would be noise",
-        ("group by the column and count the units per value instead", "or use smaller contribution limits"),
-        severity="warning",
-    )
+def _plausible_rows(own: _Release) -> Most | None:
+    """Rows of an average group; where keys are private, the most in a group that is only just shown."""
+    threshold = own.measured.threshold
+    if threshold is None:
+        return own.plausible.average
+    rows = own.measured.contribution.rows_in_one_group
+    most = Most(threshold.threshold * rows, f"groups are shown from {threshold.threshold:,} units on")
+    return _smaller(own.plausible.per_group, most)
+
+
+def _noise_of_mean(measured: MeasuredRelease, output: Output, rows: int) -> tuple[float, float] | None:
+    """By how much the noise of its sum moves an average over so many rows, and half the range it can have."""
+    match output.recipe:
+        case Ratio(sum=i, lo=lo, hi=hi):
+            half = float(hi - lo) / 2
+        case Variance(squares=i) as recipe:
+            half = float(recipe.top) / 2
+        case _:
+            return None
+    return expected_error(measured.measurements[i]) / rows, half
+
+
+def _is_met(measured: MeasuredRelease, output: Output, rows: int) -> bool:
+    noise = _noise_of_mean(measured, output, rows)
+    return noise is not None and noise[0] < noise[1]
+
+
+# --- repairs ---------------------------------------------------------------------------------------------------------
+
+
+def _enough(own: _Release, output: Output, most: int) -> list[str]:
+    """The ε at which the expected error of a column would be no larger than `most`."""
+    error = _error(own.measured, output)
+    if not most or error is None:
+        return []
+
+    def met(measured: MeasuredRelease) -> bool:
+        then = _error(measured, output)
+        return then is not None and then <= most
+
+    return _enough_for(own, error / most, met)
+
+
+def _enough_for(own: _Release, factor: float, met: Callable[[MeasuredRelease], bool]) -> list[str]:
+    """Noise shrinks about as ε grows: the first ε of two digits from there on at which the plan itself says so."""
+    guess = float(own.epsilon) * factor
+    while guess <= MOST_EPSILON:
+        epsilon = _two_digits(guess)
+        try:
+            if met(own.at(epsilon)):
+                return [f"use an ε of {float(epsilon):g} or more for this query"]
+        except Rejected:
+            return []
+        guess = float(epsilon) * 1.1
+    return []
+
+
+def _or(first: list[str], second: str) -> list[str]:
+    return [*first, f"or {second}" if first else second]
+
+
+def _two_digits(x: float) -> Fraction:
+    """x, rounded up to two significant digits."""
+    step = Fraction(10) ** (math.floor(math.log10(x)) - 1)
+    return math.ceil(Fraction(x) / step) * step
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _error(measured: MeasuredRelease, output: Output) -> float | None:
+    return output_error(measured, output.recipe)
+
+
+def _warning(
+    own: _Release, code: str, output: Output, message: str, label: str, help: list[str], most: Most
+) -> Diagnostic:
+    level = f"{float(LEVEL * 100):g} %"
+    notes = (f"from declared numbers alone: {most.why}; errors are at {level} and ε {float(own.epsilon):g}",)
+    return Diagnostic(code, message, own.source, output.span, label, tuple(help), notes, severity="warning")
+
+
+def _named(output: Output) -> str:
+    return output.label or output.column.name
+
+
+def _smaller(a: Most | None, b: Most | None) -> Most | None:
+    if a is None or b is None:
+        return a or b
+    return a if a.count <= b.count else b
+
+
+def _amount(x: float) -> str:
+    return f"{x:,.0f}" if x >= 100 else f"{x:.3g}"

@@ -1,0 +1,103 @@
+"""DP502: limits and bounds that, by declared numbers alone, throw away most of what they are put on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from dpsql.analysis.context import Context
+from dpsql.analysis.facts import Facts
+from dpsql.analysis.limits import policy_limits
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.measure.measured import MeasuredRelease
+from dpsql.plan.components import Measure, components_of
+from dpsql.plan.expr import Call, Expr, columns_of, walk
+from dpsql.plan.nodes import BoundContributions, Release, key_sources
+from dpsql.plan.render import expression
+from dpsql.plan.walk import Tagged
+from dpsql.rewrite.context import Limits
+
+
+def discarded(
+    release: MeasuredRelease, below: Tagged[Facts], source: Source, ctx: Context, limits: Limits
+) -> Iterator[Diagnostic]:
+    """The warnings of one release whose input is `below`. limits: those that the query sets itself."""
+    yield from _rows(release, below, source, ctx, limits)
+    yield from _values(release, source)
+
+
+def _rows(
+    release: MeasuredRelease, below: Tagged[Facts], source: Source, ctx: Context, limits: Limits
+) -> Iterator[Diagnostic]:
+    """Limits of the policy that count fewer than half the rows that a unit may have by a promise; or limits of the
+    query, fewer than a quarter of those, or of what the policy's limits count."""
+    node, unit = release.node, release.unit
+    bounding = node.input
+    if not isinstance(bounding, BoundContributions) or all(c.measure is Measure.UNITS for c in node.components):
+        return
+    counted = _counted(bounding)
+    promised = below.inputs[0].fact.rows_of_an_id()
+    asked = limits.rows is not None or limits.per_group is not None or limits.groups is not None
+    if promised is not None and (4 if asked else 2) * counted < promised.value:
+        most = int(promised.value)
+        yield Diagnostic(
+            "DP502", f"of the {most:,} rows that a {unit} may have, at most {counted:,} are counted",
+            source, node.span, "most rows of such a unit are left out or scaled down",
+            (
+                f"custodian: raise max_rows_per_unit, or max_groups_per_unit times max_rows_per_group, to {most:,}",
+                f"or promise fewer rows than {most:,} for each {unit}, if that is what the data hold",
+            ),
+            (f"from declared numbers alone: {most:,} rows are promised or made true below",),
+            severity="warning",
+        )  # fmt: skip
+    elif asked:
+        usual = _by_policy(bounding, node, ctx)
+        if usual is not None and 4 * counted < usual:
+            yield Diagnostic(
+                "DP502", f"the limits of this query count at most {counted:,} of the {usual:,} rows per {unit} that "
+                "the policy's limits count", source, node.span, "most rows of such a unit are left out or scaled down",
+                (f"ask for at least {-(-usual // 4):,} rows per {unit}, or leave the query's limits out",),
+                (f"from declared numbers alone: the policy lets {usual:,} rows per {unit} count",),
+                severity="warning",
+            )  # fmt: skip
+
+
+def _counted(node: BoundContributions) -> int:
+    if node.rows is not None:
+        return node.rows
+    assert node.per_group is not None and node.groups is not None
+    return node.per_group * node.groups
+
+
+def _by_policy(bounding: BoundContributions, node: Release, ctx: Context) -> int | None:
+    """Rows of a unit that the policy's limits would count in the same groups."""
+    own = policy_limits(bounding.input, ctx)
+    if not bounding.keys or (bounding.few_groups and bounding.groups == 1):
+        return own.rows if own.rows is not None else own.per_group
+    if own.per_group is None or own.groups is None:
+        return own.rows
+    possible = prod(len(source.keys) for source in key_sources(node) or ())
+    return own.per_group * (min(own.groups, possible) if possible and node.threshold is None else own.groups)
+
+
+def _values(release: MeasuredRelease, source: Source) -> Iterator[Diagnostic]:
+    """A sum or an average whose clip lies outside the column's bounds: every row has the same value."""
+    for output in release.node.outputs:
+        for i in components_of(output.recipe):
+            c = release.node.components[i]
+            if c.measure is Measure.SUM and c.lo == c.hi and c.arg is not None and _clips(c.arg):
+                value = (c.lo + c.center) * c.grid
+                yield Diagnostic(
+                    "DP502", f"every value of {expression(c.arg)} is clipped to {float(value):g}",
+                    source, output.span, "it says how many rows there are, and nothing else",
+                    ("clip to a range that the declared bounds of the column reach into",),
+                    ("from declared numbers alone: the bounds of the columns and the clip have no range in common",),
+                    severity="warning",
+                )  # fmt: skip
+                break
+
+
+def _clips(arg: Expr) -> bool:
+    """Whether a column is clipped more than once: to its own bounds, and to others."""
+    clips = [e for e in walk(arg) if isinstance(e, Call) and e.function == "clip" and columns_of(e)]
+    return len(clips) > 1
