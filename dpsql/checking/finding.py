@@ -11,24 +11,28 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 class Finding:
     """One finding: its diagnostic's source is the file as the user knows it, its span is counted in that file.
 
-    `statement` is the text of the statement it is about.
+    `statement` is the text of the statement it is about; `shape` is a hash of it that white space, comments and the
+    place in the file do not change (baselines are kept by it).
     """
 
     diagnostic: Diagnostic
     statement: str
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of one run: findings in order of files and places, how much was read, and what could not be read.
 
-    `names` are the files that were read, in order, as the user knows them: those without findings, too.
+    `known`: how many findings a baseline holds, which are not among `findings`. `names` are the files that were read,
+    in order, as the user knows them: those without findings, too (the junit format shows them as passed).
     """
 
     findings: tuple[Finding, ...]
     files: int = 0
     statements: int = 0
     unreadable: tuple[Diagnostic, ...] = ()
+    known: int = 0
     names: tuple[str, ...] = ()
 
     @property

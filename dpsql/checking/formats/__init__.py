@@ -9,9 +9,17 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from dpsql.checking.finding import Report
-from dpsql.checking.formats import concise, full, json
+from dpsql.checking.formats import concise, full, github, gitlab, json, junit, sarif
 
 Formatter: TypeAlias = Callable[[Report], str]
 
-FORMATS: Final[dict[str, Formatter]] = {"full": full.render, "concise": concise.render, "json": json.render}
+FORMATS: Final[dict[str, Formatter]] = {
+    "full": full.render,
+    "concise": concise.render,
+    "json": json.render,
+    "github": github.render,
+    "sarif": sarif.render,
+    "junit": junit.render,
+    "gitlab": gitlab.render,
+}
 """Name of `--output-format` → its function."""

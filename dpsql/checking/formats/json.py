@@ -1,14 +1,16 @@
-"""A JSON list of records, one line each; a clean report is `[]`."""
+"""A JSON list of records, one line each; a clean report is `[]`. Files that could not be read have a record too."""
 
 from __future__ import annotations
 
 import json
 
 from dpsql.checking.finding import Report
+from dpsql.checking.formats.texts import whole
 from dpsql.diagnostics.render import as_record
 
 
 def render(report: Report) -> str:
     """The records of diagnostics/render.py."""
-    records = [json.dumps(as_record(f.diagnostic, f.statement), ensure_ascii=False) for f in report.findings]
-    return "[\n" + ",\n".join(f"  {record}" for record in records) + "\n]" if records else "[]"
+    found = [as_record(f.diagnostic, f.statement) for f in report.findings]
+    found += [as_record(diagnostic) for diagnostic in report.unreadable]
+    return "[\n" + ",\n".join(f"  {json.dumps(whole(record))}" for record in found) + "\n]" if found else "[]"
