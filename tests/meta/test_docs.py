@@ -3,7 +3,8 @@
 All blocks of a document run in their order in one temporary folder that holds a copy of examples/. The word after the
 fence says what happens: `python` runs · `sh` runs line by line and exits 0 · `sql` is planned against the document's
 own policy, else the example's, or refused with the code named behind it (`sql DP201`) · `yaml` is a policy that loads,
-or with `fragment` is YAML · `json` parses · `text` is shown as it is. `skip: reason` leaves a block out.
+or with `fragment` is YAML · `json` parses · `text` is shown as it is, but `text output` has lines that the last `sh`
+or `python` printed, in that order (… stands for what changes, or for lines). `skip: reason` leaves a block out.
 """
 
 from __future__ import annotations
@@ -88,11 +89,15 @@ def execute(block: Block, names: dict[str, Any]) -> None:
     """Run one block in the current folder; raises or asserts if it does not do what it says."""
     match block.language:
         case "python":
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(compile(block.text, f"<line {block.line}>", "exec"), names)
+            names["__printed__"] = printed.getvalue()
         case "sh":
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], capture_output=True, timeout=300)
             assert done.returncode == 0, done.stderr.decode()
+            names["__printed__"] = (done.stdout + done.stderr).decode()
+        case "text" if block.remark == "output":
+            assert missing(block.text, names["__printed__"]) is None, names["__printed__"]
         case "sql":
             policy = Path("policy.yaml") if Path("policy.yaml").exists() else POLICY
             found = [d.code for d in dpsql.check(block.text, policy) if d.severity == "error"]
@@ -108,6 +113,24 @@ def execute(block: Block, names: dict[str, Any]) -> None:
             raise AssertionError(f"nobody knows how to run {block.language!r}")
 
 
+def missing(shown: str, printed: str) -> str | None:
+    """The first line of `shown` that does not follow in `printed`; None if all do."""
+    rest = iter(printed.splitlines())
+    for line in shown.splitlines():
+        meant = re.compile(".*".join(map(re.escape, line.strip().split("…"))))
+        if not any(meant.fullmatch(candidate.strip()) for candidate in rest):
+            return line
+    return None
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [("a\nb", None), ("a\n…\nd 4", "d 4"), ("b\na", "a"), ("a\n…\nd …", None), ("  d 3.1 x", None), ("e", "e")],
+)
+def test_output_that_is_shown_is_compared(shown: str, found: str | None) -> None:
+    assert missing(shown, "a\nb\nc\n d 3.1 x\n") == found
+
+
 def test_every_document_is_found() -> None:
     assert {"README.md", "docs/tutorial.md", "docs/reference/sql.md", "docs/threat-model.md"} <= set(DOCUMENTS)
 
@@ -119,10 +142,11 @@ def test_every_block_has_a_language_and_may_be_run(name: str) -> None:
         assert not block.skipped or len(block.remark) > len("skip: ") + 8, f"{name}:{block.line}: why?"
         if block.language == "sql" and block.remark and not block.skipped:
             assert block.remark in CODES, f"{name}:{block.line}"
+        assert block.language != "text" or block.remark in ("", "output"), f"{name}:{block.line}"
 
 
 def running(name: str) -> list[Block]:
-    return [b for b in read(name) if not b.skipped and b.language != "text"]
+    return [b for b in read(name) if not b.skipped and (b.language != "text" or b.remark == "output")]
 
 
 def executed() -> list[Any]:
@@ -150,6 +174,7 @@ BROKEN = [
     Block("sql", "DP202", "SELECT AVG(flight) FROM flights", 1),
     Block("yaml", "", "version: 1\nname: x\ntables: {t: {}}", 1),
     Block("json", "", "{", 1),
+    Block("text", "output", "never printed", 1),
 ]
 
 
@@ -161,7 +186,7 @@ def test_a_block_that_does_not_do_what_it_says_fails(
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("data", "*.sqlite*"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises((Exception, AssertionError)):
-        execute(block, {})
+        execute(block, {"__printed__": "something else"})
 
 
 @pytest.mark.e2e
