@@ -13,9 +13,10 @@ from dpsql.cli.budget import print_budget, read_accounts
 from dpsql.cli.exits import wants_color
 from dpsql.cli.options import Format
 from dpsql.cli.query import left_after
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.render import render_text
-from dpsql.session.connection import Connection, connect, ledger_places
+from dpsql.session.connection import ledger_places
 
 POLICY, DATABASE, SCRIPT = "clinic.yaml", "clinic.duckdb", "clinic.sql"
 LEDGER, HEAD = "clinic.ledger.sqlite", "clinic.ledger.head"

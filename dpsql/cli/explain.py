@@ -7,8 +7,8 @@ from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.compiler.explain import as_json, as_text, dumps
 from dpsql.compiler.plan import Plan
+from dpsql.dbapi.connection import connect
 from dpsql.diagnostics.errors import Error
-from dpsql.session.connection import connect
 from dpsql.session.planning import Question
 from dpsql.session.settings import Asked
 

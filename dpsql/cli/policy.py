@@ -21,7 +21,7 @@ def check(file: str, data: bool) -> int:
     """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree."""
     policy = load_policy(file)
     if data:
-        from dpsql.session.connection import connect
+        from dpsql.dbapi.connection import connect
 
         with connect(policy) as connection:
             policy = connection.policy

@@ -7,10 +7,10 @@ import sys
 from dpsql.cli.answer import footer_of, print_answer
 from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import Error
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
-from dpsql.session.connection import Connection, connect
 from dpsql.session.planning import Question
 from dpsql.session.settings import Asked, confidence_level
 

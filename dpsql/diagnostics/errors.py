@@ -1,10 +1,16 @@
-"""The exceptions users see, all under `Error`, all carrying diagnostics.
+"""The exceptions users see: PEP 249's tree with dpsql's own in it. Whatever dpsql raises carries diagnostics.
 
+Warning              never raised: what deserves one is a note of the answer or a warning of the check
 Error
-├── Rejected          the query (or a setting) was refused before anything ran; nothing was spent
-│   └── BudgetExceeded   the ledger refused the charge; nothing ran
-├── CannotOpen        policy, data or ledger cannot be opened or is invalid
-└── EngineError       the engine failed after the reservation; one constant message, the reservation is spent
+├── InterfaceError   never raised, as are the others of PEP 249 that hold none of ours
+└── DatabaseError
+    ├── ProgrammingError
+    │   └── Rejected        the query (or a setting) was refused before anything ran; nothing was spent
+    │       └── BudgetExceeded   the ledger refused the charge; nothing ran
+    ├── OperationalError
+    │   ├── CannotOpen      policy, data or ledger cannot be opened or is invalid
+    │   └── EngineError     the engine failed after the reservation; one constant message, the reservation is spent
+    └── DataError, IntegrityError, InternalError, NotSupportedError
 """
 
 from __future__ import annotations
@@ -12,6 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+
+
+class Warning(Exception):
+    """PEP 249's; dpsql never raises it."""
 
 
 class Error(Exception):
@@ -27,7 +37,39 @@ class Error(Exception):
         return render_text(self.diagnostics)
 
 
-class Rejected(Error):
+class InterfaceError(Error):
+    """PEP 249: a fault of the interface rather than of the database. Never raised."""
+
+
+class DatabaseError(Error):
+    """PEP 249: above everything that dpsql raises."""
+
+
+class DataError(DatabaseError):
+    """PEP 249: a fault of the data. Never raised, for it would tell of single rows: see EngineError."""
+
+
+class OperationalError(DatabaseError):
+    """PEP 249: what is not in the programmer's hands."""
+
+
+class IntegrityError(DatabaseError):
+    """PEP 249: broken relations between rows. Never raised: promises of a policy are tested by its custodian."""
+
+
+class InternalError(DatabaseError):
+    """PEP 249: the database is out of step with itself. Never raised."""
+
+
+class ProgrammingError(DatabaseError):
+    """PEP 249: what is in the programmer's hands: the query, its parameters and settings, a closed connection."""
+
+
+class NotSupportedError(DatabaseError):
+    """PEP 249: a method that the database does not have. Never raised: what is not supported is Rejected, with a code."""
+
+
+class Rejected(ProgrammingError):
     """Refused by the privacy analysis or because a setting is missing or invalid. Nothing ran, nothing was spent."""
 
 
@@ -35,11 +77,11 @@ class BudgetExceeded(Rejected):
     """The charge does not fit into what is left of a budget. Nothing ran, nothing was spent."""
 
 
-class CannotOpen(Error):
+class CannotOpen(OperationalError):
     """The policy, the data or the ledger cannot be opened, read or understood."""
 
 
-class EngineError(Error):
+class EngineError(OperationalError):
     """The engine failed. The message is constant: it never depends on the data. The reservation is not refunded."""
 
 

@@ -21,6 +21,7 @@ from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
 from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
+from dpsql.engine.frames import Frame, copy_frame
 from dpsql.engine.limits import Limits
 from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engine.progress import watched
@@ -73,6 +74,7 @@ class DuckDBEngine:
         sources: Mapping[str, str | SourceCall],
         directory: Path,
         *,
+        frames: Mapping[str, Frame] | None = None,
         threads: int | None = None,
         memory_limit: str | None = None,
         progress: bool = False,
@@ -81,6 +83,7 @@ class DuckDBEngine:
 
         database: a DuckDB file, relative to `directory`; None if all tables have sources.
         sources: table name → one reader call, whose paths and patterns are relative to `directory`.
+        frames: table name → its rows, which are copied.
         threads, memory_limit: passed to DuckDB, e.g. 4 and `8GB`; its defaults otherwise. What does not fit into memory
             goes to a private temporary folder that is removed on close.
         progress: whether to show the custodian how far a long query is; see progress.py.
@@ -98,6 +101,8 @@ class DuckDBEngine:
                 _attach(connection, database, directory)
             for table, call in calls.items():
                 _create_view(connection, table, call, sources[table])
+            for table, frame in (frames or {}).items():
+                copy_frame(connection, table, frame)
             _lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
             return cls(connection, ATTACHED, spill, progress)
         except duckdb.Error:

@@ -57,6 +57,51 @@ class Policy:
     places: Places = field(default_factory=Places, repr=False)
 
     @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, directory: str | os.PathLike[str] | None = None) -> Policy:
+        """Build a policy in code: the mapping has the form of the file, and mistakes are told in the same words.
+
+        Floats mean their shortest decimal text (0.2 is 1/5); dates may be `datetime.date`.
+        directory: what relative paths are relative to; the current folder if None.
+        Raises CannotOpen (DP003) with every mistake.
+
+        >>> policy = dpsql.Policy.from_dict({
+        ...     "version": 1,
+        ...     "name": "shop",
+        ...     "tables": {
+        ...         "orders": {
+        ...             "unit": {"column": "customer"},
+        ...             "max_rows_per_unit": 20,
+        ...             "columns": {
+        ...                 "customer": {"type": "bigint"},
+        ...                 "amount": {"type": "double", "bounds": [0, 100]},
+        ...             },
+        ...         }
+        ...     },
+        ...     "budgets": {"total": {"epsilon": 3}},
+        ... })
+        >>> dpsql.check("SELECT SUM(amount) AS total FROM orders", policy)
+        []
+        >>> dpsql.Policy.from_dict({"version": 1, "name": "shop", "tables": {"orders": {"units": 1}}})
+        Traceback (most recent call last):
+        dpsql.diagnostics.errors.CannotOpen: error[DP003]: tables.orders: ...
+        """
+        return cls.model_validate(data, directory=directory)
+
+    @classmethod
+    def from_yaml(cls, text: str, *, directory: str | os.PathLike[str] | None = None) -> Policy:
+        """Build a policy from the text of a file; see `from_dict`. Raises CannotOpen (DP002, DP003)."""
+        from dpsql.policy.load import parse_policy
+
+        return parse_policy(text, directory=directory)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Policy:
+        """Read a policy file. Raises CannotOpen (DP001, DP002, DP003)."""
+        from dpsql.policy.load import load_policy
+
+        return load_policy(path)
+
+    @classmethod
     def model_validate(cls, data: object, *, directory: str | os.PathLike[str] | None = None) -> Policy:
         """Build a policy from a mapping of the file's form; floats mean their shortest decimal text (0.2 is 1/5).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from functools import cached_property
 from typing import Any
 
 from dpsql.compiler.plan import Plan
@@ -17,24 +17,27 @@ from dpsql.release.noisy import NoisyRelease
 from dpsql.types import BIGINT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
-    """The answer's rows, and the same column by column.
+    """The answer's rows, column by column.
 
     traced: for each row the branch of the plan and the row of its release that it shows, if any; None: row by row the
         rows of the only branch's release.
     """
 
-    rows: tuple[tuple[Any, ...], ...]
     columns: tuple[Sequence[Any], ...]
+    height: int
     traced: tuple[tuple[int, int] | None, ...] | None = None
+
+    @cached_property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The same row by row; made when first asked for, which with many rows takes longer than all else."""
+        return tuple(zip(*self.columns, strict=True)) if self.columns else ((),) * self.height
 
     @property
     def origin(self) -> tuple[tuple[int, int] | None, ...]:
         """`traced`, written out."""
-        if self.traced is not None:
-            return self.traced
-        return tuple(zip(repeat(0), range(len(self.rows)), strict=False))
+        return self.traced if self.traced is not None else tuple((0, row) for row in range(self.height))
 
 
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
@@ -43,7 +46,7 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         shown = noisy[plan.post.shown]
         columns = [*shown.key_columns, *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
-        return Rows(tuple(zip(*chosen, strict=True)) if chosen else ((),) * len(shown.keys), tuple(chosen))
+        return Rows(tuple(chosen), len(shown.keys))
     for release in noisy:
         node = release.planned.measured.node
         height = len(release.keys)
@@ -55,12 +58,11 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
     shown_columns, branches = found.columns[:width], len(plan.post.branches)
-    rows = tuple(zip(*shown_columns, strict=True)) if width else ((),) * found.height
     if not branches:
-        return Rows(rows, shown_columns, (None,) * len(rows))
+        return Rows(shown_columns, found.height, (None,) * found.height)
     numbers = found.columns[width]
     origin = tuple(None if number is None else (number % branches, number // branches) for number in numbers)
-    return Rows(rows, shown_columns, origin)
+    return Rows(shown_columns, found.height, origin)
 
 
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:

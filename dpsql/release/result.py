@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.numbers.confidence import LEVEL
+from dpsql.release import frames
 from dpsql.release.cells import cell
 from dpsql.release.intervals import Bounds, output_intervals
 from dpsql.release.noisy import NoisyRelease
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
 
     from dpsql.compiler.plan import Plan
 
@@ -29,35 +31,45 @@ class Release:
     """The rows of an answer.
 
     columns, types: names and SQL types in order.
-    rows: plain Python values.
     spent: what was counted in the analyst's account, for new noise and for stored answers that it did not have; the
         largest over all privacy units.
     notes: what was clipped or bounded, what was answered from stored answers, and how the data was opened.
     plan: the very plan that was priced and run.
+    Iteration, `len` and `in` are those of `rows`. It is held in columns: `df`, `pl`, `arrow`, `to_dict` make no rows.
+
+    >>> con = dpsql.connect("clinic.yaml")
+    >>> answer = con.sql("SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY region").run(epsilon=1)
+    >>> answer.columns, [str(t) for t in answer.types], len(answer)
+    (('region', 'n'), ['VARCHAR', 'BIGINT'], 4)
+    >>> [region for region, n in answer]
+    ['east', 'north', 'south', 'west']
+    >>> answer.spent
+    PrivacyLoss(epsilon=1)
     """
 
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
-    rows: tuple[tuple[Any, ...], ...]
     spent: PrivacyLoss
     notes: tuple[str, ...]
     plan: Plan = field(repr=False)
-    _noisy: tuple[NoisyRelease, ...] = field(default=(), repr=False)
-    _table: Rows | None = field(default=None, repr=False)
+    _noisy: tuple[NoisyRelease, ...] = field(repr=False)
+    _table: Rows = field(repr=False)
+
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """All rows, of plain Python values."""
+        return self._table.rows
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._table.height
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples."""
+        """All rows as tuples. (A Release is a value and has no place in it to fetch one row after another from: iterate
+        over it, or use the cursor that `Connection.execute` gives.)"""
         return list(self.rows)
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The first row, or None."""
-        return self.rows[0] if self.rows else None
 
     def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
@@ -76,14 +88,14 @@ class Release:
         from dpsql.compiler.post import is_key
 
         branches = self.plan.post.branches
-        table = self._table or Rows((), ())
+        table = self._table
         named: dict[str, Sequence[Bounds | None]] = {}
         for at, (name, column) in enumerate(zip(unique_names(self.columns), self.plan.columns, strict=True)):
             if not is_key(self.plan.tree.node, column.uid):
                 found = [self._bounds(branch[at], wanted) for branch in branches]
                 named[name] = _in_rows(found, table)
         if not named:
-            return [{} for _ in table.rows]
+            return [{} for _ in range(table.height)]
         return [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
 
     def _bounds(self, source: tuple[int, int] | None, level: Fraction) -> list[Bounds] | None:
@@ -104,30 +116,57 @@ class Release:
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values. Repeated names get a number."""
         names = unique_names(self.columns)
-        columns: Sequence[Sequence[Any]] = [()] * len(names)
-        if self._table is not None and self._table.rows is self.rows:
-            columns = self._table.columns
-        elif self.rows:
-            columns = list(zip(*self.rows, strict=True))
-        return {name: list(values) for name, values in zip(names, columns, strict=True)}
+        return {name: list(values) for name, values in zip(names, self._table.columns, strict=True)}
 
     def df(self) -> pandas.DataFrame:
-        """As a pandas DataFrame (needs the `pandas` extra)."""
-        import pandas
+        """As a pandas DataFrame (needs the `pandas` extra), its dtypes those of the SQL types, also without rows.
 
-        return pandas.DataFrame(self.to_dict())
+        Integers are int64, with NULL Int64; DATE and TIMESTAMP are datetime64; DECIMAL are Decimal objects.
+        """
+        return frames.to_pandas(self.to_dict(), self.types)
 
     def pl(self) -> polars.DataFrame:
-        """As a polars DataFrame (needs the `polars` extra)."""
-        import polars
-
-        return polars.DataFrame(self.to_dict(), strict=False)
+        """As a polars DataFrame (needs the `polars` extra), of the SQL types."""
+        return frames.to_polars(self.to_dict(), self.types)
 
     def arrow(self) -> pyarrow.Table:
-        """As an Arrow table (needs the `arrow` extra)."""
-        import pyarrow
+        """As an Arrow table (needs the `arrow` extra), of the SQL types.
 
-        return pyarrow.table(self.to_dict())
+        Arrow has no integers of 128 bits: HUGEINT (what SUM of integers is) is int64, where a number is larger decimal.
+        """
+        return frames.to_arrow(self.to_dict(), self.types)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's interface between libraries: `polars.DataFrame(answer)`, `pyarrow.table(answer)`. Needs pyarrow."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def plot(
+        self,
+        y: str | Sequence[str] | None = None,
+        *,
+        x: str | None = None,
+        kind: Literal["bar", "point"] | None = None,
+        level: float | Fraction = float(LEVEL),
+        ax: Axes | None = None,
+    ) -> Any:
+        """Each released number with its interval as an error bar (needs the `plot` extra).
+
+        y: the column or columns to show; all released numbers if none is named. Several are drawn one below the other.
+        x: the column along the axis; the group keys if none is named.
+        kind: bars or points; points if x holds numbers, dates or timestamps, and bars for names.
+        level: the confidence of the error bars; what has no interval has none.
+        ax: where to draw, for one y; else a new figure.
+        Returns the Axes; of several y an array of Axes. Raises Rejected DP903 for names that are no such columns.
+        """
+        from dpsql.release.plot import draw
+
+        return draw(self, y, x, kind, level, ax)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the table, each number with its ±; of many rows the first."""
+        from dpsql.release.html import as_html
+
+        return as_html(self)
 
     def __str__(self) -> str:
         return _as_text(self)
@@ -137,7 +176,7 @@ def _in_rows(found: Sequence[list[Bounds] | None], table: Rows) -> Sequence[Boun
     """For each row of the answer the interval that it shows, if any. found: for each branch those of its release."""
     if table.traced is None:
         (only,) = found
-        return (None,) * len(table.rows) if only is None else only
+        return (None,) * table.height if only is None else only
     return [_at(found, origin) for origin in table.traced]
 
 

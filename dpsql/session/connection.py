@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
@@ -22,6 +23,7 @@ from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
 from dpsql.session.facts import FactStore
+from dpsql.session.frames import by_table
 from dpsql.session.planning import Planner, Question
 from dpsql.session.plans import Plans
 from dpsql.session.query import Query
@@ -32,41 +34,6 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def connect(
-    source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
-    *,
-    policy: str | PathLike[str] | Policy | None = None,
-    frames: Mapping[str, object] | None = None,
-    analyst: str | None = None,
-    ledger: str | PathLike[str] | Ledger | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    threads: int | None = None,
-    memory_limit: str | None = None,
-    progress: bool = False,
-) -> Connection:
-    """Open a session.
-
-    source: a policy (file or object), whose data is opened read-only and locked; or a DuckDB connection that is already
-        open, together with `policy=` (nothing is locked then; results say so).
-    frames: with a DuckDB connection: table name of the policy → pandas, polars or Arrow table that holds its rows.
-    analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
-    ledger: path of the ledger, instead of the policy's; or a Ledger object.
-    epsilon, delta: defaults of this session's queries.
-    threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
-        spilled to a private temporary folder.
-    progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
-        it moves depends on private rows and is not covered by ε.
-    Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
-    """
-    name: object = analyst
-    if name == "" or not isinstance(name, str | None):
-        raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
-    settings = Asked(epsilon, delta).settled(Settings())
-    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
-    return Connection(completed, engine, analyst, ledger, settings)
-
-
 def open_data(
     source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
     policy: str | PathLike[str] | Policy | None,
@@ -75,7 +42,7 @@ def open_data(
     memory_limit: str | None,
     progress: bool = False,
 ) -> tuple[Policy, Engine]:
-    """The policy, completed with the data's types, and its data, opened as `connect` says. The caller closes it.
+    """The policy, completed with the data's types, and its data, opened as `dpsql.connect` says. The caller closes it.
 
     Raises CannotOpen, Rejected DP903.
     """
@@ -86,17 +53,14 @@ def open_data(
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
     loaded = given if isinstance(given, Policy) else load_policy(given)
     engine: DuckDBEngine
+    tables = by_table(loaded, frames or {})
     if isinstance(source, Policy | str | PathLike):
-        if frames:
-            raise reject(
-                "DP903", "frames need a connection of your own",
-                help=["dpsql.connect(duckdb.connect(), policy='policy.yaml', frames={…})"],
-            )  # fmt: skip
         sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
         engine = DuckDBEngine.open(
-            loaded.database_path, sources, loaded.directory,
+            loaded.database_path, sources, loaded.directory, frames=tables,
             threads=threads, memory_limit=memory_limit, progress=progress,
         )  # fmt: skip
+        tables = {}
     elif threads is not None or memory_limit is not None:
         raise reject(
             "DP903", "threads and memory_limit are for data that dpsql opens",
@@ -105,8 +69,8 @@ def open_data(
     else:
         engine = DuckDBEngine.wrap(source, progress=progress)
     try:
-        for name, frame in (frames or {}).items():
-            engine.register(name, frame)
+        for name, frame in tables.items():
+            engine.register(name, frame.value)
         return complete(loaded, engine.describe()), engine
     except BaseException:
         engine.close()
@@ -146,8 +110,11 @@ def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss
     )
 
 
-class Connection:
-    """An open session. A context manager; closing twice is allowed. Not to be shared between threads at one time."""
+class Session:
+    """Everything but PEP 249, which dpsql.dbapi adds. A context manager; closing twice is allowed.
+
+    Threads may share it: they plan and run one after the other.
+    """
 
     def __init__(
         self,
@@ -159,7 +126,8 @@ class Connection:
     ) -> None:
         self.policy = policy
         self.analyst = policy.account(analyst)
-        self._settings = settings or Settings()
+        self._settings = self._opened_with = settings or Settings()
+        self._alone = threading.RLock()
         self._engine = engine
         self._facts = FactStore(engine)
         self._plans = Plans()
@@ -180,24 +148,6 @@ class Connection:
                 help=["con.sql('SELECT … WHERE x > ?', [5])"],
             )  # fmt: skip
         return Query(self, Question(sql, parameters, dialect))
-
-    def execute(
-        self,
-        sql: str,
-        parameters: Sequence[Any] | Mapping[str, Any] = (),
-        *,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        fresh: bool = False,
-    ) -> Release:
-        """Run at once, as `Query.run`. Raises Rejected, BudgetExceeded, EngineError."""
-        return self.sql(sql, parameters).run(
-            epsilon, delta, rho=rho, max_error=max_error, confidence=confidence, weights=weights, fresh=fresh
-        )
 
     def plan(
         self,
@@ -239,8 +189,31 @@ class Connection:
     @property
     def planner(self) -> Planner:
         """What makes this session's plans. Raises Rejected DP903 once it is closed."""
-        self._require_open()
-        return Planner(self.policy, self._engine, self._facts, self._settings, self._plans)
+        self.require_open()
+        return Planner(self.policy, self._engine, self._facts, self._settings, self._plans, self._alone)
+
+    def set(self, name: str, amount: Amount | None) -> None:
+        """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this amount.
+
+        name: epsilon or rho (each replaces the other) or delta. None: as when the session was opened, as RESET does.
+        Raises Rejected DP903 for other names, DP406 for what is no amount.
+        """
+        self.require_open()
+        opened, now = self._opened_with, self._settings
+        match name, amount:
+            case (("epsilon" | "rho"), None):
+                now = replace(now, epsilon=opened.epsilon, rho=opened.rho)
+            case "delta", None:
+                now = replace(now, delta=opened.delta)
+            case "epsilon", _:
+                now = Asked(epsilon=amount).settled(now)
+            case "rho", _:
+                now = Asked(rho=amount).settled(now)
+            case "delta", _:
+                now = Asked(delta=amount).settled(now)
+            case _:
+                raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, SET delta or SET rho"])
+        self._settings = now
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
@@ -249,7 +222,7 @@ class Connection:
         fresh: pay for new noise all the same.
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
-        self._require_open()
+        self.require_open()
         if not plan.complete:
             raise reject(
                 "DP903", "the plan was made without data and cannot be run",
@@ -258,19 +231,21 @@ class Connection:
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
         runner = Runner(self._engine, self._facts, self._scratch, self.policy.noise)
-        if all(r.measured.known for r in plan.releases):
-            return runner.free(plan)
-        return runner.run(plan, self._account(), fresh)
+        with self._alone:
+            if all(r.measured.known for r in plan.releases):
+                return runner.free(plan)
+            return runner.run(plan, self._account(), fresh)
 
     def price(self, plan: Plan) -> PrivacyLoss:
         """What a run of a plan would charge now, stored answers considered: the largest over all units.
 
         Raises CannotOpen.
         """
-        self._require_open()
+        self.require_open()
         if self._ledger is None and not ledger_places(self.policy, self._ledger_path)[0].exists():
             return plan.loss  # looking makes no ledger, and without one nothing is stored
-        return plan.loss if all(r.measured.known for r in plan.releases) else self._account().price(plan)
+        with self._alone:
+            return plan.loss if all(r.measured.known for r in plan.releases) else self._account().price(plan)
 
     def _account(self) -> Account:
         ledger = self._open_ledger()
@@ -298,13 +273,15 @@ class Connection:
         return found
 
     def _open_ledger(self) -> Ledger:
-        if self._ledger is None:
-            self._ledger = open_ledger(self.policy, self._ledger_path)
-        return self._ledger
+        with self._alone:
+            if self._ledger is None:
+                self._ledger = open_ledger(self.policy, self._ledger_path)
+            return self._ledger
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raises Rejected DP903 once the session is closed."""
         if self._closed:
             raise reject("DP903", "the connection is closed", help=["open it again with dpsql.connect(…)"])
 
@@ -318,7 +295,7 @@ class Connection:
         if self._ledger is not None:
             self._ledger.close()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

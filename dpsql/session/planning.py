@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsql.compiler import Plan, Settings, compile_query
@@ -28,13 +29,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes the plans of one session. settings: what holds where a query asks for nothing else. plans: those kept."""
+    """Makes the plans of one session. settings: what holds where a query asks for nothing else. plans: those kept.
+
+    alone: held while a plan is made, so that threads may share the session.
+    """
 
     policy: Policy
     engine: Engine
     facts: FactStore
     settings: Settings
     plans: Plans
+    alone: AbstractContextManager[object] = field(default_factory=nullcontext)
 
     def plan(self, question: Question, asked: Asked) -> Plan:
         """The plan of a run. Raises Rejected."""
@@ -64,4 +69,5 @@ class Planner:
             )
 
         tables: Callable[[str], str] = self.engine.table_sql
-        return self.plans.get(self.policy, source.text, settings, question.parameters, self.facts, tables, make)
+        with self.alone:
+            return self.plans.get(self.policy, source.text, settings, question.parameters, self.facts, tables, make)

@@ -17,13 +17,13 @@ from dpsql.session.planning import Question
 from dpsql.session.settings import USUAL, Amount, Asked, confidence_level
 
 if TYPE_CHECKING:
-    from dpsql.session.connection import Connection
+    from dpsql.session.connection import Session
 
 
 class Query:
     """One SELECT with its parameters. Everything but `run` spends nothing."""
 
-    def __init__(self, connection: Connection, question: Question) -> None:
+    def __init__(self, connection: Session, question: Question) -> None:
         self._connection = connection
         self._question = question
 

@@ -198,7 +198,6 @@ class Runner:
         return Release(
             tuple(c.name for c in plan.columns),
             tuple(c.type for c in plan.columns),
-            rows.rows,
             spent,
             # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
             (*served, *dict.fromkeys(notes), *made, *(n for n in plan.notes if n not in expected), *self.engine.notes),

@@ -15,7 +15,7 @@ import pytest
 
 import dpsql
 from dpsql.cli.main import main
-from dpsql.session.connection import Connection
+from dpsql.dbapi.connection import Connection
 from tests.canary import CANARY, MARKER
 
 DELTA = "1e-3"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from dpsql.dbapi.connection import Connection
 from dpsql.plan.nodes import BoundContributions
 from dpsql.release.noisy import _fetch
-from dpsql.session.connection import Connection
 from tests.attacks.conftest import POLICY, Attack, Clinic
 
 

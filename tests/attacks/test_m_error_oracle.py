@@ -18,13 +18,13 @@ import pytest
 
 import dpsql
 from dpsql.compiler import Plan
+from dpsql.dbapi.connection import Connection
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.functions.base import Function, SignatureError
 from dpsql.functions.registry import apply, literal
 from dpsql.functions.value import Scalar, Value
 from dpsql.plan.nodes import key_sources
 from dpsql.release.noisy import Key, _fetch, public_keys
-from dpsql.session.connection import Connection
 from dpsql.types import INTERVAL, VARCHAR, Kind
 from tests.contracts.function_rows import COLUMNS, typed
 from tests.contracts.test_functions import FUNCTIONS, LITERALS, VARIADIC, _type_of

@@ -16,11 +16,12 @@ from typing import Any
 import duckdb
 
 from dpsql.budget.sqlite import SqliteLedger
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.engine.base import RawTable
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
-from dpsql.session.connection import Connection, connect, open_ledger
+from dpsql.session.connection import open_ledger
 
 POLICY = """\
 version: 1

@@ -19,6 +19,7 @@ from random import Random
 from dpsql.budget.memory import MemoryLedger
 from dpsql.cli import demo
 from dpsql.compiler.explain import as_text
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
@@ -27,7 +28,7 @@ from dpsql.engine.base import Engine
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.session.check import static_plan
-from dpsql.session.connection import Connection, open_data
+from dpsql.session.connection import open_data
 from tests.fixtures import cases
 from tests.fuzz.target import Target, damaged
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from dpsql.answers.sqlite import SqliteAnswers
 from dpsql.budget.chain import BrokenChain, Row
 from dpsql.budget.sqlite import SqliteLedger
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import reject
-from dpsql.session.connection import Connection
 from tests.fuzz import answers, flags, ledger, loop, parameters, policy, sql
 from tests.fuzz.__main__ import NAMES
 from tests.fuzz.target import CORPUS, Target

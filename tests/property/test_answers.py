@@ -18,6 +18,7 @@ from dpsql.budget.accountant import cost
 from dpsql.budget.memory import MemoryLedger
 from dpsql.compiler import Plan
 from dpsql.compiler.address import Ground, Grounds
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import Rejected
 from dpsql.loss import NO_LOSS, PrivacyLoss
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -26,7 +27,6 @@ from dpsql.plan.nodes import Filter, Node
 from dpsql.plan.walk import transform
 from dpsql.release.noisy import Given, wanted
 from dpsql.release.result import Release
-from dpsql.session.connection import Connection
 from dpsql.session.facts import FactStore
 from tests.property.databases import Store, World, random_world, world_of
 from tests.property.neighbours import exact, plan_of

@@ -20,7 +20,7 @@ from scipy import stats
 
 import dpsql
 from dpsql.budget.memory import MemoryLedger
-from dpsql.session.connection import Connection
+from dpsql.dbapi.connection import Connection
 
 pytestmark = pytest.mark.statistical
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dpsql.cli import exits, main
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import EngineError
-from dpsql.session.connection import Connection
 from tests.e2e.cli.conftest import Call, Clinic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]

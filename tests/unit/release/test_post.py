@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from dpsql.dbapi.connection import Connection
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.engine.scratch import Scratch
 from dpsql.release.columns import released_columns
@@ -15,7 +16,6 @@ from dpsql.release.intervals import output_intervals
 from dpsql.release.noisy import NoisyRelease, measure_release
 from dpsql.release.post import post_process
 from dpsql.release.reuse import Reuse
-from dpsql.session.connection import Connection
 
 RENAMED = [
     "SELECT city, COUNT(*) AS n, SUM(fee) AS s, AVG(age) AS a FROM members GROUP BY city",

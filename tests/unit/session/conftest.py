@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.budget.memory import MemoryLedger
-from dpsql.session.connection import Connection, connect
+from dpsql.dbapi.connection import Connection, connect
 
 POLICY = """\
 version: 1

@@ -12,11 +12,11 @@ import pytest
 
 from dpsql.answers.memory import MemoryAnswers
 from dpsql.budget.memory import MemoryLedger
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
 from dpsql.engine.base import RawTable
 from dpsql.loss import NO_LOSS, PrivacyLoss
 from dpsql.release.result import Release
-from dpsql.session.connection import Connection, connect
 from dpsql.session.running import answers_beside
 from tests.unit.session.conftest import POLICY
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
-from dpsql.session.connection import Connection
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.25) "
 

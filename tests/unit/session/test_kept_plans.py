@@ -12,11 +12,11 @@ import duckdb
 import pytest
 
 from dpsql.compiler import Plan
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
 from dpsql.session import planning as module
 from dpsql.session import plans
-from dpsql.session.connection import Connection, connect
 
 QUERIES = (
     "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY city",

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.budget.memory import MemoryLedger
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.session.connection import Connection, connect
 
 ACCOUNTANTS = ["pure_dp", "approx_dp", "zcdp"]
 CAPS = {"pure_dp": "{epsilon: 1e6}", "approx_dp": "{epsilon: 1e6, delta: 0.1}", "zcdp": "{rho: 1e6, delta: 0.1}"}

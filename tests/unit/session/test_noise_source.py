@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dpsql.budget.memory import MemoryLedger
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected
 from dpsql.loss import NO_LOSS
 from dpsql.measure import backends
 from dpsql.measure.backends import EXACT, ExactBackend, OpenDPBackend
-from dpsql.session.connection import Connection, connect
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 WIDE = "SELECT city, COUNT(*) AS n, SUM(fee) AS s, SUM(age) AS a, AVG(age) AS m FROM members GROUP BY city"

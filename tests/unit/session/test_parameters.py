@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import Rejected
-from dpsql.session.connection import Connection
 
 ROUGHLY = 10  # ε is 50 below, so that the noise is smaller and a wrong filter shows
 

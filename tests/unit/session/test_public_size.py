@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dpsql.budget.memory import MemoryLedger
+from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import EngineError, Rejected
 from dpsql.engine.base import RawTable
 from dpsql.engine.fake import FakeEngine
 from dpsql.loss import PrivacyLoss
 from dpsql.plan.components import Ratio
 from dpsql.policy.load import parse_policy
-from dpsql.session.connection import Connection
 
 POLICY = """
 version: 1

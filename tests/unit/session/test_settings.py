@@ -10,8 +10,8 @@ import pytest
 
 from dpsql.budget.memory import MemoryLedger
 from dpsql.compiler import Settings
+from dpsql.dbapi.connection import connect
 from dpsql.diagnostics.errors import Rejected
-from dpsql.session.connection import connect
 from dpsql.session.settings import Asked
 
 COUNT = "SELECT COUNT(*) AS n FROM members"

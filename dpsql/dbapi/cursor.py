@@ -1,0 +1,213 @@
+"""PEP 249's cursor. It also has what the Release of its last query has."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from dpsql.dbapi.answer import Answer
+from dpsql.dbapi.statements import Explain, Set, special
+from dpsql.diagnostics.errors import reject
+from dpsql.release.result import Release
+from dpsql.session.settings import USUAL, Amount, Asked
+from dpsql.types import VARCHAR, SqlType
+
+if TYPE_CHECKING:
+    from dpsql.dbapi.connection import Connection
+
+Column = tuple[str, str, None, None, int | None, int | None, bool | None]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+
+class Cursor(Answer):
+    """Runs queries and hands their rows out; iterable, and a context manager. Not to be shared between threads.
+
+    What was fetched from the database can be read until the cursor is closed, also when the connection is not open any
+    more.
+
+    arraysize: how many rows `fetchmany` gives if it is not told. connection: where it comes from.
+
+    >>> con = dpsql.connect("clinic.yaml", epsilon=0.5)
+    >>> cur = con.cursor()
+    >>> cur.execute("SELECT region, COUNT(*) AS n FROM patients WHERE age < ? GROUP BY region ORDER BY region", [65])
+    <dpsql.Cursor: 4 rows>
+    >>> [region for region, n in cur.fetchmany(3)]
+    ['east', 'north', 'south']
+    >>> cur.fetchone()[0], cur.fetchone()
+    ('west', None)
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._sets: deque[_Set] = deque()  # the current one first
+        self._closed = False
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        fresh: bool = False,
+    ) -> Self:
+        """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
+
+        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho), which hold for later queries of the
+            connection, and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
+        parameters: a sequence for `?`, a mapping for `$name`.
+        Raises Rejected, BudgetExceeded, EngineError.
+        """
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        self._require_open()
+        self._sets.clear()
+        self._sets.append(self._run(sql, parameters, asked, fresh))
+        return self
+
+    def executemany(
+        self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]], *, epsilon: Amount | None = None
+    ) -> Self:
+        """Run a query once for each set of parameters, and pay for each. `nextset` goes to the next one's rows."""
+        self._require_open()
+        self._sets.clear()
+        for one in parameters:
+            self._sets.append(self._run(sql, one, Asked(epsilon=epsilon), False))
+        return self
+
+    def _run(self, sql: str, parameters: Parameters, asked: Asked, fresh: bool) -> _Set:
+        given: object = sql
+        statement = special(given) if isinstance(given, str) else None
+        match statement:
+            case Set(name=name, amount=amount):
+                self.connection.set(name, amount)
+                return _Set(None, (), (), iter(()), -1)
+            case Explain(sql=text):
+                query = self.connection.sql(text, parameters or ())
+                told = query.explain(
+                    asked.epsilon, asked.delta, rho=asked.rho,
+                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+                )  # fmt: skip
+                rows = [(line,) for line in told.splitlines()]
+                return _Set(None, ("plan",), (VARCHAR,), iter(rows), len(rows))
+            case None:
+                query = self.connection.sql(sql, parameters or ())
+                release = query.run(
+                    asked.epsilon, asked.delta, rho=asked.rho,
+                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights, fresh=fresh,
+                )  # fmt: skip
+                return _Set(release, release.columns, release.types, iter(release), len(release))
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> list[Column] | None:
+        """Of each column (name, type code, None, None, precision, scale, None); None if there are no rows to fetch.
+
+        A type code is the SQL type's name and equals the type object of its kind: `dpsql.NUMBER == "BIGINT"`.
+        """
+        if not self._sets or not self._sets[0].columns:
+            return None
+        now = self._sets[0]
+        return [
+            (name, t.name.strip('"'), None, None, t.precision or None, t.scale if t.precision else None, None)
+            for name, t in zip(now.columns, now.types, strict=True)
+        ]
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the last query gave, -1 if there was none."""
+        return self._sets[0].height if self._sets else -1
+
+    @property
+    def release(self) -> Release:
+        """The answer to the last query, whatever has been fetched of it. Raises Rejected DP903 if there is none."""
+        self._require_open()
+        release = self._sets[0].release if self._sets else None
+        if release is None:
+            raise reject("DP903", "the cursor holds no answer", help=["execute a query first"])
+        return release
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, None behind the last one."""
+        return next(self._rows(), None)
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """The next rows, `size` or `arraysize` of them or as many as there are left."""
+        rows = self._rows()
+        return [row for _, row in zip(range(self.arraysize if size is None else size), rows, strict=False)]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        return list(self._rows())
+
+    def nextset(self) -> bool | None:
+        """Go to the rows of the next query of an `executemany`; None if there is none."""
+        self._require_open()
+        if len(self._sets) < 2:
+            return None
+        self._sets.popleft()
+        return True
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        return next(self._rows())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def setinputsizes(self, sizes: object) -> None:
+        """PEP 249 asks for it; there is nothing to set."""
+
+    def setoutputsize(self, size: object, column: object = None) -> None:
+        """PEP 249 asks for it; there is nothing to set."""
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        self._require_open()
+        if not self._sets or not self._sets[0].columns:
+            raise reject("DP903", "there are no rows to fetch", help=["execute a query first"])
+        return self._sets[0].rows
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise reject("DP903", "the cursor is closed", help=["make another one with connection.cursor()"])
+
+    def close(self) -> None:
+        """Forget the rows. Everything but `close` is refused afterwards."""
+        self._closed = True
+        self._sets.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "no rows" if self.rowcount < 0 else f"{self.rowcount} rows"
+        return f"<dpsql.Cursor: {state}>"
+
+
+class _Set:
+    """One result: the answer it comes from, if one; its columns; the rows not fetched yet; how many there were."""
+
+    __slots__ = ("columns", "height", "release", "rows", "types")
+
+    def __init__(
+        self,
+        release: Release | None,
+        columns: tuple[str, ...],
+        types: tuple[SqlType, ...],
+        rows: Iterator[tuple[Any, ...]],
+        height: int,
+    ) -> None:
+        self.release, self.columns, self.types, self.rows, self.height = release, columns, types, rows, height
