@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpsql.analysis.facts import Facts
+from dpsql.plan.nodes import Node
 from dpsql.plan.public import PublicFacts
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
@@ -13,10 +14,11 @@ from dpsql.policy.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Policy, public facts, and the cap on the number of public keys; `derived` remembers facts in one compilation.
+    """Policy, public facts, and the cap on the number of public keys.
 
     drafting: the tree is being rewritten, and its aggregates over private rows will be releases. The finished tree is
     derived without it, so that one that was forgotten is refused.
+    derived, drafted: the facts of one compilation; those that `drafting` may have made other than they are apart.
     """
 
     policy: Policy
@@ -24,6 +26,12 @@ class Context:
     max_keys: int = 100_000
     drafting: bool = False
     derived: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
+    drafted: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
+
+    def known(self, node: Node) -> Tagged[Facts] | None:
+        """What was derived of this very node in this compilation; a draft only while drafting."""
+        found = self.derived.get(id(node))
+        return self.drafted.get(id(node)) if found is None and self.drafting else found
 
     def table(self, name: str) -> Table:
         """A table that `bind` has resolved."""

@@ -44,14 +44,17 @@ from dpsql.plan.walk import Tagged
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:
     """The plan with its facts. Raises Rejected where a rule refuses.
 
-    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
+    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again. The
+    rules of Aggregate and Release alone look at `drafting`: what stands on one is derived anew from the finished tree.
     """
-    known = ctx.derived.get(id(node))
+    known = ctx.known(node)
     if known is not None:
         return known
     below = tuple(derive(child, ctx) for child in inputs(node))
     found = Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
-    ctx.derived[id(node)] = found  # it holds the node, so the number cannot be given to another one
+    draft = ctx.drafting and (isinstance(node, Aggregate | Release) or any(id(t.node) in ctx.drafted for t in below))
+    # It holds the node, so the number cannot be given to another one.
+    (ctx.drafted if draft else ctx.derived)[id(node)] = found
     return found
 
 

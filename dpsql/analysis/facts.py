@@ -6,12 +6,14 @@ steer the rewrites and become facts only where the finished tree enforces them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from dpsql.analysis.values import evaluate
 from dpsql.functions.value import Value
 from dpsql.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.numbers.interval import Interval
+from dpsql.plan.expr import Expr
 
 Columns = frozenset[int]
 
@@ -140,6 +142,7 @@ class Facts:
     size: int | None = None
     rule: str = ""
     note: str = ""
+    _known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def public(self) -> bool:
@@ -152,12 +155,16 @@ class Facts:
         return tuple(sorted(self.stability))
 
     @property
-    def env(self) -> dict[int, Value]:
+    def env(self) -> Mapping[int, Value]:
         """Column → value, for `evaluate`; without key domains, whose images are slow to compute and rarely asked."""
-        return {
-            uid: fact.value if fact.value.domain is None else replace(fact.value, domain=None)
-            for uid, fact in self.columns.items()
-        }
+        return _WithoutDomains(self.columns)
+
+    def value(self, expr: Expr) -> Value:
+        """What is known of an expression over these rows, without key domains; evaluated once. Raises DP106."""
+        known = self._known.get(id(expr))
+        if known is None:  # the expression is kept as well, so that its number cannot be given to another one
+            known = self._known[id(expr)] = expr, evaluate(expr, self.env)
+        return known[1]
 
     @property
     def key_env(self) -> dict[int, Value]:
@@ -191,3 +198,18 @@ class Facts:
         chosen = [uid for uid in self.ids if not (every_row and self.columns[uid].value.nullable)]
         found = [cap for uid in chosen if isinstance(cap := self.most_rows(frozenset({uid})), Finite)]
         return min(found, key=lambda cap: cap.value, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutDomains(Mapping[int, Value]):
+    columns: Mapping[int, ColumnFact]
+
+    def __getitem__(self, uid: int) -> Value:
+        value = self.columns[uid].value
+        return value if value.domain is None else replace(value, domain=None)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)

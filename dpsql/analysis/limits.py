@@ -80,7 +80,9 @@ def _branch(node: Node, ctx: Context) -> PolicyLimits:
 
 
 def _facts(node: Node, ctx: Context) -> Facts:
-    return ctx.derived[id(node)].fact
+    known = ctx.known(node)
+    assert known is not None
+    return known.fact
 
 
 def _single(side: Facts, ends: Sequence[Expr]) -> bool:

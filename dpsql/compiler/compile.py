@@ -110,9 +110,9 @@ def _planned(
     error: Callable[[Release, Facts], float] | None,
 ) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
-    ctx = replace(ctx, derived={})
+    ctx = replace(ctx, derived={}, drafted={})
     policy, public = ctx.policy, ctx.public
-    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True, derived={}), limits, error))
+    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True), limits, error))
     tree = derive(rewritten, ctx)
     require_public(tree)
     require_releases(tree)

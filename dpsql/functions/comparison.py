@@ -24,7 +24,7 @@ from dpsql.functions.signature import (
     may_fail,
 )
 from dpsql.functions.value import Domain, Scalar, Value
-from dpsql.types import BOOLEAN, SqlType
+from dpsql.types import BOOLEAN, Kind, SqlType
 
 
 def comparison_type(args: Args) -> SqlType:
@@ -41,8 +41,11 @@ def sides(sql: Sequence[str], args: Args) -> list[str]:
 
 
 def _nullable(args: Args) -> bool:
+    """NULL in, NULL out; and a DATE may be too far away to be compared as a TIMESTAMP."""
+    if any(a.nullable for a in args) or all(a.type.kind is not Kind.TIMESTAMP for a in args):
+        return any(a.nullable for a in args)
     target = comparison_types(args)
-    return any(a.nullable or (target is not None and may_fail(a, target)) for a in args)
+    return target is not None and any(may_fail(a, target) for a in args)
 
 
 def _domain(args: Args) -> Domain | None:

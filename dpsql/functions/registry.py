@@ -121,7 +121,9 @@ def apply(function: Function, args: Args) -> Value:
     if result_type.kind is Kind.DOUBLE:
         found = _representable(found)
     wide = type_range(result_type)
-    held = wide if result_type.kind is Kind.DOUBLE else iv_meet(function.interval(on_ranges(args)), wide)
+    # What is open anyway, or as narrow as values of a type can be, needs no second look.
+    by_type = result_type.kind in (Kind.DOUBLE, Kind.BOOLEAN)
+    held = wide if by_type else iv_meet(function.interval(on_ranges(args)), wide)
     finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
     return Value(
         result_type,
@@ -174,8 +176,10 @@ def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
 
 def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | None:
     """The image of the one finite domain among the arguments, all others being constants."""
+    if function.python is None or result_type.kind is Kind.DOUBLE:
+        return None
     moving = [i for i, a in enumerate(args) if not a.is_constant]
-    if function.python is None or len(moving) != 1 or result_type.kind is Kind.DOUBLE:
+    if len(moving) != 1:
         return None
     fixed = [None if isinstance(a.constant, _Missing) else a.constant for a in args]
 
@@ -183,8 +187,11 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
         fixed[moving[0]] = key
         return _evaluate(function, fixed, result_type)
 
+    domain = args[moving[0]].domain
+    if domain is None:
+        return None
     with localcontext(prec=200):
-        return map_domain(args[moving[0]].domain, image)
+        return map_domain(domain, image)
 
 
 @cache

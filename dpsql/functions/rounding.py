@@ -177,6 +177,9 @@ def _py_sign(x: int) -> Scalar:
 # CLIP
 
 
+_FARTHEST = 10**300
+
+
 def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
     """The two literals, as the engine will hold them (the nearest DOUBLE when x is a DOUBLE).
 
@@ -187,7 +190,7 @@ def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
         value = a.constant
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
-        if abs(Fraction(value)) > 10**300:
+        if not -_FARTHEST <= value <= _FARTHEST:
             raise SignatureError("expects bounds below 1e300")
         ends.append(Fraction(float(value)) if args[0].type.kind is Kind.DOUBLE else Fraction(value))
     if ends[0] > ends[1]:

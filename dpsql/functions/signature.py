@@ -115,17 +115,22 @@ def on_ranges(args: Args) -> Args:
 
 def iv_meet(a: Interval, b: Interval) -> Interval:
     """The intersection of two valid claims; `b` if they contradict each other (no row can reach this place)."""
-    lo = b.lo if a.lo is None else a.lo if b.lo is None else max(a.lo, b.lo)
-    hi = b.hi if a.hi is None else a.hi if b.hi is None else min(a.hi, b.hi)
+    lo = b.lo if a.lo is None else a.lo if b.lo is None or a.lo >= b.lo else b.lo
+    hi = b.hi if a.hi is None else a.hi if b.hi is None or a.hi <= b.hi else b.hi
+    why = () if lo is not None and hi is not None else (*a.why, *b.why)
+    if lo is a.lo and hi is a.hi and why == a.why:
+        return a
     if lo is not None and hi is not None and lo > hi:
         return b
-    return Interval(lo, hi, () if lo is not None and hi is not None else (*a.why, *b.why))
+    return Interval(lo, hi, why)
 
 
 def digits(i: Interval, scale: int) -> int | None:
     """Decimal digits that DECIMAL(?, scale) needs to hold every multiple of 10^-scale in `i`."""
-    top = i.magnitude
-    return None if top is None else max(len(str(int(top * 10**scale))), scale, 1)
+    if i.lo is None or i.hi is None:
+        return None
+    top = max(abs(end.numerator) * 10**scale // end.denominator for end in (i.lo, i.hi))
+    return max(len(str(top)), scale, 1)
 
 
 def decimal_for(i: Interval, scale: int) -> SqlType | None:

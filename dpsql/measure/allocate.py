@@ -26,7 +26,6 @@ from typing import Literal
 
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.rules.release import contributions
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import epsilon_to_rho
 from dpsql.measure.bundles import Bundles, bundles
@@ -189,7 +188,7 @@ def _each(
     """Privacy unit → the sensitivity to it."""
     total = component.filter is None
     if component.arg is not None:
-        value = evaluate(component.arg, below.env)
+        value = below.value(component.arg)
         total = total and not value.nullable and value.finite
     return {unit: sensitivity(component, c, bool(node.keys), total) for unit, c in units.items()}
 

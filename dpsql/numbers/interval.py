@@ -68,7 +68,10 @@ def point(value: int | Fraction) -> Interval:
 
 def everything(*why: Reason) -> Interval:
     """No bound known on either side, for these reasons."""
-    return Interval(None, None, why)
+    return Interval(None, None, why) if why else _EVERYTHING
+
+
+_EVERYTHING = Interval(None, None)
 
 
 def _why(*intervals: Interval) -> tuple[Reason, ...]:
@@ -116,10 +119,11 @@ def sub(a: Interval, b: Interval) -> Interval:
 
 def mul(a: Interval, b: Interval) -> Interval:
     """{x · y}; a factor that is exactly zero makes the product zero, otherwise an open end opens what it can reach."""
-    zero = Interval(Fraction(0), Fraction(0))
-    if a == zero or b == zero:
-        return zero
+    if a.lo == 0 == a.hi or b.lo == 0 == b.hi:
+        return point(0)
     if a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None:
+        if a.lo >= 0 and b.lo >= 0:
+            return Interval(a.lo * b.lo, a.hi * b.hi)
         ends = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
         return Interval(min(ends), max(ends))
     lo: Fraction | None = None

@@ -91,11 +91,14 @@ def columns_of(expr: Expr) -> frozenset[int]:
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """Rebuild bottom-up, applying `change` to every node after its children."""
+    """Rebuild bottom-up, applying `change` to every node after its children; what stays the same is the very object."""
     match expr:
         case Call(args=args):
-            return change(replace(expr, args=tuple(transform(a, change) for a in args)))
+            new = tuple(transform(a, change) for a in args)
+            same = all(a is b for a, b in zip(args, new, strict=True))
+            return change(expr if same else replace(expr, args=new))
         case Cast(arg=arg):
-            return change(replace(expr, arg=transform(arg, change)))
+            inner = transform(arg, change)
+            return change(expr if inner is arg else replace(expr, arg=inner))
         case Column() | Literal():
             return change(expr)

@@ -11,7 +11,6 @@ from math import prod
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.signature import WITHOUT_A_ZONE
@@ -110,7 +109,7 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
 
 
 def _check_kind(item: Item, facts: Facts) -> None:
-    kind = evaluate(item.expr, facts.env).type.kind
+    kind = facts.value(item.expr).type.kind
     if kind not in _KEY_KINDS:
         advice = {
             Kind.DOUBLE: "round it to whole numbers:  CAST(floor(x) AS INTEGER), or use CASE",

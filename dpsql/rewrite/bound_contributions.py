@@ -20,7 +20,6 @@ from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.limits import PolicyLimits, policy_limits
 from dpsql.analysis.rules.release import no_limit
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.components import Component, Measure
@@ -66,7 +65,7 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
     if c.measure is Measure.COUNT:
         return replace(c, per_group=(low, min(high, Fraction(most))))
     assert c.arg is not None
-    ends = evaluate(c.arg, facts.env).interval
+    ends = facts.value(c.arg).interval
     assert ends.lo is not None and ends.hi is not None
     return replace(
         c, per_group=(max(low, min(Fraction(0), most * ends.lo)), min(high, max(Fraction(0), most * ends.hi)))

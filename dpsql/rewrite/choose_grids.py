@@ -15,7 +15,6 @@ from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.reach import reach
 from dpsql.analysis.rules.release import contribution
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value
 from dpsql.plan.components import Component, Measure
@@ -49,12 +48,10 @@ def gridded(node: Release, facts: Facts) -> Release:
     """The release with grids. facts: of its input."""
     limits = contribution(node, facts)
     bounding = node.input if isinstance(node.input, BoundContributions) else None
-    env = facts.env
     return replace(
         node,
         components=tuple(
-            _gridded(c, None if c.arg is None else evaluate(c.arg, env), limits, bounding, node)
-            for c in node.components
+            _gridded(c, None if c.arg is None else facts.value(c.arg), limits, bounding, node) for c in node.components
         ),
     )
 
@@ -65,7 +62,7 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
     def change(call: AggregateCall) -> AggregateCall:
         if call.function not in ("sum", "avg") or call.arg is None or call.distinct:
             return call
-        value = evaluate(call.arg, facts.env)
+        value = facts.value(call.arg)
         if value.type.kind is not Kind.DOUBLE or not value.interval.bounded:
             return call
         return replace(call, summed=_quantized(Component(Measure.SUM, call.arg), value, MOST_UNITS))

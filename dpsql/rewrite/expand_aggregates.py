@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
@@ -116,7 +115,7 @@ def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
 def count_of(arg: Expr | None, where: Expr | None, facts: Facts) -> Component:
     """COUNT(x) is COUNT(*) where x is never NULL nor NaN; otherwise the two are different questions."""
     if arg is not None:
-        value = evaluate(arg, facts.env)
+        value = facts.value(arg)
         if not value.nullable and value.finite:
             arg = None
     return Component(Measure.COUNT, arg, where)
@@ -130,7 +129,7 @@ def _within_group(call: AggregateCall, facts: Facts) -> AggregateCall:
     """
     if call.per_group is None or call.arg is None:
         return call
-    ends, (low, high) = evaluate(call.arg, facts.env).interval, call.per_group
+    ends, (low, high) = facts.value(call.arg).interval, call.per_group
     lo, hi = ends.lo, ends.hi
     if lo is None or (hi is not None and hi <= 0 and lo < low):
         lo = low
@@ -146,14 +145,14 @@ def _distinct(call: AggregateCall, facts: Facts) -> Component:
     assert call.arg is not None
     if isinstance(call.arg, Column) and call.arg.uid in facts.ids:
         return Component(Measure.COUNT if facts.one_row_per_id else Measure.UNITS, None, call.filter)
-    evaluate(call.arg, facts.env)
+    facts.value(call.arg)
     return Component(Measure.DISTINCT, call.arg, call.filter)
 
 
 def _bounded(call: AggregateCall, facts: Facts) -> Value:
     """The argument's facts. Raises Rejected DP201 or DP202 if its interval is open."""
     assert call.arg is not None
-    value = evaluate(call.arg, facts.env)
+    value = facts.value(call.arg)
     if value.interval.bounded:
         return value
     label = _label(call)

@@ -43,6 +43,7 @@ class ExprBinder:
 
     outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
     failed: aliases of expressions that were refused; what reads them is not refused again.
+    known: by their identity the calls that this binder has made, and what their types tell about them.
     """
 
     source: Source
@@ -57,6 +58,7 @@ class ExprBinder:
     window: AggregateHandler | None = None
     grouping: AggregateHandler | None = None
     failed: frozenset[str] = frozenset()
+    known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, repr=False)
 
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
@@ -184,7 +186,9 @@ class ExprBinder:
             if clipped is not None:
                 function, args = REGISTRY["clip"], clipped
         value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
-        return Call(function.name, args, value.type, span)
+        made = Call(function.name, args, value.type, span)
+        self.known[id(made)] = made, value
+        return made
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Where values are compared or chosen from, read text literals as the type of the others, as SQL does."""
@@ -212,7 +216,8 @@ class ExprBinder:
 
     def value(self, expr: Expr) -> Value:
         """What the types alone tell about an expression."""
-        return evaluate(expr, _TypesOnly(expr))
+        known = self.known.get(id(expr))
+        return evaluate(expr, _TypesOnly(expr)) if known is None else known[1]
 
     # --- refusals --------------------------------------------------------------------------------------------------
 

@@ -220,7 +220,8 @@ def pad(binder: ExprBinder, node: exp.Pad) -> Expr:
 
 
 def _type_name(to: exp.Expr) -> str:
-    return {"TIMESTAMPNTZ": "TIMESTAMP"}.get(to.sql("duckdb").upper(), to.sql("duckdb"))
+    written = to.sql("duckdb")
+    return {"TIMESTAMPNTZ": "TIMESTAMP"}.get(written.upper(), written)
 
 
 SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {

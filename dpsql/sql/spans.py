@@ -54,10 +54,15 @@ def _own(node: exp.Expr) -> Span | None:
 
 
 def _hull(node: exp.Expr) -> Span | None:
-    metas = [part._meta for part in node.walk() if part._meta]
-    starts = [int(meta["start"]) for meta in metas if "start" in meta and "end" in meta]
-    ends = [int(meta["end"]) for meta in metas if "start" in meta and "end" in meta]
-    return Span(min(starts), max(ends) + 1) if starts else None
+    start, end, below = None, -1, [node]
+    while below:
+        part = below.pop()
+        meta = part._meta
+        if meta and "start" in meta and "end" in meta:
+            start = int(meta["start"]) if start is None else min(start, int(meta["start"]))
+            end = max(end, int(meta["end"]))
+        below.extend(part.iter_expressions())
+    return None if start is None else Span(start, end + 1)
 
 
 def _keyword(node: exp.Expr, text: str) -> Span | None:

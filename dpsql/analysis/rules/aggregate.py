@@ -19,7 +19,6 @@ from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.analysis.limits import policy_limits
 from dpsql.analysis.rules.project import added
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
@@ -106,16 +105,16 @@ def _enforced(node: Node, ctx: Context) -> int | None:
 def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | None) -> ColumnFact:
     """What is known of an aggregate's value, and where it may be clipped."""
     if call.filter is not None:
-        evaluate(call.filter, below.env)
+        below.value(call.filter)
     most = rows.value if isinstance(rows, Finite) else None
     if call.function == "count":
         if call.arg is not None:
-            evaluate(call.arg, below.env)
+            below.value(call.arg)
         span = interval(0, most) if most is not None else Interval(Fraction(0), None, (_unlimited(call),))
         value = Value(call.column.type, span, type_range(call.column.type), nullable=False)
         return ColumnFact(value, _hint(call, None if limit is None else interval(0, limit)))
     assert call.arg is not None
-    arg = evaluate(call.arg, below.env)
+    arg = below.value(call.arg)
     match call.function, call.distinct:
         case (("min" | "max"), _) if arg.type.kind is Kind.LIST:
             raise reject(

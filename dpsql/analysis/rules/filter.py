@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.analysis.facts import Facts
-from dpsql.analysis.values import evaluate
 from dpsql.plan.expr import Call, Column
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Filter
@@ -21,7 +20,7 @@ from dpsql.plan.nodes import Filter
 
 def filter_(node: Filter, below: Facts) -> Facts:
     """Facts of the rows that satisfy the predicate."""
-    evaluate(node.predicate, below.env)
+    below.value(node.predicate)
     columns = dict(below.columns)
     for term in conjuncts(node.predicate):
         match term:

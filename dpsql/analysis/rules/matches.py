@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Columns, Facts
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import MISSING
@@ -129,7 +128,7 @@ def _unbounded(node: Join, what: str, columns: tuple[str, ...] = ()) -> Unbounde
 
 def same_type(pair: Equality, left: Facts, right: Facts) -> None:
     """Refuse keys whose comparison would convert one of them. Raises Rejected DP117."""
-    a, b = evaluate(pair.left, left.env).type, evaluate(pair.right, right.env).type
+    a, b = left.value(pair.left).type, right.value(pair.right).type
     span = pair.left.span or pair.right.span
     if a.kind is Kind.DOUBLE or b.kind is Kind.DOUBLE:
         raise reject(

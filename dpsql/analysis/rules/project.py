@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import islice, product
 
 from dpsql.analysis.facts import ColumnFact, Columns, Facts, HopFact
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.numbers.cap import Cap, Unbounded, times
 from dpsql.plan.expr import Column, columns_of
@@ -50,13 +49,12 @@ def _id_lost(node: Project, below: Facts) -> Reason:
 
 def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
     """Facts when these columns are computed; with `keep`, the input's columns stay as well."""
-    env = below.env
     columns = dict(below.columns) if keep else {}
     renamed: dict[int, set[int]] = {}
     by_id: set[int] = set(below.by_id) if keep else set()
     for item in items:
         hint = below.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-        columns[item.column.uid] = ColumnFact(evaluate(item.expr, env), hint)
+        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint)
         if isinstance(item.expr, Column):
             renamed.setdefault(item.expr.uid, set()).add(item.column.uid)
         if below.by_id and columns_of(item.expr) <= below.by_id:

@@ -106,7 +106,7 @@ def _id_lost(node: SetOperation) -> Rejected:
 
 def _column(kind: SetKind, c: SetColumn, left: Facts, right: Facts) -> ColumnFact:
     """EXCEPT gives rows of its left side, INTERSECT rows that both sides have."""
-    a, b = evaluate(c.left, left.env), evaluate(c.right, right.env)
+    a, b = left.value(c.left), right.value(c.right)
     of_a, of_b = evaluate(c.left, left.key_env).domain, evaluate(c.right, right.key_env).domain
     bounds_a, bounds_b = _bounds(c.left, left), _bounds(c.right, right)
     match kind:
@@ -147,7 +147,7 @@ def _bounds(expr: Expr, side: Facts) -> Interval | None:
 
     For a computed side: what it is where its columns keep to their declared bounds. A suggestion, like every hint.
     """
-    known = evaluate(expr, side.env).interval
+    known = side.value(expr).interval
     if known.bounded or not expr.type.numeric:
         return known if known.bounded else None
     if isinstance(expr, Cast) and expr.arg.type.numeric:
@@ -155,7 +155,7 @@ def _bounds(expr: Expr, side: Facts) -> Interval | None:
     if isinstance(expr, Column):
         hint = side.columns[expr.uid].hint
         return None if hint is None else hint.bounds
-    env = side.env
+    env = dict(side.env)
     for uid in columns_of(expr):
         hint = side.columns[uid].hint
         if hint is not None and hint.bounds is not None and env[uid].type.numeric:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.analysis.facts import ColumnFact, Facts
-from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value, type_range
@@ -24,7 +23,7 @@ from dpsql.types import Kind
 
 def unnest(node: Unnest, below: Facts) -> Facts:
     """Facts of the rows, one per element of the list."""
-    listed = evaluate(node.list, below.env).type
+    listed = below.value(node.list).type
     if listed.kind is not Kind.LIST or listed.item is None:
         raise reject("DP106", f"UNNEST needs a list, not {listed}", span=node.span, help=["name a list column"])
     item = listed.item
