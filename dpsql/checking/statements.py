@@ -1,36 +1,68 @@
-"""One text: its statements, each of them against the policy, with findings that point into the whole text."""
+"""One text: its statements against the policy, what is ignored taken out, findings that point into the user's file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from dpsql.checking.document import Document
+from dpsql.checking.examination import Examination, Statement, examine
 from dpsql.checking.finding import Finding
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.checking.ignores import apply_ignores
+from dpsql.checking.limits import Limits
+from dpsql.checking.selection import Selection
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.models import Policy
-from dpsql.session.check import check
-from dpsql.sql.split import Statement, split_statements
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a text is checked, beyond the policy."""
+    """How a text is checked, beyond the policy: its dialect, what is shown, and how much ε may be asked for."""
 
     dialect: str = "duckdb"
+    selection: Selection = field(default_factory=Selection)
+    limits: Limits = field(default_factory=Limits)
 
 
 def check_text(source: Source, policy: Policy, options: Options | None = None) -> list[Finding]:
-    """The findings of every statement of a text, in order. Raises Rejected DP903 for an unknown dialect."""
-    options = options or Options()
-    parts = split_statements(source.text, options.dialect)
-    return [finding for part in parts for finding in check_statement(source, part, policy, options)]
+    """The findings of every statement of a text, in order; what its comments and the options ignore is left out.
+
+    Raises Rejected DP903 for an unknown dialect.
+    """
+    return check_document(Document(source), policy, options or Options())
 
 
-def check_statement(source: Source, part: Statement, policy: Policy, options: Options) -> list[Finding]:
-    """The findings of one statement of a text, their places counted in the text."""
-    found = []
-    for d in check(part.text, policy, dialect=options.dialect, name=source.name):
-        if d.source is None or d.source.text == part.text:
-            span = d.span if d.span is not None and d.source is not None else Span(0, len(part.text.split("\n", 1)[0]))
-            d = replace(d, source=source, span=Span(span.start + part.start, span.end + part.start))
-        found.append(Finding(d, part.text))
-    return found
+def check_document(document: Document, policy: Policy, options: Options) -> list[Finding]:
+    """`check_text` of SQL that may have been made from the user's file. Raises Rejected DP903."""
+    return findings_of(document, examine(document.text, policy, options.dialect), options)
+
+
+def findings_of(document: Document, examination: Examination, options: Options) -> list[Finding]:
+    """What is shown of an examination of this document's text, in the order of places."""
+    hidden = options.selection.hidden_in(document.name)
+    return [
+        replace(finding, diagnostic=document.pointed(finding.diagnostic))
+        for finding in _all(document.text, examination, options.limits)
+        if options.selection.shows(finding.diagnostic.code, hidden)
+    ]
+
+
+def _all(text: str, examination: Examination, limits: Limits) -> list[Finding]:
+    """What no comment hides: statement by statement in the order of the analysis, and what is wrong with comments."""
+    asked = limits.exceeded(text, examination.statements)
+    found: list[tuple[int, Finding]] = []
+    for number, statement in enumerate(examination.statements):
+        diagnostics = [*statement.diagnostics, *asked.get(number, ())]
+        left, unused = apply_ignores(examination.ignores, number, diagnostics)
+        start = statement.span.start
+        found += [(start, Finding(d, _text(text, statement), statement.shape)) for d in (*left, *unused)]
+    for ignore in examination.ignores:
+        about = None if ignore.statement is None else examination.statements[ignore.statement]
+        comment = text[ignore.span.start : ignore.span.end]
+        for mistake in ignore.mistakes:
+            statement_text, shape = (comment, "") if about is None else (_text(text, about), about.shape)
+            found.append((ignore.span.start, Finding(mistake, statement_text, shape)))
+    return [finding for _, finding in sorted(found, key=lambda placed: placed[0])]
+
+
+def _text(text: str, statement: Statement) -> str:
+    return text[statement.span.start : statement.span.end]

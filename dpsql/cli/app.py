@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from dpsql.cli import check_options
 from dpsql.cli import options as o
+from dpsql.cli.shell.command import InOrder, shell
 
 EXIT_CODES = (
     "Exit codes: 0 ok, 1 usage or engine failure, 2 cannot open data, policy or ledger, 3 the statement is not one "
@@ -67,6 +69,9 @@ def demo(
     from dpsql.cli import demo as command
 
     return command.run(directory)
+
+
+app.command(epilog=EXIT_CODES, cls=InOrder)(shell)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -139,25 +144,7 @@ def explain(
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 
-@app.command(
-    epilog="Exit codes: 0 clean, 1 findings, 2 could not check (policy, files, options).",
-)
-def check(
-    policy: Annotated[str, typer.Option("--policy", metavar="POLICY", help="The policy file.")],
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PATHS", help="Files, folders (their *.sql), or `-`. Default: the current folder."),
-    ] = None,
-    output_format: Annotated[
-        o.CheckFormat, typer.Option("--output-format", help="How to print findings.")
-    ] = o.CheckFormat.FULL,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Finding no file is no failure.")] = False,
-    dialect: o.Dialect = "duckdb",
-) -> int:
-    """Check queries in files against a policy; no data needed."""
-    from dpsql.cli import check as command
-
-    return command.run(paths or ["."], policy, output_format, allow_empty, dialect)
+app.command(epilog=check_options.EXIT_CODES)(check_options.check)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -2,82 +2,126 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpsql.checking.finding import Finding, Report
-from dpsql.checking.formats import FORMATS, full
-from dpsql.checking.statements import Options, check_statement
+from dpsql.checking import baseline as baselines
+from dpsql.checking.discovery import STDIN, discover
+from dpsql.checking.document import Document
+from dpsql.checking.finding import Report
+from dpsql.checking.run import Outcome, check_documents, load
+from dpsql.checking.settings import Asked, Settings, settle
 from dpsql.cli import exits
 from dpsql.cli.inputs import read_file, read_stdin
-from dpsql.cli.options import CheckFormat
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
-from dpsql.policy.load import load_policy
-from dpsql.sql.parse import require_dialect
-from dpsql.sql.split import split_statements
-
-_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "dbt_packages"})
 
 
-def run(paths: Sequence[str], policy: str, format: CheckFormat, allow_empty: bool, dialect: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be done with the findings, beyond the settings."""
+
+    stdin_filename: str | None = None
+    write_baseline: str | None = None
+    statistics: bool = False
+    budget_report: bool = False
+    exit_zero: bool = False
+    allow_empty: bool = False
+
+
+def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
     """Raises dpsql.Error if nothing could be checked at all; files that cannot be read are named and make it 2."""
-    require_dialect(dialect)
-    loaded = load_policy(policy)
-    findings: list[Finding] = []
-    files = statements = 0
-    unreadable = False
-    for name in dict.fromkeys(name for path in paths for name in sql_files(path)):
-        try:
-            source = read_stdin() if name == "-" else read_file(name)
-        except Error as error:
-            exits.complain(error.diagnostics)
-            unreadable = True
-            continue
-        parts = split_statements(source.text, dialect)
-        files, statements = files + 1, statements + len(parts)
-        for part in parts:
-            findings += check_statement(source, part, loaded, Options(dialect))
-    if not files and not unreadable and not allow_empty:
+    settings = settle(asked, Path.cwd())
+    writing = wish.write_baseline is not None
+    known = None if settings.baseline is None or writing else baselines.read_baseline(settings.baseline)
+    documents, refused = read_documents(paths, settings, wish.stdin_filename)
+    if not documents and not refused and not wish.allow_empty:
         raise reject(
             "DP903", f"no *.sql file in {', '.join(paths)}", help=["name files or folders; or use  --allow-empty"]
         )
-    report = Report(tuple(findings), files, statements)
-    _print(report, format)
-    if format is CheckFormat.FULL:
-        exits.say(_summary(findings, statements, files))
-    if unreadable:
-        return exits.CHECK_IMPOSSIBLE
-    return exits.CHECK_FINDINGS if report.has_errors else exits.OK
+    outcome = check_documents(documents, settings, refused, known)
+    report = outcome.report
+    if report.unreadable:
+        exits.complain(report.unreadable)
+    if wish.write_baseline is not None and not report.unreadable:
+        count = baselines.write_baseline(Path(wish.write_baseline), report.findings)
+        exits.say(f"wrote {_counted(count, 'finding')} to {wish.write_baseline}")
+        report = replace(report, findings=(), known=count)
+    _print(replace(outcome, report=report), settings, wish)
+    _say_gone(outcome, settings)
+    if settings.output_format == "full":
+        exits.say(_summary(report))
+    return _status(report, settings, wish)
 
 
-def sql_files(path: str) -> Iterator[str]:
-    """The files that an argument stands for: itself, or every *.sql below a folder, sorted; hidden folders are left
-    out, and so are those of packages."""
-    if path == "-" or not os.path.isdir(path):
-        yield path
-        return
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED)
-        for name in sorted(names):
-            if name.lower().endswith(".sql"):
-                yield str(Path(folder) / name)
+def read_documents(
+    paths: Sequence[str], settings: Settings, stdin_filename: str | None = None
+) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents that the arguments stand for, in order; and why some could not be read."""
+    found = discover(paths, settings.wanted)
+    refused = [diagnostic for refusal in found.refusals for diagnostic in refusal.diagnostics]
+    documents: list[Document] = []
+    for name in found.names:
+        try:
+            source = read_file(name) if name != STDIN else _stdin(stdin_filename)
+        except Error as error:
+            refused += error.diagnostics
+        else:
+            documents.append(Document(source))
+    return documents, refused
 
 
-def _print(report: Report, format: CheckFormat) -> None:
-    if format is CheckFormat.FULL:
-        text = full.render(report, color=exits.wants_color(sys.stdout))
-    else:
-        text = FORMATS[format.value](report)
+def _stdin(name: str | None) -> Source:
+    source = read_stdin()
+    return source if name is None else replace(source, name=name)
+
+
+def _print(outcome: Outcome, settings: Settings, wish: Wish) -> None:
+    text = _text(outcome, settings, wish)
     if text:
         print(text)
 
 
-def _summary(findings: Sequence[Finding], statements: int, files: int) -> str:
-    found = _counted(len(findings), "finding")
-    return f"checked {_counted(statements, 'statement')} in {_counted(files, 'file')}: {found}"
+def _text(outcome: Outcome, settings: Settings, wish: Wish) -> str:
+    as_json = settings.output_format == "json"
+    if wish.budget_report:
+        from dpsql.checking import prices
+
+        found = prices.budget_report(outcome.examined, load(settings))
+        return prices.as_json(found) if as_json else prices.as_text(found)
+    if wish.statistics:
+        from dpsql.checking import counts
+
+        return counts.as_json(outcome.report) if as_json else counts.as_text(outcome.report)
+    from dpsql.checking.formats import FORMATS, full
+
+    if settings.output_format == "full":
+        return full.render(outcome.report, color=exits.wants_color(sys.stdout))
+    return FORMATS[settings.output_format](outcome.report)
+
+
+def _say_gone(outcome: Outcome, settings: Settings) -> None:
+    if not outcome.gone:
+        return
+    exits.say(f"the baseline {settings.baseline} holds what does not occur any more; write it anew:")
+    for key, count in outcome.gone:
+        exits.say(f"  {key.path}: {key.code}" + (f" ({count} times)" if count > 1 else ""))
+
+
+def _summary(report: Report) -> str:
+    found = _counted(len(report.findings), "finding")
+    known = f", {report.known} in the baseline" if report.known else ""
+    return f"checked {_counted(report.statements, 'statement')} in {_counted(report.files, 'file')}: {found}{known}"
 
 
 def _counted(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _status(report: Report, settings: Settings, wish: Wish) -> int:
+    if report.unreadable:
+        return exits.CHECK_IMPOSSIBLE
+    failed = report.has_errors or (settings.strict and bool(report.findings))
+    return exits.CHECK_FINDINGS if failed and not wish.exit_zero else exits.OK

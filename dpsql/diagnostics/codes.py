@@ -78,6 +78,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP409", "public-facts-changed", "a public table changed after planning"),
     Code("DP410", "noise-scale-out-of-range", "the noise scale is out of range"),
     Code("DP411", "error-not-plannable", "the named column has no noise that could be planned"),
+    Code("DP412", "above-check-limit", "the queries ask for more than the check allows"),
     Code("DP501", "error-exceeds-value", "the expected error exceeds the plausible value"),
     Code("DP502", "limits-discard-most", "limits or clips discard most of what is counted"),
     Code("DP503", "epsilon-too-small-for-groups", "epsilon is too small for the number of groups"),
@@ -87,6 +88,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP903", "usage", "a command, option or call was used wrongly"),
     Code("DP904", "internal-error", "dpsql itself failed"),
     Code("DP905", "noise-backend-missing", "the policy's source of noise is not installed"),
+    Code("DP907", "configuration-invalid", "the configuration of the check is invalid"),
 )
 # fmt: on
 

@@ -1,7 +1,11 @@
-"""A text of several statements → each of them and where it begins; semicolons in strings and comments do not count."""
+"""A text of several statements → each of them, where it begins, and the comments; what stands in strings counts for
+nothing."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
@@ -9,13 +13,40 @@ from sqlglot.errors import SqlglotError
 
 from dpsql.sql.parse import require_dialect
 
+_COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a text, without its semicolon. `start`: its offset in the text, in characters."""
+    """One statement of a text, without its semicolon. `start`: its offset in the text, in characters.
+
+    `shape` is a hash of its tokens: the same however they are spaced, broken into lines and commented.
+    """
 
     text: str
     start: int
+    shape: str = ""
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last character."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One comment with its marks, and its offset in the text."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The statements and the comments of a text, each in order."""
+
+    statements: tuple[Statement, ...]
+    comments: tuple[Comment, ...]
 
 
 def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...]:
@@ -24,22 +55,49 @@ def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...
     A text that has no tokens in this dialect (an open quote, say) is one statement: parsing it says what is wrong.
     Raises Rejected DP903 for an unknown dialect.
     """
+    return split_text(text, dialect).statements
+
+
+def split_text(text: str, dialect: str = "duckdb") -> Parts:
+    """The statements as `split_statements` gives them, and what stands between their tokens as comments.
+
+    A text without tokens in this dialect has no comments. Raises Rejected DP903 for an unknown dialect.
+    """
     require_dialect(dialect)
     try:
         tokens = sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
-        return (Statement(text, 0),)
+        return Parts((Statement(text, 0, shape_of(text.split())),), ())
     found: list[Statement] = []
-    start: int | None = None
-    end = 0
+    comments: list[Comment] = []
+    words: list[str] = []
+    start = end = behind = 0
     for token in tokens:
+        comments += _comments(text, behind, token.start)
+        behind = token.end + 1
         if token.token_type is sqlglot.TokenType.SEMICOLON:
-            if start is not None:
-                found.append(Statement(text[start:end], start))
-            start = None
+            if words:
+                found.append(Statement(text[start:end], start, shape_of(words)))
+            words = []
             continue
-        start = token.start if start is None else start
-        end = token.end + 1
-    if start is not None:
-        found.append(Statement(text[start:end], start))
-    return tuple(found)
+        if not words:
+            start = token.start
+        end = behind
+        words.append(text[token.start : end])
+    if words:
+        found.append(Statement(text[start:end], start, shape_of(words)))
+    comments += _comments(text, behind, len(text))
+    return Parts(tuple(found), tuple(comments))
+
+
+def shape_of(words: list[str]) -> str:
+    """A short hash of the words of a statement."""
+    return hashlib.blake2b("\x1f".join(words).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _comments(text: str, start: int, end: int) -> Iterator[Comment]:
+    """The comments in a stretch of text that holds no token."""
+    if end - start < 2:
+        return
+    for match in _COMMENT.finditer(text, start, end):
+        yield Comment(match[0], match.start())

@@ -9,9 +9,7 @@ from pathlib import Path
 from dpsql.diagnostics.codes import CODES
 
 # Codes whose place is kept although nothing raises them yet. Remove the line together with adding the raise site.
-RESERVED = {
-    "DP902": "ignore comments of `dpsql check` come with its configuration files",
-}
+RESERVED: dict[str, str] = {}
 CODE = re.compile(r"DP\d{3}")
 
 

@@ -1,0 +1,91 @@
+"""What the policy says about a text, before anything is ignored: a function of text, dialect and policy alone.
+
+So it can be made in another process, and kept (cache.py): it names no file and holds no setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.checking.ignores import Ignore, read_ignores
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.loss import PrivacyLoss
+from dpsql.policy.models import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one run of a statement takes from the budget.
+
+    epsilon: the ε that its privacy clause or the policy's default asks for; None: neither says, and the cost is not
+    known. cost: privacy unit → loss in the policy's accountant, for every unit that the statement touches.
+    """
+
+    epsilon: Fraction | None
+    cost: tuple[tuple[str, PrivacyLoss], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: where it stands in the text, its shape, findings and price (None: it was refused).
+
+    A diagnostic whose source is None points into the text.
+    """
+
+    span: Span
+    shape: str
+    diagnostics: tuple[Diagnostic, ...]
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The statements of a text and the comments in it that ask for findings to be ignored."""
+
+    statements: tuple[Statement, ...]
+    ignores: tuple[Ignore, ...]
+
+
+def examine(text: str, policy: Policy, dialect: str) -> Examination:
+    """Every statement against the policy. Raises Rejected DP903 for an unknown dialect."""
+    from dpsql.sql.split import split_text
+
+    parts = split_text(text, dialect)
+    spans = tuple(Span(part.start, part.end) for part in parts.statements)
+    return Examination(
+        tuple(_examine(part.text, part.start, part.shape, policy, dialect) for part in parts.statements),
+        read_ignores(text, spans, [Span(c.start, c.start + len(c.text)) for c in parts.comments]),
+    )
+
+
+def _examine(text: str, start: int, shape: str, policy: Policy, dialect: str) -> Statement:
+    from dpsql.session.check import examine as examine_query
+
+    found = examine_query(Source(text, ""), policy, dialect=dialect)
+    diagnostics = tuple(_in_text(d, text, start) for d in found.diagnostics)
+    price = None
+    if found.plan is not None:
+        cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
+        stated = not cost or policy.defaults.epsilon is not None or _says_epsilon(text, dialect)
+        price = Price(found.plan.epsilon if stated and cost else None if cost else Fraction(0), cost if stated else ())
+    return Statement(Span(start, start + len(text)), shape, diagnostics, price)
+
+
+def _in_text(diagnostic: Diagnostic, text: str, start: int) -> Diagnostic:
+    source = diagnostic.source
+    if source is not None and source.text != text:
+        return diagnostic
+    if source is None or diagnostic.span is None:
+        diagnostic = replace(diagnostic, span=Span(0, len(text.split("\n", 1)[0].rstrip("\r"))))
+    return replace(diagnostic.within(Source(""), start), source=None)
+
+
+def _says_epsilon(text: str, dialect: str) -> bool:
+    """Whether a statement that has a plan has a privacy clause with an ε."""
+    if "differential_privacy" not in text.lower() and "anonymization" not in text.lower():
+        return False
+    from dpsql.sql.parse import parse
+
+    clause = parse(Source(text), dialect).clause
+    return clause is not None and clause.epsilon is not None

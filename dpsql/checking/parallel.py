@@ -1,0 +1,106 @@
+"""Texts → their examinations, in this process or in several: the same results in the same order either way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Final
+
+from dpsql.checking.examination import Examination, examine
+from dpsql.checking.records import Record, from_record, to_record
+from dpsql.diagnostics.errors import Error, reject
+from dpsql.policy.models import Policy
+
+WORTH_A_PROCESS: Final = {"fork": 150, "spawn": 600}
+"""So many texts keep a process busy for longer than it needs to start."""
+_CHUNK: Final = 16
+_AHEAD: Final = 3
+"""Chunks that each other process has waiting: enough to be busy while this one works on one."""
+
+
+def usual_jobs() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def examine_all(
+    texts: Sequence[str], policy: Policy, dialect: str, jobs: int | None = None, start: str | None = None
+) -> list[Examination | None]:
+    """The examination of each text; None where dpsql itself failed.
+
+    jobs: how many processes, None: as many as there are processors, if there are texts enough. start: how others are
+    started (`spawn`, `fork`), None: as is safe here.
+    Raises Rejected DP903 for an unknown dialect, DP904 if another process ends without a result.
+    """
+    chunks = [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)]
+    start = start or _start()
+    wanted = min(usual_jobs(), 1 + len(texts) // WORTH_A_PROCESS[start]) if jobs is None else jobs
+    wanted = min(wanted, len(chunks))
+    if wanted <= 1:
+        return [_safely(text, policy, dialect) for text in texts]
+    try:
+        return _with_others(chunks, policy, dialect, wanted - 1, start)
+    except BrokenProcessPool:
+        raise reject(
+            "DP904", "a process of the check ended without a result",
+            help=["run it with  --jobs 1  and report what happens, without data"],
+        ) from None  # fmt: skip
+
+
+def _with_others(
+    chunks: Sequence[Sequence[str]], policy: Policy, dialect: str, others: int, start: str
+) -> list[Examination | None]:
+    """This process takes chunks from the front while others, which have to start first, take them from the end."""
+    done: dict[int, list[Examination | None]] = {}
+    given: dict[int, Future[list[Record]]] = {}
+    front, back = 0, len(chunks)
+    with ProcessPoolExecutor(others, multiprocessing.get_context(start), _begin, (policy, dialect)) as pool:
+        while front < back:
+            waiting = sum(not future.done() for future in given.values())
+            for _ in range(min(_AHEAD * others - waiting, back - front)):
+                back -= 1
+                given[back] = pool.submit(_work, list(chunks[back]))
+            if front < back:
+                done[front] = [_safely(text, policy, dialect) for text in chunks[front]]
+                front += 1
+        for number, future in given.items():
+            done[number] = [None if record is None else from_record(record) for record in future.result()]
+    return [examination for number in range(len(chunks)) for examination in done[number]]
+
+
+def _start() -> str:
+    """Forking is quick, and safe on Linux while there is one thread; elsewhere processes start from nothing."""
+    return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+
+
+def _safely(text: str, policy: Policy, dialect: str) -> Examination | None:
+    try:
+        return examine(text, policy, dialect)
+    except Error:
+        raise
+    except Exception:  # an error in dpsql, which must not hide what is found in other files; reported by the caller
+        return None
+
+
+_given: tuple[Policy, str] | None = None
+
+
+def _begin(policy: Policy, dialect: str) -> None:
+    """What another process does first: Ctrl-C is the first process's business."""
+    global _given
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _given = (policy, dialect)
+
+
+def _work(texts: list[str]) -> list[Record]:
+    assert _given is not None
+    found = [_safely(text, *_given) for text in texts]
+    return [None if examination is None else to_record(examination) for examination in found]

@@ -1,0 +1,112 @@
+"""Documents → a report: what is known from before, what is examined now, in one process or several, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpsql.checking.baseline import Baseline, Known
+from dpsql.checking.cache import Cache
+from dpsql.checking.document import Document
+from dpsql.checking.examination import Examination
+from dpsql.checking.finding import Finding, Report
+from dpsql.checking.settings import Settings
+from dpsql.checking.statements import findings_of
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.policy.models import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A report, the examinations it was made from (for prices), and what of a baseline does not occur any more."""
+
+    report: Report
+    examined: tuple[tuple[Document, Examination], ...]
+    gone: tuple[tuple[Known, int], ...] = ()
+
+
+def check_documents(
+    documents: Sequence[Document],
+    settings: Settings,
+    unreadable: Sequence[Diagnostic] = (),
+    baseline: Baseline | None = None,
+) -> Outcome:
+    """Check every document. unreadable: what could not be read to become one.
+
+    Raises CannotOpen if the policy cannot be loaded, Rejected DP903 for an unknown dialect, DP904 if a process is lost.
+    """
+    found = examine_documents(documents, settings)
+    examined: list[tuple[Document, Examination]] = []
+    findings: list[Finding] = []
+    failed: list[Diagnostic] = []
+    for document in documents:
+        examination = found.get(document.text)
+        if examination is None:
+            failed.append(_failed(document))
+        else:
+            examined.append((document, examination))
+            findings += findings_of(document, examination, settings.options)
+    statements = sum(len(examination.statements) for _, examination in examined)
+    report = Report(
+        tuple(findings),
+        len(documents),
+        statements,
+        (*unreadable, *failed),
+        names=tuple(document.name for document in documents),
+    )
+    if baseline is None:
+        return Outcome(report, tuple(examined))
+    compared = baseline.compared(findings, [document.name for document, _ in examined])
+    report = replace(report, findings=compared.new, known=compared.known)
+    return Outcome(report, tuple(examined), compared.gone)
+
+
+def examine_documents(documents: Sequence[Document], settings: Settings) -> dict[str, Examination]:
+    """Text → its examination, for every text but those on which dpsql itself failed."""
+    texts = list(dict.fromkeys(document.text for document in documents))
+    content = _content(settings.policy)
+    cache = None
+    if settings.cache is not None and content is not None:
+        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect)
+    found = {} if cache is None else cache.find(texts)
+    missing = [text for text in texts if text not in found]
+    if missing or not found:  # with nothing to examine, policy and dialect are still looked at
+        made = _examine(missing, settings)
+        if cache is not None and content == _content(settings.policy):
+            cache.keep(made, found)
+        found.update(made)
+    return found
+
+
+def _examine(texts: Sequence[str], settings: Settings) -> dict[str, Examination]:
+    from dpsql.checking.parallel import examine_all
+    from dpsql.sql.parse import require_dialect
+
+    require_dialect(settings.options.dialect)
+    results = examine_all(texts, load(settings), settings.options.dialect, settings.jobs)
+    return {text: result for text, result in zip(texts, results, strict=True) if result is not None}
+
+
+def load(settings: Settings) -> Policy:
+    """The policy. Raises CannotOpen."""
+    from dpsql.policy.load import load_policy
+
+    return load_policy(settings.policy)
+
+
+def _content(policy: str) -> bytes | None:
+    """The policy file's bytes; None if it cannot be read, which loading it will say."""
+    try:
+        return Path(policy).read_bytes()
+    except (OSError, ValueError):
+        return None
+
+
+def _failed(document: Document) -> Diagnostic:
+    return Diagnostic(
+        "DP904",
+        f"dpsql itself failed on {document.name}; this is an error in dpsql",
+        document.source,
+        help=("report the query and the policy, without data",),
+    )
