@@ -1,0 +1,1 @@
+{% macro in_period(column) %}{{ column }} >= DATE '{{ var("first_day") }}'{% endmacro %}

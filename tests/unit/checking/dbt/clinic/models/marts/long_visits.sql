@@ -1,0 +1,6 @@
+-- A model on a view on an ephemeral model.
+WITH visits_of_a_ward AS (
+    SELECT * FROM {{ ref('int_long_visits') }} WHERE ward = 'surgery'
+)
+SELECT COUNT(*) AS n, SUM(costs) AS total
+FROM visits_of_a_ward

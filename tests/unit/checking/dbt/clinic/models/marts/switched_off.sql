@@ -1,0 +1,2 @@
+{{ config(enabled=false) }}
+SELECT patient_id FROM {{ source('hospital', 'patients') }}

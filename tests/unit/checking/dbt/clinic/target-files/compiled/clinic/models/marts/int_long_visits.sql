@@ -1,0 +1,7 @@
+
+with __dbt__cte__stg_visits as (
+-- One row per visit of the period.
+SELECT visit_id, patient_id, ward, cost, day
+FROM "clinic"."raw"."visits"
+WHERE day >= DATE '2024-01-01'
+) SELECT patient_id, ward, cost FROM __dbt__cte__stg_visits WHERE cost > 100

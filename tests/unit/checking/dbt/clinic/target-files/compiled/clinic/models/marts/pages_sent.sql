@@ -1,0 +1,1 @@
+SELECT SUM(pages) AS pages FROM "clinic"."main"."letters"

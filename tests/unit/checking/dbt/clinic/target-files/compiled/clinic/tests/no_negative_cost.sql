@@ -1,0 +1,1 @@
+SELECT * FROM "clinic"."raw"."visits" WHERE cost < 0

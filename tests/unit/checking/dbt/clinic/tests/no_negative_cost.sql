@@ -1,0 +1,1 @@
+SELECT * FROM {{ source('hospital', 'visits') }} WHERE cost < 0
