@@ -88,7 +88,7 @@ class Found(BaseModel):
 
 
 def find_configuration(folder: Path) -> Found:
-    """The configuration for a folder: of the nearest file in it or above it. Raises CannotOpen DP907."""
+    """The configuration for a folder: of the nearest file in it or above it. Raises CannotOpen DP910."""
     for place in (folder, *folder.parents):
         if (place / OWN).is_file():
             return read_configuration(place / OWN)
@@ -98,7 +98,7 @@ def find_configuration(folder: Path) -> Found:
 
 
 def read_configuration(file: Path) -> Found:
-    """The configuration in a file; one named pyproject.toml holds it in `[tool.dpsql]`. Raises CannotOpen DP907."""
+    """The configuration in a file; one named pyproject.toml holds it in `[tool.dpsql]`. Raises CannotOpen DP910."""
     found = _read(file, needed=True)
     assert found is not None
     return found
@@ -203,4 +203,4 @@ def _wrong(source: Source, span: Span | None, message: str) -> CannotOpen:
 
 
 def _finding(source: Source, span: Span | None, message: str, help: str | None = None) -> Diagnostic:
-    return Diagnostic("DP907", f"{source.name}: {message}", source, span, help=() if help is None else (help,))
+    return Diagnostic("DP910", f"{source.name}: {message}", source, span, help=() if help is None else (help,))

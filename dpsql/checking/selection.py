@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dpsql.checking.patterns import Patterns
 from dpsql.diagnostics.codes import CODES
 
-_PROTECTED = ("DP0", "DP1", "DP2", "DP903", "DP904", "DP905", "DP907")
+_PROTECTED = ("DP0", "DP1", "DP2", "DP903", "DP904", "DP905", "DP910")
 
 
 def is_protected(code: str) -> bool:

@@ -56,7 +56,7 @@ class Settings:
 
 
 def settle(asked: Asked, folder: Path) -> Settings:
-    """The settings for a run in this folder. Raises CannotOpen DP907 (configuration), Rejected DP903 (options)."""
+    """The settings for a run in this folder. Raises CannotOpen DP910 (configuration), Rejected DP903 (options)."""
     from dpsql.checking.config import Configuration, Found, find_configuration, read_configuration
 
     if asked.config is not None:

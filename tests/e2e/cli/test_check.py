@@ -117,7 +117,7 @@ def test_the_current_folder_is_the_default(
         (["one.sql", "--select", "E501"], "DP903"),
         (["one.sql", "--jobs", "0"], "DP903"),
         (["one.sql", "--baseline", "nowhere.json"], "DP903"),
-        (["one.sql", "--config", "nowhere.toml"], "DP907"),
+        (["one.sql", "--config", "nowhere.toml"], "DP910"),
         (["*.nothing"], "DP903"),
         (["one.sql", "--policy", "nowhere.yaml"], "DP001"),
         (["one.sql", "--policy", "one.sql"], "DP002"),
