@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, grammar_text, picture
+from docs import api, commands, diagrams, grammar_text, picture
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +63,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     "docs/explain.svg": picture.explain_svg,
+    **diagrams.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     "grammar/README.md": grammar_text.grammar_page,
     **{
