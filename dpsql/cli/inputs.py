@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dpsql.compiler.settings import Settings
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
-from dpsql.session.settings import Asked
+
+if TYPE_CHECKING:
+    from dpsql.session.settings import Asked
 
 MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
@@ -29,6 +31,9 @@ def read_asked(
 
     Raises Rejected DP406.
     """
+    from dpsql.compiler.settings import Settings
+    from dpsql.session.settings import Asked
+
     asked = Asked(epsilon, delta, rho, _pairs("max-error", max_error), confidence, _pairs("weight", weight))
     asked.settled(Settings())
     return asked
