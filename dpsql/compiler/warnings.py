@@ -69,7 +69,8 @@ def warnings_of(
 def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
     """Columns whose expected error is larger than any value they can have."""
     for output in own.measured.node.outputs:
-        most, error = _greatest(own, output, facts), _error(own.measured, output)
+        most = _greatest(own, output, facts)
+        error = None if most is None else _error(own.measured, output)
         if most is not None and error is not None and error > most.count:
             yield _warning(
                 own, "DP501", output,
@@ -122,7 +123,7 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
     if average is None or found.total is None or found.per_group is None or groups < 2:
         return
     for output in own.measured.node.outputs:
-        error, rows = _error(own.measured, output), average.count
+        rows = average.count
         match output.recipe:
             case Count(component=i) if own.measured.node.components[i].measure is Measure.COUNT:
                 typical, largest, worth = rows, found.per_group.count, 1.0
@@ -132,6 +133,7 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
                 worth = typical / rows if rows else 0.0
             case _:
                 continue
+        error = _error(own.measured, output)
         if error is None or not typical < error <= largest or not worth:
             continue
         fewer = math.floor(found.total.count * worth / error)
