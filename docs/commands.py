@@ -18,7 +18,8 @@ def reference() -> str:
     lines: list[str] = []
     for name, command in _commands("dpsql", app):
         hints = get_type_hints(command, include_extras=True)
-        found = [(p, *_info(hints[p.name])) for p in inspect.signature(command).parameters.values()]
+        parameters = [p for p in inspect.signature(command).parameters.values() if hints[p.name] is not typer.Context]
+        found = [(p, *_info(hints[p.name])) for p in parameters]
         arguments = [(p, i) for p, i, _ in found if isinstance(i, ArgumentInfo)]
         shown = [_place(p, i) if p.default is p.empty else f"[{_place(p, i)}]" for p, i in arguments]
         usage = " ".join([name, *shown, *(["[options]"] if len(found) > len(arguments) else [])])

@@ -3,62 +3,176 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TextIO, assert_never
+from typing import Any, Final, TextIO
 
 from dpsql.cli.exits import say
 from dpsql.cli.json_text import document, dumps
-from dpsql.cli.layout import markdown_table, print_table
-from dpsql.cli.options import Format
+from dpsql.cli.layout import (
+    box_table,
+    html_table,
+    markdown_table,
+    plain_table,
+    print_table,
+    unaligned_table,
+    vertical_list,
+)
+from dpsql.cli.options import Format, Intervals
+from dpsql.diagnostics.layout import one_line, visible
 from dpsql.loss import PrivacyLoss, show_left
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import Cell, cell, plain
 from dpsql.release.result import Release, half_widths, unique_names
 
 
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How values are shown. heading: with column names. separator: of `unaligned`. color: by ANSI codes.
+
+    null: what stands for NULL where people read; a text that looks like it is put in quotes.
+    """
+
+    intervals: Intervals = Intervals.ON
+    null: str = "NULL"
+    heading: bool = True
+    separator: str = "|"
+    color: bool = False
+
+
+PLAIN: Final = Style()
+
+
 def print_answer(release: Release, format: Format, footer: str, out: TextIO, level: Fraction = LEVEL) -> None:
     """Print to `out`. A table ends with the footer; of the other formats only data goes to `out`.
 
     level: the confidence of the ± and of the intervals.
-    csv, jsonl and markdown put the footer on standard error; json has it in its keys.
+    Data formats put the footer on standard error; json has it in its keys.
+    """
+    if format is Format.TABLE:
+        print_table(release.columns, table_cells(release, level), out)
+    else:
+        out.write(answer_text(release, format, PLAIN, level, out))
+    if format in FOR_PEOPLE:
+        print(footer, file=out)
+    out.flush()
+    if format not in FOR_PEOPLE and format is not Format.JSON:
+        say(footer)
+
+
+FOR_PEOPLE: Final = frozenset({Format.TABLE, Format.BOX, Format.VERTICAL, Format.UNALIGNED})
+"""Formats that end with the footer; in the others nothing but data goes to standard output."""
+
+WITH_WIDTHS: Final = frozenset({*FOR_PEOPLE, Format.MARKDOWN, Format.HTML})
+"""Formats that show `value ± half-width`."""
+
+
+def answer_text(release: Release, format: Format, style: Style, level: Fraction, out: TextIO) -> str:
+    """The answer without its footer, for `out`, whose encoding counts; it ends with a line end, unless it is empty.
+
+    What is shown on a terminal holds no control characters of the data.
     """
     match format:
-        case Format.TABLE:
-            print_table(release.columns, table_cells(release, level), out)
-            print(footer, file=out)
-        case Format.MARKDOWN:
-            print(markdown_table(release.columns, table_cells(release, level)), file=out)
         case Format.CSV:
-            out.write(as_csv(release))
+            return _for_terminal(as_csv(release, style, level), out)
         case Format.JSON:
-            print(as_json(release, _ascii_only(out), level), file=out)
+            return _for_terminal(as_json(release, _ascii_only(out), level), out, escape=True) + "\n"
         case Format.JSONL:
-            names = unique_names(release.columns)
-            for row in release.rows:
-                print(dumps(dict(zip(names, row, strict=True)), _ascii_only(out)), file=out)
+            return _for_terminal(as_jsonl(release, _ascii_only(out), style, level), out, escape=True)
         case _:
-            assert_never(format)
-    out.flush()
-    if format in (Format.MARKDOWN, Format.CSV, Format.JSONL):
-        say(footer)
+            text = _for_people(release, format, style, level)
+            return f"{text}\n" if text else ""
+
+
+def _for_people(release: Release, format: Format, style: Style, level: Fraction) -> str:
+    header, rows = columns_and_cells(release, style, level)
+    match format:
+        case Format.BOX:
+            return box_table(header, rows, heading=style.heading)
+        case Format.HTML:
+            return html_table(header, rows, heading=style.heading)
+        case Format.VERTICAL:
+            return vertical_list(header, rows, heading=style.heading, color=style.color)
+        case Format.UNALIGNED:
+            return unaligned_table(header, rows, style.separator, heading=style.heading)
+        case Format.MARKDOWN:
+            return markdown_table(header, rows)
+        case _:
+            return plain_table(header, rows, heading=style.heading, color=style.color)
 
 
 def table_cells(release: Release, level: Fraction = LEVEL) -> list[list[Cell]]:
     """The rows with `± half-width` at this confidence wherever there is an interval."""
+    return columns_and_cells(release, PLAIN, level)[1]
+
+
+def columns_and_cells(release: Release, style: Style, level: Fraction) -> tuple[Sequence[str], list[list[Cell]]]:
+    """The header and the rows as people read them."""
+    null = null_cells(style.null)
+    if style.intervals is not Intervals.ON:
+        columns, rows = columns_and_rows(release, style, level)
+        return columns, [[null(cell(value), value) for value in row] for row in rows]
     names = unique_names(release.columns)
-    return [
-        [cell(value, around.get(name)) for name, value in zip(names, row, strict=True)]
+    return release.columns, [
+        [null(cell(value, around.get(name)), value) for name, value in zip(names, row, strict=True)]
         for row, around in zip(release.rows, half_widths(release, level), strict=True)
     ]
 
 
-def as_csv(release: Release) -> str:
+def null_cells(shown: str) -> Callable[[Cell, Any], Cell]:
+    """NULL as `shown`; texts that are it, or are it in quotes, get quotes (once more), so that they are told apart."""
+    alike = re.compile(f"'*{re.escape(shown)}'*")
+
+    def changed(found: Cell, value: Any) -> Cell:
+        if found.null:
+            return replace(found, text=one_line(shown))
+        return replace(found, text=f"'{found.text}'") if type(value) is str and alike.fullmatch(value) else found
+
+    return changed
+
+
+def columns_and_rows(release: Release, style: Style, level: Fraction) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """The columns and their values; with `cols` each column that has intervals is followed by both ends of them."""
+    if style.intervals is not Intervals.COLS:
+        return release.columns, release.rows
+    around = release.intervals(level)
+    names = unique_names(release.columns)
+    bounded = {name for row in around for name, bounds in row.items() if bounds is not None}
+    header: list[str] = []
+    for name, unique in zip(release.columns, names, strict=True):
+        header += [name, f"{unique}_low", f"{unique}_high"] if unique in bounded else [name]
+    rows: list[list[Any]] = []
+    for values, bounds in zip(release.rows, around, strict=True):
+        line: list[Any] = []
+        for unique, value in zip(names, values, strict=True):
+            line += [value, *(bounds.get(unique) or (None, None))] if unique in bounded else [value]
+        rows.append(line)
+    return header, rows
+
+
+def as_jsonl(release: Release, ascii_only: bool, style: Style = PLAIN, level: Fraction = LEVEL) -> str:
+    """An object a line: column → value."""
+    columns, rows = columns_and_rows(release, style, level)
+    names = unique_names(columns)
+    return "".join(dumps(dict(zip(names, row, strict=True)), ascii_only) + "\n" for row in rows)
+
+
+def _for_terminal(text: str, out: TextIO, escape: bool = False) -> str:
+    """Data as it is; on a terminal without characters that could write to it (in JSON they are escaped)."""
+    if not out.isatty():
+        return text
+    return "".join(c if c == "\n" or visible(c) == c else f"\\u{ord(c):04x}" if escape else visible(c) for c in text)
+
+
+def as_csv(release: Release, style: Style = PLAIN, level: Fraction = LEVEL) -> str:
     """RFC 4180 with a header line and LF line ends; NULL is an empty field, an empty text is `""`.
 
     A text that a spreadsheet would take for a formula is left as it is: this is data for programs.
     """
-    lines = [release.columns, *release.rows]
+    columns, rows = columns_and_rows(release, style, level)
+    lines = [columns, *rows] if style.heading else rows
     return "".join(",".join(map(_field, line)) + "\n" for line in lines)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from dpsql.cli import check_options
 from dpsql.cli import options as o
+from dpsql.cli.shell.command import InOrder, shell
 
 EXIT_CODES = (
     "Exit codes: 0 ok, 1 usage or engine failure, 2 cannot open data, policy or ledger, 3 the statement is not one "
@@ -68,6 +69,9 @@ def demo(
     from dpsql.cli import demo as command
 
     return command.run(directory)
+
+
+app.command(epilog=EXIT_CODES, cls=InOrder)(shell)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -21,7 +21,7 @@ from dpsql.loss import NO_LOSS, PrivacyLoss, remaining
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.policy.show import loss_text
-from dpsql.release.cells import cell
+from dpsql.release.cells import Cell, cell
 from dpsql.session.connection import ledger_places, look_at_ledger
 
 _LONGEST: Final = 120
@@ -82,7 +82,7 @@ def read_accounts(
     wanted = None if analyst is None else policy.account(analyst)
     spent: dict[tuple[str, str | None], PrivacyLoss] = {}
     entries: Sequence[Receipt] = ()
-    if _exists(path, head):
+    if ledger_exists(path, head):
         ledger = look_at_ledger(policy, path)
         try:
             spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
@@ -101,7 +101,7 @@ def read_accounts(
     return found, entries
 
 
-def _exists(path: Path, head: Path) -> bool:
+def ledger_exists(path: Path, head: Path) -> bool:
     """Whether there is a ledger, or the head remembers one (so that opening it says what is wrong)."""
     if os.path.lexists(path):
         return True
@@ -113,9 +113,19 @@ def print_budget(
     policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, path: Path, count: int
 ) -> None:
     """The table of accounts, and the entries if wanted."""
+    header, rows = account_rows(policy, accounts)
+    print_table(header, rows, sys.stdout)
+    print(closing_line(policy, path, count))
+    if history is not None:
+        print()
+        print_table(*history_rows(history), sys.stdout)
+
+
+def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[str], list[list[Cell]]]:
+    """The table of accounts: header and rows."""
     in_rho = policy.privacy.accountant == "zcdp"
     header = ("unit", "account", "spent", "left", "limit")
-    rows = [
+    return header, [
         [
             cell(a.unit),
             cell("total" if a.analyst is None else a.analyst),
@@ -125,21 +135,25 @@ def print_budget(
         ]
         for a in accounts
     ]
-    print_table(header, rows, sys.stdout)
-    print(f"({count} quer{'y' if count == 1 else 'ies'} charged)  {policy.name}, {policy.privacy.accountant}, {path}")
-    if history is not None:
-        print()
-        lines = [
-            [
-                cell(r.sequence),
-                cell(r.reserved_at[:16].replace("T", " ")),
-                cell(r.entry.analyst),
-                cell(_charged(r.entry)),
-                cell(_shortened(r.entry.statement)),
-            ]
-            for r in history
+
+
+def closing_line(policy: Policy, path: Path, count: int) -> str:
+    """`(2 queries charged)  clinic, approx_dp, clinic.ledger.sqlite`."""
+    return f"({count} quer{'y' if count == 1 else 'ies'} charged)  {policy.name}, {policy.privacy.accountant}, {path}"
+
+
+def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[Cell]]]:
+    """The table of what was charged: header and rows."""
+    return ("#", "UTC", "account", "charged", "statement"), [
+        [
+            cell(r.sequence),
+            cell(r.reserved_at[:16].replace("T", " ")),
+            cell(r.entry.analyst),
+            cell(_charged(r.entry)),
+            cell(_shortened(r.entry.statement)),
         ]
-        print_table(("#", "UTC", "account", "charged", "statement"), lines, sys.stdout)
+        for r in history
+    ]
 
 
 def _shortened(statement: str) -> str:

@@ -43,7 +43,10 @@ def _run(given: list[str]) -> int:
     try:
         from dpsql.cli.app import app
 
-        result = typer.main.get_command(app).main(args=given, prog_name="dpsql", standalone_mode=False)
+        command = typer.main.get_command(app)
+        if given and given[0] not in getattr(command, "commands", ()) and os.path.isfile(given[0]):
+            given = ["shell", *given]  # `dpsql clinic.yaml`
+        result = command.main(args=given, prog_name="dpsql", standalone_mode=False)
         if result == exits.INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
             exits.say(exits.interrupted())
         return result if isinstance(result, int) else exits.OK

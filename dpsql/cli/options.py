@@ -21,6 +21,18 @@ class Format(StrEnum):
     JSON = "json"
     JSONL = "jsonl"
     MARKDOWN = "markdown"
+    BOX = "box"
+    HTML = "html"
+    VERTICAL = "vertical"
+    UNALIGNED = "unaligned"
+
+
+class Intervals(StrEnum):
+    """How the intervals of an answer are shown: `value ± half-width`, columns of both ends, or not at all."""
+
+    ON = "on"
+    COLS = "cols"
+    OFF = "off"
 
 
 class ExplainFormat(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dpsql.cli.answer import footer_of, print_answer
+from dpsql.cli.answer import WITH_WIDTHS, footer_of, print_answer
 from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
 from dpsql.dbapi.connection import Connection, connect
@@ -42,7 +42,7 @@ def run(
         left = left_after(connection, release)
         remarks = tuple(r for r in (account_remark(connection, analyst),) if r)
         level = confidence_level(asked.confidence)
-        shown = level if format in (Format.TABLE, Format.MARKDOWN) else None
+        shown = level if format in WITH_WIDTHS else None
         print_answer(release, format, footer_of(release, left, remarks, shown), sys.stdout, level)
     return 0
 

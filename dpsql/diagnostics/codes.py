@@ -88,6 +88,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP903", "usage", "a command, option or call was used wrongly"),
     Code("DP904", "internal-error", "dpsql itself failed"),
     Code("DP905", "noise-backend-missing", "the policy's source of noise is not installed"),
+    Code("DP906", "shell-command-refused", "a command of the shell that is refused"),
     Code("DP910", "configuration-invalid", "the configuration of the check is invalid"),
 )
 # fmt: on

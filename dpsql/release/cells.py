@@ -14,10 +14,11 @@ MOST_DECIMALS = 9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a table as text. numeric: to be aligned to the right."""
+    """One value of a table as text. numeric: to be aligned to the right. null: it stands for NULL."""
 
     text: str
     numeric: bool = False
+    null: bool = False
 
 
 def cell(value: Any, half_width: float | None = None) -> Cell:
@@ -27,7 +28,7 @@ def cell(value: Any, half_width: float | None = None) -> Cell:
     """
     match value:
         case None:
-            return Cell("NULL")
+            return Cell("NULL", null=True)
         case bool():
             return Cell("true" if value else "false")
         case int() | float() | Decimal():

@@ -1,0 +1,78 @@
+"""What is left of the budget: for the prompt, the footer and the question before a large query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpsql.cli.budget import ledger_exists
+from dpsql.loss import NO_LOSS, PrivacyLoss, show_left
+from dpsql.session.connection import ledger_places
+
+if TYPE_CHECKING:
+    from dpsql.cli.shell.state import Shell
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The tightest limit: what is left of it and how large it is, both in ε or (zCDP) in ρ."""
+
+    symbol: str
+    left: Fraction
+    limit: Fraction
+
+    def __str__(self) -> str:
+        return f"{self.symbol} {short(self.left)}/{short(self.limit)}"
+
+
+def tightest(shell: Shell) -> Left | None:
+    """The limit of which least is left, over all units, of the analyst and in total; None if none is declared.
+
+    Raises CannotOpen DP407.
+    """
+    policy, account = shell.connection.policy, shell.connection.analyst
+    caps = policy.caps_for(None if account == "*" else account)
+    budget = shell.connection.budget if has_ledger(shell) else {}
+    found: list[tuple[PrivacyLoss, PrivacyLoss]] = []
+    for unit in policy.units:
+        now = budget.get(unit)
+        for cap, left in (
+            (caps.analyst.get(unit), None if now is None else now.remaining),
+            (caps.total.get(unit), None if now is None else now.total_remaining),
+        ):
+            if cap is not None:
+                found.append((cap if left is None else left, cap))
+    if not found:
+        return None
+    if policy.privacy.accountant == "zcdp":
+        return Left("ρ", *min((a.rho, b.rho) for a, b in found))
+    return Left("ε", *min((a.epsilon, b.epsilon) for a, b in found))
+
+
+def spent(shell: Shell) -> PrivacyLoss:
+    """What the account has spent by now. Raises CannotOpen DP407."""
+    return shell.connection.budget.spent if has_ledger(shell) else NO_LOSS
+
+
+def has_ledger(shell: Shell) -> bool:
+    """Whether there is a ledger, or should be one: looking at the budget makes none."""
+    return ledger_exists(*ledger_places(shell.connection.policy, shell.ledger))
+
+
+def share(price: PrivacyLoss, left: PrivacyLoss | None) -> Fraction:
+    """How much of what is left a price takes: of ε, δ or ρ, whichever is most; 1 if nothing is left of it."""
+    if left is None:
+        return Fraction(0)
+    parts = ((price.epsilon, left.epsilon), (price.delta, left.delta), (price.rho, left.rho))
+    return max((min(Fraction(1), p / rest) if rest else Fraction(1) for p, rest in parts if p), default=Fraction(0))
+
+
+def short(amount: Fraction) -> str:
+    """Two decimals, rounded down; more where they would show nothing."""
+    step = Decimal("0.01")
+    if amount and amount < Fraction(1, 100):
+        return show_left(amount)
+    shown = Decimal(int(amount * 100)) * step
+    return str(shown.quantize(step, rounding=ROUND_FLOOR))

@@ -1,0 +1,170 @@
+"""Starting the shell: options, environment and configuration to a state; then a prompt, or an input to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import dpsql
+from dpsql.cli import exits
+from dpsql.cli.shell import accounts
+from dpsql.cli.shell.config import Config, from_environment, load_config
+from dpsql.cli.shell.history import History, default_path
+from dpsql.cli.shell.looks import Looks, changed
+from dpsql.cli.shell.output import Output
+from dpsql.cli.shell.reading import Step, interactive, run_steps, run_stream
+from dpsql.cli.shell.setting import assign
+from dpsql.cli.shell.state import Shell
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line. steps: `-c` and `-f` in their order. pset: `name=value`. None: not given."""
+
+    policy: str | None = None
+    steps: Sequence[Step] = ()
+    variables: Sequence[str] = ()
+    pset: Sequence[str] = ()
+    format: str | None = None
+    tuples_only: bool = False
+    expanded: bool = False
+    output: str | None = None
+    epsilon: str | None = None
+    delta: str | None = None
+    analyst: str | None = None
+    ledger: str | None = None
+    dialect: str | None = None
+    threads: int | None = None
+    memory_limit: str | None = None
+    quiet: bool = False
+    yes: bool = False
+    history: bool = True
+    config: bool = True
+
+
+def run(options: Options) -> int:
+    """The exit code. Raises dpsql.Error: something cannot be opened; or, away from a prompt, the first failure."""
+    prompting = not options.steps and interactive()
+    config = load_config() if options.config else Config()
+    texts = {**config.texts, **from_environment(), **_given(options)}
+    policy = texts.get("policy")
+    if policy is None:
+        raise reject("DP903", "no policy was given", help=["dpsql shell POLICY,  or name it in DPSQL_POLICY"])
+    looks = _looks(options, config.looks if prompting else Looks())
+    ledger = texts.get("ledger")
+    with dpsql.connect(
+        policy,
+        analyst=texts.get("analyst"),
+        ledger=ledger,
+        threads=options.threads,
+        memory_limit=options.memory_limit,
+    ) as connection:
+        shell = Shell(
+            connection,
+            analyst=texts.get("analyst"),
+            ledger=None if ledger is None else Path(ledger),
+            looks=looks,
+            dialect=texts.get("dialect", "duckdb"),
+            prompting=prompting,
+            quiet=options.quiet,
+            yes=options.yes,
+            output=Output(paged=prompting),
+        )
+        for name in ("epsilon", "delta"):
+            if name in texts:
+                shell.set_amount(name, texts[name])
+        for name, value in config.variables.items():
+            assign(shell, name, value)
+        for text in options.variables:
+            name, equals, value = text.partition("=")
+            assign(shell, name, value if equals else "")
+        accounts.tightest(shell)  # a ledger that cannot be used is said now
+        if options.output is not None:
+            shell.output.open(options.output)
+        try:
+            return _run(shell, options, config)
+        finally:
+            shell.output.close()
+
+
+def _run(shell: Shell, options: Options, config: Config) -> int:
+    if options.steps:
+        run_steps(shell, options.steps)
+        return exits.OK
+    if not shell.prompting:
+        run_stream(shell, sys.stdin)
+        return exits.OK
+    from dpsql.cli.shell.loop import run_prompt
+
+    shell.history = _history(options, config)
+    shell.confirm = confirmed
+    if not shell.quiet:
+        _greet(shell)
+    with _HangUp():
+        return run_prompt(shell, vi=config.vi, complete_while_typing=config.complete_while_typing)
+
+
+def _given(options: Options) -> dict[str, str]:
+    names = ("policy", "analyst", "ledger", "epsilon", "delta", "dialect")
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+def _looks(options: Options, looks: Looks) -> Looks:
+    for text in options.pset:
+        name, equals, value = text.partition("=")
+        looks = changed(looks, name, value if equals else None)
+    if options.format is not None:
+        looks = changed(looks, "format", options.format)
+    if options.tuples_only:
+        looks = replace(looks, tuples_only=True)
+    if options.expanded:
+        looks = replace(looks, expanded=True)
+    return looks
+
+
+def _history(options: Options, config: Config) -> History | None:
+    named = os.environ.get("DPSQL_HISTORY", "")
+    if not options.history or not config.history or named.lower() in ("off", "no", "0"):
+        return None
+    try:
+        return History(Path(named).expanduser() if named else default_path())
+    except RuntimeError:  # a home folder that nobody knows
+        return History(None)
+
+
+def _greet(shell: Shell) -> None:
+    who = f"analyst {shell.analyst}" if shell.analyst is not None else "no analyst named"
+    if shell.analyst is not None and shell.connection.analyst != shell.analyst:
+        who += f", charged to the shared account {shell.connection.analyst}"
+    name = one_line(shell.connection.policy.name)
+    print(f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave.")
+    if shell.history is not None and not shell.history.durable:
+        exits.say("the history file cannot be used, so nothing is kept after this shell")
+
+
+def confirmed(question: str) -> bool:
+    """Ask at the terminal; anything but yes is no. Raises KeyboardInterrupt."""
+    sys.stdout.write(f"{question} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+class _HangUp:
+    """While it is entered, a terminal that goes away stops a query as Ctrl-C does, and ends the shell."""
+
+    def __enter__(self) -> None:
+        self._before = {s: signal.signal(s, self._leave) for s in (signal.SIGHUP, signal.SIGTERM)}
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _leave(self, number: int, frame: FrameType | None) -> None:
+        raise SystemExit(exits.INTERRUPTED)

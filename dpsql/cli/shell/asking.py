@@ -1,0 +1,173 @@
+"""Meta-commands about queries and their text: run, price, explain, edit, read from files, write to files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dpsql.cli.inputs import read_file
+from dpsql.cli.shell import statements
+from dpsql.cli.shell.feed import Place
+from dpsql.cli.shell.output import clean, open_new
+from dpsql.cli.shell.pager import edited
+from dpsql.cli.shell.state import Shell
+from dpsql.diagnostics.errors import Error, Rejected, reject
+from dpsql.sql.scan import is_empty, with_variables
+
+MOST_DEPTH = 16
+"""Files that may be open within one another."""
+
+
+def leave(shell: Shell, arguments: list[str]) -> None:
+    """Leave."""
+    shell.done = True
+
+
+def go(shell: Shell, arguments: list[str]) -> None:
+    """Run what was typed, else the last query."""
+    text, place = _current(shell)
+    shell.feed.drop()
+    statements.run_statement(shell, text, place)
+
+
+def go_expanded(shell: Shell, arguments: list[str]) -> None:
+    """As `go`, one line a value."""
+    before = shell.looks
+    shell.looks = replace(before, expanded=True)
+    try:
+        go(shell, arguments)
+    finally:
+        shell.looks = before
+
+
+def _current(shell: Shell) -> tuple[str, Place]:
+    """What was typed and is not finished, else the statement that ran last. Raises Rejected DP903."""
+    pending = shell.feed.pending
+    if not is_empty(pending, shell.dialect):
+        return pending.strip(), shell.feed.place
+    if shell.last is None:
+        raise reject("DP903", "there is no query yet", help=["type one, ended by ;"])
+    return shell.last
+
+
+def explain(shell: Shell, arguments: list[str]) -> None:
+    """The plan of the given query, else of the one that was typed or ran last."""
+    _look(shell, arguments, statements.explain)
+
+
+def cost(shell: Shell, arguments: list[str]) -> None:
+    """The price of it."""
+    _look(shell, arguments, statements.cost)
+
+
+def _look(shell: Shell, arguments: list[str], show: statements.Show) -> None:
+    text, place = (arguments[0], Place()) if arguments else _current(shell)
+    sql = with_variables(text, shell.variables.get, shell.dialect).strip()
+    while sql.endswith(";"):
+        sql = sql[:-1].rstrip()
+    try:
+        show(shell, sql)
+    except Error as error:
+        raise statements.located(error, sql, place) from None
+
+
+def show_pending(shell: Shell, arguments: list[str]) -> None:
+    """Print it."""
+    shell.output.line(clean(_current(shell)[0]))
+
+
+def reset(shell: Shell, arguments: list[str]) -> None:
+    """Forget it."""
+    shell.feed.drop()
+    if shell.prompting and not shell.quiet:
+        shell.output.line("What was typed is forgotten.")
+
+
+def edit(shell: Shell, arguments: list[str]) -> None:
+    """Put what the editor makes of it at the next prompt, where Enter runs it."""
+    if not shell.prompting:
+        raise reject("DP903", "\\e needs a prompt", help=["edit the file that is read instead"])
+    if arguments:
+        text = read_file(arguments[0]).text
+    else:
+        try:
+            text = _current(shell)[0]
+        except Rejected:
+            text = ""
+    changed = edited(text)
+    shell.feed.drop()
+    shell.edit = changed
+
+
+def include(shell: Shell, arguments: list[str]) -> None:
+    """Run a file."""
+    _include(shell, arguments, "\\i", Path())
+
+
+def include_relative(shell: Shell, arguments: list[str]) -> None:
+    """Run a file whose name counts from the folder of the file that is read."""
+    name = shell.feed.name
+    _include(shell, arguments, "\\ir", Path(name).parent if shell.depth and not name.startswith("<") else Path())
+
+
+def _include(shell: Shell, arguments: list[str], command: str, base: Path) -> None:
+    from dpsql.cli.shell.reading import run_text  # which runs meta-commands, and so loads this module
+
+    if not arguments:
+        raise reject("DP903", f"{command} needs a file", help=[f"write  {command} FILE"])
+    if shell.depth >= MOST_DEPTH:
+        raise reject("DP903", f"more than {MOST_DEPTH} files read one another", help=["does a file read itself?"])
+    source = read_file(str(base / Path(arguments[0])))
+    run_text(shell, source.text, source.name)
+
+
+def output(shell: Shell, arguments: list[str]) -> None:
+    """Answers to a file, or to the screen again."""
+    if arguments:
+        shell.output.open(arguments[0])
+    else:
+        shell.output.close()
+
+
+def echo(shell: Shell, arguments: list[str]) -> None:
+    """A text to standard output."""
+    import sys
+
+    sys.stdout.write(_text(arguments))
+    sys.stdout.flush()
+
+
+def echo_to_output(shell: Shell, arguments: list[str]) -> None:
+    """A text to where answers go."""
+    shell.output.write(_text(arguments))
+
+
+def _text(words: list[str]) -> str:
+    bare = words[:1] == ["-n"]
+    return clean(" ".join(words[1:] if bare else words)) + ("" if bare else "\n")
+
+
+def history(shell: Shell, arguments: list[str]) -> None:
+    """The last inputs; or no more of them; or none."""
+    kept = shell.history
+    if kept is None:
+        raise reject("DP903", "there is no history: it is kept at a prompt only, and not with --no-history")
+    match arguments:
+        case ["off"]:
+            kept.stop()
+            shell.output.line("Nothing that follows is kept. \\history clear removes what is there.")
+        case ["clear"]:
+            kept.clear()
+            shell.output.line("The history is empty.")
+        case [number] if number.isdecimal():
+            _show(shell, kept.entries()[-int(number) :] if int(number) else [])
+        case []:
+            _show(shell, kept.entries())
+        case [other, *_]:
+            with open_new(other) as file:  # \s FILE, as in psql
+                file.writelines(f"{entry}\n" for entry in kept.entries())
+
+
+def _show(shell: Shell, entries: list[str]) -> None:
+    text = "".join(f"{clean(entry)}\n" for entry in entries)
+    shell.output.write(text, shell.looks.pager)

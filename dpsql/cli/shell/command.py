@@ -1,0 +1,104 @@
+"""`dpsql shell` on the command line: its arguments and options. What it does is in app.py, loaded when it is used."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from dpsql.cli import options as o
+
+_ORDER = "dpsql.order"
+
+
+class InOrder(TyperCommand):
+    """Remembers in which order `-c` and `-f` were given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual."""
+        _, _, found = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta[_ORDER] = [p.name for p in found if p.name in ("command", "file")]
+        return super().parse_args(ctx, args)
+
+
+def shell(
+    context: typer.Context,
+    policy: Annotated[
+        str | None, typer.Argument(metavar="POLICY", help="The policy file. Default: what DPSQL_POLICY names.")
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Option("--command", "-c", metavar="SQL", help="Run statements or a meta-command, and leave; repeatable."),
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run a file, and leave; repeatable, in order with -c."),
+    ] = None,
+    variable: Annotated[
+        list[str] | None,
+        typer.Option("--variable", "-v", metavar="NAME=VALUE", help="Set a variable, as \\set does; repeatable."),
+    ] = None,
+    pset: Annotated[
+        list[str] | None,
+        typer.Option("--pset", "-P", metavar="NAME=VALUE", help="Set an option, as \\pset does; repeatable."),
+    ] = None,
+    format: Annotated[o.Format | None, typer.Option("--format", help="How to print answers. Default: table.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Short for --format csv.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    no_align: Annotated[bool, typer.Option("--no-align", "-A", help="Short for --format unaligned.")] = False,
+    tuples_only: Annotated[
+        bool, typer.Option("--tuples-only", "-t", help="Rows only: no header and no footer.")
+    ] = False,
+    expanded: Annotated[bool, typer.Option("--expanded", "-x", help="One line for each value.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write answers to a new file.")
+    ] = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    analyst: o.Analyst = None,
+    ledger: o.Ledger = None,
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect that is typed. Default: duckdb.")
+    ] = None,
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No greeting; no footer beside csv, jsonl, markdown and html.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Run costly queries without a question.")] = False,
+    no_history: Annotated[bool, typer.Option("--no-history", help="Neither read nor keep what is typed.")] = False,
+    no_config: Annotated[bool, typer.Option("--no-config", "-X", help="Read no configuration file.")] = False,
+) -> int:
+    """Ask at a prompt, or run files and pipes, with psql's letters and habits. `dpsql POLICY` is short for it.
+
+    Away from a terminal there is no prompt, no colour and no question, and the first error ends it.
+    """
+    from dpsql.cli.shell.app import Options, run
+
+    given = {"command": iter(command or ()), "file": iter(file or ())}
+    steps = tuple((name, next(given[name])) for name in context.meta.get(_ORDER, ()))
+    short = [name for name, wanted in (("csv", csv), ("json", json), ("unaligned", no_align)) if wanted]
+    return run(
+        Options(
+            policy,
+            steps,
+            tuple(variable or ()),
+            tuple(pset or ()),
+            format.value if format is not None else (short[-1] if short else None),
+            tuples_only,
+            expanded,
+            output,
+            epsilon,
+            delta,
+            analyst,
+            ledger,
+            dialect,
+            threads,
+            memory_limit,
+            quiet,
+            yes,
+            not no_history,
+            not no_config,
+        )
+    )

@@ -1,0 +1,105 @@
+"""What Tab offers at the prompt: SQL from the policy, meta-commands and their arguments. Never a value of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from dpsql.cli.shell.looks import OPTIONS
+from dpsql.cli.shell.meta import COMMANDS
+from dpsql.cli.shell.words import unquoted
+from dpsql.functions.registry import describe_registry
+
+if TYPE_CHECKING:
+    from dpsql.cli.shell.state import Shell
+
+_TABLES: Final = frozenset({"\\d", "\\policy"})
+_QUERIES: Final = frozenset({"\\explain", "\\cost"})
+_FILES: Final = frozenset({"\\i", "\\include", "\\ir", "\\o", "\\out", "\\e", "\\edit"})
+_WORDS: Final = {
+    "\\x": ("on", "off", "auto"),
+    "\\t": ("on", "off"),
+    "\\fresh": ("on", "off"),
+    "\\intervals": ("on", "cols", "off"),
+    "\\budget": ("history",),
+    "\\epsilon": ("off",),
+    "\\delta": ("off",),
+    "\\history": ("off", "clear"),
+    "\\timing": ("off",),
+}
+
+
+class ShellCompleter(Completer):
+    """Completions of the text before the cursor."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Likely ones first."""
+        text = document.text_before_cursor
+        line = text.lstrip()
+        if not line.startswith("\\"):
+            yield from self._sql(text)
+            return
+        name, space, rest = line.partition(" ")
+        if not space:
+            yield from _among(sorted(COMMANDS), name, str)
+        elif name in _QUERIES:
+            yield from self._sql(rest)
+        elif name in _FILES:
+            yield from self._files(rest)
+        else:
+            yield from self._arguments(name, rest)
+
+    def _sql(self, text: str) -> Iterator[Completion]:
+        from dpsql.editor.completion import complete
+
+        for found in complete(text, len(text), self._shell.connection.policy, self._shell.dialect):
+            yield Completion(
+                found.text, start_position=found.start - len(text), display=found.label,
+                display_meta=found.detail or found.kind,
+            )  # fmt: skip
+
+    def _arguments(self, name: str, rest: str) -> Iterator[Completion]:
+        *earlier, typed = rest.split(" ")
+        given = [word for word in earlier if word]
+        policy = self._shell.connection.policy
+        if name == "\\pset":
+            if not given:
+                yield from _among(list(OPTIONS), typed)
+            elif given[0] in OPTIONS:
+                values = OPTIONS[given[0]].values.split(" | ")
+                yield from _among([v for v in values if v.islower()], typed)
+        elif given:
+            return
+        elif name in _TABLES or name == "\\d+":
+            yield from _among([t.name for t in policy.tables.values()], unquoted(typed))
+        elif name in ("\\set", "\\unset"):
+            yield from _among(sorted({*self._shell.variables, "ON_ERROR_STOP"}), typed)
+        elif name in ("\\df", "\\h", "\\help"):
+            yield from _among(_functions(), typed)
+        else:
+            yield from _among(list(_WORDS.get(name, ())), typed)
+
+    def _files(self, rest: str) -> Iterable[Completion]:
+        from prompt_toolkit.completion import PathCompleter
+
+        return PathCompleter(expanduser=True).get_completions(Document(rest.lstrip()), CompleteEvent())
+
+
+def _functions() -> list[str]:
+    found = [f["names"] for functions in describe_registry().values() for f in functions if not f["operator"]]
+    return sorted({*(str(names[0]).upper() for names in found if isinstance(names, list)), "COUNT", "SUM", "AVG"})
+
+
+def _among(known: list[str], typed: str, fold: type[str] | None = None) -> Iterator[Completion]:
+    """Those of the known words that begin as typed; letter case counts for commands only."""
+    for word in known:
+        same = word.startswith(typed) if fold else word.casefold().startswith(typed.casefold())
+        if same:
+            help = COMMANDS[word].help if word in COMMANDS and fold else ""
+            yield Completion(word, start_position=-len(typed), display_meta=help)

@@ -1,0 +1,149 @@
+"""Reading at a prompt: with editing, colours and completion on a terminal that can, line by line on one that cannot."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from dpsql.cli import exits
+from dpsql.cli.shell.feed import Feed
+from dpsql.cli.shell.prompt import continuation_text, prompt_text
+from dpsql.cli.shell.reading import run_items, smart
+from dpsql.cli.shell.state import Shell
+from dpsql.sql.scan import ends_outside, is_empty, scan
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import History as ToolkitHistory
+    from prompt_toolkit.key_binding import KeyBindings
+
+
+def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = False) -> int:
+    """Read and do until `\\q` or Ctrl-D; the exit code, 0. Ctrl-C at the prompt clears what was typed."""
+    read = _editing(shell, vi, complete_while_typing) if smart() else _plain
+    while not shell.done:
+        if not shell.feed.waiting:
+            shell.feed = Feed("<sql>", shell.dialect)
+        try:
+            text = read(shell)
+        except KeyboardInterrupt:
+            shell.feed.drop()
+            continue
+        except (EOFError, OSError):  # Ctrl-D; or the terminal has gone
+            break
+        _do(shell, text)
+    if not shell.done and not shell.quiet:
+        exits.say("\\q")
+    return exits.OK
+
+
+def _do(shell: Shell, text: str) -> None:
+    if shell.history is not None:
+        shell.history.add(text)
+    try:
+        run_items(shell, shell.feed.take(text))
+    except KeyboardInterrupt:
+        exits.say("\ncancelled")
+
+
+def finished(text: str, pending: str, dialect: str) -> bool:
+    """Whether Enter hands an input over: it is a meta-command, or ends with the semicolon of a statement."""
+    whole = pending + text
+    if not text.strip():
+        return True
+    last = whole.rstrip().rpartition("\n")[2].strip()
+    before = whole.rstrip()[: len(whole.rstrip()) - len(last)]
+    if last.startswith("\\") and ends_outside(before, dialect):
+        return True
+    if last.endswith(("\\g", "\\gx")):
+        return True
+    found = scan(whole, dialect)
+    if found is None or not found.statements:
+        return False
+    rest = whole[found.rest :]
+    return is_empty(rest, dialect) or rest.strip().startswith("\\")
+
+
+def _plain(shell: Shell) -> str:
+    """A line, from a terminal that can do nothing else."""
+    sys.stdout.write(continuation_text(shell) if shell.feed.waiting else prompt_text(shell))
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\r\n")
+
+
+class _Editing:
+    """A prompt of prompt_toolkit, made once."""
+
+    def __init__(self, session: PromptSession[str]) -> None:
+        self._session = session
+
+    def __call__(self, shell: Shell) -> str:
+        default, shell.edit = shell.edit, ""
+        begun = shell.feed.waiting
+        return self._session.prompt(
+            continuation_text(shell) if begun else prompt_text(shell),
+            default=default,
+            prompt_continuation=lambda width, line, wrapped: continuation_text(shell, width),
+        )
+
+
+def _editing(shell: Shell, vi: bool, complete_while_typing: bool) -> _Editing:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.enums import EditingMode
+    from prompt_toolkit.lexers import PygmentsLexer
+    from prompt_toolkit.output import ColorDepth
+    from prompt_toolkit.styles import Style, style_from_pygments_dict
+
+    from dpsql.cli.shell.completion import ShellCompleter
+    from dpsql.cli.shell.highlight import STYLE, ShellLexer
+
+    colored = exits.wants_color(sys.stdout)
+    session: PromptSession[str] = PromptSession(
+        multiline=True,
+        lexer=PygmentsLexer(ShellLexer) if colored else None,
+        style=style_from_pygments_dict(STYLE) if colored else Style([]),
+        color_depth=None if colored else ColorDepth.DEPTH_1_BIT,
+        completer=ShellCompleter(shell),
+        complete_while_typing=complete_while_typing,
+        history=_toolkit_history(shell),
+        key_bindings=_keys(shell),
+        editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+        enable_suspend=True,
+        include_default_pygments_style=False,
+    )
+    return _Editing(session)
+
+
+def _keys(shell: Shell) -> KeyBindings:
+    """Enter hands over what is complete and begins a new line otherwise; Alt-Enter always begins one."""
+    from prompt_toolkit.filters import has_completions, has_focus, is_done, is_searching
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    keys = KeyBindings()
+    typing = has_focus("DEFAULT_BUFFER") & ~is_searching & ~is_done
+
+    @keys.add("enter", filter=typing)
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if has_completions() and buffer.complete_state and buffer.complete_state.current_completion:
+            buffer.complete_state = None
+        elif finished(buffer.text, shell.feed.pending, shell.dialect):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    @keys.add("escape", "enter", filter=typing)
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    return keys
+
+
+def _toolkit_history(shell: Shell) -> ToolkitHistory:
+    """prompt_toolkit's view of our history: it reads, and we write."""
+    from prompt_toolkit.history import InMemoryHistory
+
+    return InMemoryHistory(shell.history.entries() if shell.history is not None else [])

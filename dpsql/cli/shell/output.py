@@ -1,0 +1,111 @@
+"""Where results go: the terminal (through a pager if they are long), a pipe, or the file of `\\o`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from dpsql.cli.exits import wants_color
+from dpsql.cli.shell.pager import page
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import visible, width
+
+
+class Output:
+    """Takes texts. paged: whether there may be a pager: at a prompt only."""
+
+    def __init__(self, paged: bool = False) -> None:
+        self._paged = paged
+        self._file: TextIO | None = None
+        self.name: str | None = None
+
+    @property
+    def stream(self) -> TextIO:
+        """What is written to, pagers apart."""
+        return self._file or sys.stdout
+
+    @property
+    def color(self) -> bool:
+        """Whether colours may be used."""
+        return wants_color(self.stream)
+
+    @property
+    def columns(self) -> int | None:
+        """The width of the terminal; None if this is none."""
+        return shutil.get_terminal_size().columns if self.stream.isatty() else None
+
+    def write(self, text: str, pager: str = "off") -> None:
+        """A text that ends with its line end. pager: `on` for long texts, `always`, or `off`."""
+        if self._file is None and self._paged and pager != "off" and (pager == "always" or too_large(text)):
+            page(text)
+            return
+        self.stream.write(text)
+        self.stream.flush()
+
+    def line(self, text: str) -> None:
+        """One line, never paged."""
+        self.write(f"{text}\n")
+
+    def open(self, path: str) -> None:
+        """Write to a file from now on. Raises Rejected DP903: it exists already, or cannot be written."""
+        opened = open_new(path)
+        self.close()
+        self._file, self.name = opened, path
+
+    def close(self) -> None:
+        """Write to standard output again."""
+        if self._file is not None:
+            file, self._file, self.name = self._file, None, None
+            file.close()
+
+
+def open_new(path: str) -> TextIO:
+    """A file for answers: a new one, or something that is no regular file, such as /dev/null.
+
+    Nothing is overwritten: it could be a ledger. Raises Rejected DP903.
+    """
+    if path.lstrip().startswith("|"):
+        raise reject(
+            "DP906", "answers are not piped into programs from within the shell",
+            help=["write to a file, or pipe the whole shell:  dpsql shell POLICY -c SQL | program"],
+            notes=["the shell starts no programs for what is typed at its prompt"],
+        )  # fmt: skip
+    try:
+        where = Path(path).expanduser()
+        exists = where.exists() and stat.S_ISREG(where.stat().st_mode)
+        if not exists:
+            return where.open("w", encoding="utf-8")
+        raise reject("DP903", f"{path!r} exists already", help=["remove it first, or write to another file"])
+    except OSError as error:
+        reason = (error.strerror or os.strerror(error.errno or 0)).lower()
+    except (ValueError, RuntimeError):  # a NUL in it; a home folder that nobody knows
+        reason = "its name is not valid"
+    raise reject("DP903", f"{path!r} cannot be written: {reason}")
+
+
+def clean(text: str) -> str:
+    """A text of several lines without characters that could write to the terminal."""
+    return "".join(c if c == "\n" else visible(c) for c in text.replace("\t", "    "))
+
+
+def too_large(text: str) -> bool:
+    """Whether a text has more lines than the terminal, or longer ones."""
+    size = shutil.get_terminal_size()
+    lines = text.split("\n")
+    return len(lines) > size.lines - 1 or any(line_width(line) > size.columns for line in lines)
+
+
+def line_width(line: str) -> int:
+    """Screen columns of a line, ANSI codes apart."""
+    if "\x1b" in line:
+        line = _without_codes(line)
+    return len(line) if line.isascii() else sum(map(width, line))
+
+
+def _without_codes(line: str) -> str:
+    first, *others = line.split("\x1b[")
+    return first + "".join(part.partition("m")[2] for part in others)

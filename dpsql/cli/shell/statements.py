@@ -1,0 +1,219 @@
+"""Running one statement: a query with its price and its answer, EXPLAIN, and SET, RESET and SHOW of settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from dpsql.cli import exits
+from dpsql.cli.answer import FOR_PEOPLE, WITH_WIDTHS, Style, answer_text, footer_of
+from dpsql.cli.options import Format, Intervals
+from dpsql.cli.query import account_remark, left_after
+from dpsql.cli.shell import accounts
+from dpsql.cli.shell.feed import Place
+from dpsql.cli.shell.highlight import painted_explain
+from dpsql.cli.shell.output import clean, line_width
+from dpsql.cli.shell.state import AMOUNTS, Shell
+from dpsql.compiler import Plan
+from dpsql.compiler.explain import as_text
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.layout import one_line
+from dpsql.loss import PrivacyLoss
+from dpsql.release.result import Release
+from dpsql.session.planning import Question
+from dpsql.session.settings import confidence_level
+from dpsql.sql.scan import with_variables
+
+Show = Callable[[Shell, str], None]
+"""`explain` or `cost`."""
+
+_SET: Final = re.compile(r"SET\s+(?:SESSION\s+)?(\w+)\s*(?:=|\s+TO\s)\s*(.+)", re.IGNORECASE | re.DOTALL)
+_RESET: Final = re.compile(r"RESET\s+(\w+)", re.IGNORECASE)
+_SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(AMOUNTS)})", re.IGNORECASE)
+_EXPLAIN: Final = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
+_HELP: Final = {
+    "DP401": "in this shell:  \\epsilon 0.2",
+    "DP013": "in this shell:  \\set name value,  and  :name,  :'name'  or  :\"name\"  in the query",
+}
+_TABLES: Final = re.compile(r"\s*(SHOW|DESCRIBE|DESC|SUMMARIZE)\b", re.IGNORECASE)
+
+
+def run_statement(shell: Shell, text: str, place: Place) -> None:
+    """Do what a statement says. Raises dpsql.Error, whose findings point to `place`; KeyboardInterrupt."""
+    shell.last = text, place
+    sql = with_variables(text, shell.variables.get, shell.dialect)
+    try:
+        if found := _SET.fullmatch(sql):
+            shell.set_amount(found[1], found[2].strip().strip("'\""))
+            _tell(shell, found[1])
+        elif found := _RESET.fullmatch(sql):
+            shell.set_amount(found[1], None)
+            _tell(shell, found[1])
+        elif found := _SHOW.fullmatch(sql):
+            shell.output.line(shell.amount(found[1].lower()))
+        elif found := _EXPLAIN.match(sql):
+            explain(shell, " " * found.end() + sql[found.end() :])
+        else:
+            _query(shell, sql)
+    except Error as error:
+        raise located(error, sql, place) from None
+
+
+def _tell(shell: Shell, name: str) -> None:
+    if shell.prompting and not shell.quiet:
+        shell.output.line(f"{name.lower()}: {shell.amount(name.lower())}")
+
+
+def explain(shell: Shell, sql: str) -> None:
+    """Show a query's plan. Raises Rejected."""
+    plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
+    text = clean(as_text(plan))
+    shell.output.write((painted_explain(text) if shell.output.color else text) + "\n", shell.looks.pager)
+    _warn(plan)
+
+
+def cost(shell: Shell, sql: str) -> None:
+    """Show what a query would be charged now, and what would be left. Raises Rejected, CannotOpen."""
+    plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
+    price, left = shell.connection.price(plan), left_for(shell, plan)
+    words = f"would cost {price}" if price != PrivacyLoss() else "would cost nothing"
+    if left is not None and price != PrivacyLoss():
+        words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
+    shell.output.line(words)
+    asked, query = shell.asked, shell.connection.sql(sql, dialect=shell.dialect)
+    errors = query.accuracy(asked.epsilon, asked.delta, rho=asked.rho, confidence=asked.confidence)
+    for column, error in errors.items():
+        around = "depends on the data" if error is None else f"{error:.4g}"
+        shell.output.line(f"  {one_line(column)}  ± {around}")
+
+
+def left_for(shell: Shell, plan: Plan) -> PrivacyLoss | None:
+    """The least that is left of any unit that a plan charges; None if nothing is limited. Raises CannotOpen."""
+    policy, account = shell.connection.policy, shell.connection.analyst
+    caps = policy.caps_for(None if account == "*" else account)
+    budget = shell.connection.budget if accounts.has_ledger(shell) else {}
+    found: list[PrivacyLoss] = []
+    for unit, loss in plan.cost.items():
+        if loss == PrivacyLoss():
+            continue
+        if unit in budget:
+            found += [b for b in (budget[unit].remaining, budget[unit].total_remaining) if b is not None]
+        else:
+            found += [c for c in (caps.analyst.get(unit), caps.total.get(unit)) if c is not None]
+    if not found:
+        return None
+    return PrivacyLoss(min(b.epsilon for b in found), min(b.delta for b in found), min(b.rho for b in found))
+
+
+def left_words(price: PrivacyLoss, left: PrivacyLoss) -> str:
+    """`ε 2.35`, in ρ where the price is."""
+    return f"ρ {accounts.short(left.rho)}" if price.rho else f"ε {accounts.short(left.epsilon)}"
+
+
+def percent(share: object) -> str:
+    """A share in percent, rounded."""
+    return f"{float(share) * 100:.0f} %"  # type: ignore[arg-type]
+
+
+def _query(shell: Shell, sql: str) -> None:
+    plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
+    _warn(plan)
+    if not _agreed(shell, plan):
+        exits.say("not run; nothing was spent")
+        return
+    before = accounts.spent(shell)
+    try:
+        release = shell.connection.run(plan, fresh=shell.fresh)
+    except KeyboardInterrupt:
+        raise Cancelled(_charged_since(shell, before)) from None
+    show(shell, release)
+
+
+class Cancelled(KeyboardInterrupt):
+    """A query that was stopped. Its text says what that cost."""
+
+
+def _charged_since(shell: Shell, before: PrivacyLoss) -> str:
+    try:
+        now = accounts.spent(shell)
+    except Error:
+        return exits.interrupted()
+    if now == before:
+        return "cancelled; nothing was charged"
+    charged = PrivacyLoss(now.epsilon - before.epsilon, now.delta - before.delta, now.rho - before.rho)
+    return f"cancelled; {charged} was charged before the engine started, and is not given back"
+
+
+def _agreed(shell: Shell, plan: Plan) -> bool:
+    """Whether a query may run: nobody has to be asked, or he agreed."""
+    limit = shell.looks.confirm
+    if shell.confirm is None or shell.yes or limit is None:
+        return True
+    price = plan.loss if shell.fresh else shell.connection.price(plan)
+    left = left_for(shell, plan)
+    if price == PrivacyLoss() or left is None or not price.within(left):
+        return True  # free, without a limit, or about to be refused
+    part = accounts.share(price, left)
+    if part <= limit:
+        return True
+    return shell.confirm(f"This costs {price}, {percent(part)} of what is left ({left_words(price, left)}). Run it?")
+
+
+def _warn(plan: Plan) -> None:
+    if plan.warnings:
+        exits.complain(plan.warnings)
+
+
+def show(shell: Shell, release: Release) -> None:
+    """Print an answer as the looks say, with its footer."""
+    looks, out = shell.looks, shell.output
+    level = confidence_level(shell.asked.confidence)
+    style = Style(looks.intervals, looks.null, not looks.tuples_only, looks.fieldsep, out.color)
+    format = looks.format
+    if looks.expanded and format in (Format.TABLE, Format.BOX, Format.UNALIGNED):
+        format = Format.VERTICAL
+    text = answer_text(release, format, style, level, out.stream)
+    if looks.expanded is None and format in (Format.TABLE, Format.BOX) and _too_wide(text, out.columns):
+        text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
+    remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
+    shown = level if format in WITH_WIDTHS and looks.intervals is not Intervals.OFF else None
+    footer = ""
+    if looks.footer and not looks.tuples_only and format is not Format.JSON:
+        footer = footer_of(release, left_after(shell.connection, release), remarks, shown)
+    if format in FOR_PEOPLE and footer:
+        text += f"{footer}\n"
+    if shell.prompting and format in FOR_PEOPLE and text:
+        text += "\n"
+    out.write(text, looks.pager)
+    if format not in FOR_PEOPLE and footer and not shell.quiet:
+        exits.say(footer)
+
+
+def _too_wide(text: str, columns: int | None) -> bool:
+    return columns is not None and any(line_width(line) > columns for line in text.split("\n"))
+
+
+def located(error: Error, sql: str, place: Place) -> Error:
+    """The error with its findings at the place of the input that they are about, and with what helps in the shell."""
+    error.diagnostics = tuple(_located(_helped(d, sql), sql, place) for d in error.diagnostics)
+    return error
+
+
+def _located(d: Diagnostic, sql: str, place: Place) -> Diagnostic:
+    if d.source is None or d.source.text != sql or place.name == "<sql>":
+        return d
+    by = place.line + place.column
+    source = Source("\n" * place.line + " " * place.column + sql, place.name)
+    fix = None if d.fix is None else d.fix.moved(by)
+    return replace(d, source=source, span=None if d.span is None else d.span.moved(by), fix=fix)
+
+
+def _helped(d: Diagnostic, sql: str) -> Diagnostic:
+    if d.code == "DP012" and _TABLES.match(sql):
+        return replace(d, help=("in this shell:  \\d  lists tables,  \\d TABLE  shows one",))
+    if d.code in _HELP:
+        return replace(d, help=(_HELP[d.code], *d.help))
+    return d
