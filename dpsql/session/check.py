@@ -14,6 +14,8 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
+from dpsql.session.further import further
+from dpsql.sql.repairs import with_fixes
 
 NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
 """What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
@@ -47,11 +49,22 @@ class Examined:
 def examine(
     source: Source, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb"
 ) -> Examined:
-    """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected."""
+    """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected.
+
+    Findings carry the repairs that a program can make of them; a refused query is looked at for further mistakes.
+    """
+
+    def look(text: Source) -> tuple[Diagnostic, ...]:
+        try:
+            static_plan(text, policy, parameters, dialect=dialect)
+        except Rejected as refusal:
+            return with_fixes(refusal.diagnostics, text, dialect)
+        return ()
+
     try:
         plan = static_plan(source, policy, parameters, dialect=dialect)
     except Rejected as refusal:
-        return Examined(refusal.diagnostics, None)
+        return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
     return Examined(plan.warnings, plan)
 
 

@@ -77,7 +77,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         reader = sqlglot.Dialect.get_or_raise(dialect)
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
         lifted = lift(reader.tokenize(source.text + "\n"), source)
-        parsed = reader.parser().parse(_inner_joins(_numbered(lifted.tokens)), source.text)
+        parsed = reader.parser().parse(_inner_joins(_two_words(_numbered(lifted.tokens))), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -127,6 +127,24 @@ def _numbered(tokens: list[Token]) -> list[Token]:
         place = token.line, token.col, token.start, token.end
         found.append(Token(TokenType.PARAMETER, "$", *place, token.comments))
         found.append(Token(TokenType.NUMBER, str(count), *place))
+    return found
+
+
+_BY = {"GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
+
+
+def _two_words(tokens: list[Token]) -> list[Token]:
+    """GROUP BY and ORDER BY as one token also where a comment stands between the words."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if last is not None and last.token_type is TokenType.VAR and token.token_type is TokenType.VAR:
+            kind = _BY.get(last.text.upper()) if token.text.upper() == "BY" else None
+            if kind is not None:
+                words = f"{last.text} {token.text}"
+                found[-1] = Token(kind, words, last.line, last.col, last.start, token.end, token.comments)
+                continue
+        found.append(token)
     return found
 
 

@@ -7,6 +7,7 @@ written with a keyword alone (CURRENT_DATE, `?`, INTERVAL, NULL) is looked for w
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -27,8 +28,18 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 
 
+_NO_CODE = re.compile(r"""--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)""", re.DOTALL)
+
+
+@lru_cache(maxsize=8)
+def _code(text: str) -> str:
+    """The text with blanks for comments and underscores for strings and quoted names: nothing is found in them."""
+    return _NO_CODE.sub(lambda m: (" " if m[0][0] in "-/" else "_") * len(m[0]), text)
+
+
 def span_of(node: exp.Expr, text: str) -> Span:
     """A non-empty span for any node."""
+    text = _code(text)
     own = _hull(node)
     if own is None:
         own = _keyword(node, text)
@@ -109,6 +120,7 @@ def _close(span: Span, text: str) -> Span:
 def query_span(node: exp.Expr, text: str) -> Span:
     """A subquery with the brackets around it: neither they nor the word SELECT have tokens in the tree."""
     own = span_of(node, text)
+    text = _code(text)
     for opening in reversed(list(_SUBQUERY.finditer(text, 0, own.end))):
         end = _bracket(text, opening.start(), opening.start() + 1)
         if opening.start() <= own.start and end >= own.end:

@@ -13,8 +13,8 @@ from dpsql.sql.parameters import Numbering
 from dpsql.sql.scope import Entry, Relation
 
 
-def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span) -> Relation:
-    """A scan of the table with this (qualified) name. Raises Rejected DP102, DP005.
+def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span, written: Span) -> Relation:
+    """A scan of the table with this (qualified) name, which stands at `written`. Raises Rejected DP102, DP005.
 
     Look-up ignores letter case, quoted or not, because the engine's does: another spelling is never another table.
     """
@@ -26,7 +26,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span)
         close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
         meant = [k for k in known if k.lower() in close]
         advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
-        raise reject("DP102", f"table {name} does not exist", span=span, help=[advice])
+        raise reject("DP102", f"table {name} does not exist", span=written, help=[advice])
     if not table.columns:
         raise reject(
             "DP005", f"the columns of {table.name} are not known without the data", span=span,
