@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.analysis.context import Context
@@ -56,6 +57,7 @@ def _bounds(declared: Declared, column: Column) -> Interval | None:
 
 def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
     where = f"tables.{table.name}.columns.{column.name}"
+    low, high = _example(declared)
     missing = "`bounds` open at one end" if declared.bounds is not None else "no `bounds`"
     return Reason(
         "DP201",
@@ -63,10 +65,17 @@ def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
         None,
         f"column with {missing} in the policy: {where}",
         (
-            f"custodian: add to {where}:  bounds: [0, 100]",
-            f"or, in this query:  CLIP({column.name}, 0, 100)",
+            f"custodian: add to {where}:  bounds: [{low}, {high}]",
+            f"or, in this query:  CLIP({column.name}, {low}, {high})",
         ),
     )
+
+
+def _example(declared: Declared) -> tuple[object, object]:
+    """Bounds to propose: the ends of a listed domain, which is public, else any."""
+    listed = declared.domain.values if isinstance(declared.domain, ValuesDomain) else ()
+    numbers = [v for v in listed if isinstance(v, int | float | Decimal) and not isinstance(v, bool)]
+    return (min(numbers), max(numbers)) if numbers and len(numbers) == len(listed) else (0, 100)
 
 
 def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Context) -> Domain | None:

@@ -79,7 +79,7 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
         why = (
             Reason(
                 "DP202",
-                f"the bounds are lost in {name}",
+                f"the bounds are lost in {name if symbol(name) == name else f'x {symbol(name)} y'}",
                 span,
                 "nothing is known about how large this can be",
                 ("bound it in the query:  CLIP(…, lower, upper)",),

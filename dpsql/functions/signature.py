@@ -186,9 +186,9 @@ def comparable(*args: Value) -> None:
             continue
         other = a if b.kind is Kind.VARCHAR else b
         if Kind.VARCHAR in (a.kind, b.kind):
-            repair = f"convert the text first: CAST(… AS {other})"
+            repair = f"convert the text first: TRY_CAST(… AS {other}), or write the other one as a text"
         elif Kind.BOOLEAN in (a.kind, b.kind):
-            repair = "convert the condition first: CAST(… AS INTEGER)"
+            repair = "convert the condition first: CAST(… AS INTEGER); or write a < b AND b < c"
         elif Kind.TIMESTAMPTZ in (a.kind, b.kind):
             repair = WITHOUT_A_ZONE
         else:

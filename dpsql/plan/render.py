@@ -33,6 +33,10 @@ def expression(expr: Expr) -> str:
             return f"{_inner(a)} IS NULL"
         case Call(function="in", args=(a, *items)):
             return f"{_inner(a)} IN ({', '.join(expression(i) for i in items)})"
+        case Call(function="case", args=parts) if len(parts) % 2 == 1:
+            pairs = zip(parts[:-1:2], parts[1::2], strict=True)
+            branches = " ".join(f"WHEN {expression(when)} THEN {expression(then)}" for when, then in pairs)
+            return f"CASE {branches} ELSE {expression(parts[-1])} END"
         case Call(function=name, args=args):
             return f"{name}({', '.join(expression(a) for a in args)})"
 

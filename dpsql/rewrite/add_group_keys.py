@@ -17,6 +17,7 @@ from dpsql.functions.signature import WITHOUT_A_ZONE
 from dpsql.plan.components import Component, KeySource, Measure
 from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import GroupKeys, Item, Node, Release
+from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.keys.lone import lone_unit
@@ -111,8 +112,9 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
 def _check_kind(item: Item, facts: Facts) -> None:
     kind = facts.value(item.expr).type.kind
     if kind not in _KEY_KINDS:
+        shown = expression(item.expr)
         advice = {
-            Kind.DOUBLE: "round it to whole numbers:  CAST(floor(x) AS INTEGER), or use CASE",
+            Kind.DOUBLE: f"round it to whole numbers:  CAST(floor({shown}) AS INTEGER), or use CASE",
             Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
         raise reject(

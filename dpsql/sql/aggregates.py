@@ -128,13 +128,16 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
     if function in ("min", "max"):
         return arg.type
     if not arg.type.numeric:
+        span = arg.span or binder.span(node)
+        written = binder.source.text[span.start : span.end]
+        shown = written if len(written) < 60 and "\n" not in written else "…"
+        name = function.upper()
         advice = {
-            Kind.BOOLEAN: "cast it first:  SUM(CAST(… AS INTEGER)), or COUNT(*) FILTER (WHERE …)",
-            Kind.VARCHAR: "convert it first:  CAST(… AS DOUBLE)",
+            Kind.BOOLEAN: f"cast it first:  {name}(CAST({shown} AS INTEGER)), or COUNT(*) FILTER (WHERE {shown})",
+            Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), 0, 100))",
         }.get(arg.type.kind, "compute a number from it first, e.g. date_diff('day', DATE '2024-01-01', …)")
         raise reject(
-            "DP203", f"{function.upper()} needs a number, not {arg.type}", span=arg.span or binder.span(node),
-            help=[advice],
+            "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
         )  # fmt: skip
     if function != "sum" or arg.type.kind is Kind.DOUBLE:
         return DOUBLE

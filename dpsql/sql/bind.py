@@ -123,7 +123,10 @@ class _Binder:
     def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")
         if args.get("recursive"):
-            raise reject("DP101", "WITH RECURSIVE is not supported", span=self.span(node), help=["leave RECURSIVE out"])
+            raise reject(
+                "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
+                help=["leave RECURSIVE out: no query can read its own rows"],
+            )  # fmt: skip
         visible = dict(outer)
         for cte in args["expressions"]:
             parts = checked(cte, self.source, "this", "alias", "materialized")

@@ -22,6 +22,7 @@ from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
 from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
 from dpsql.sql.checked import checked
+from dpsql.sql.habits import INSTEAD, LISTED, needs_window, of_aggregate, of_column
 from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has, written_at
@@ -31,7 +32,6 @@ from dpsql.types import BOOLEAN, VARCHAR, Kind
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 
-_LISTED = "the SQL reference lists the accepted functions and operators"
 
 AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
 SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
@@ -121,6 +121,8 @@ class ExprBinder:
         if relation is None and isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
             shown = name.replace("'", "''")
             advice = [f"if it is a text, not a name, write it in single quotes:  '{shown}'"]
+        if relation is None:
+            advice += of_column(node, name, self.clause)
         return find(self.entries, name, relation, self.span(node), advice)
 
     def _element(self, node: exp.Explode) -> Expr:
@@ -171,7 +173,7 @@ class ExprBinder:
         """A typed call of a registered function. Text literals become dates or numbers where the others are."""
         function = lookup(name)
         if function is None:
-            raise reject("DP105", f"function {name} is not supported", span=span, help=[_LISTED])
+            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
         for at in sorted(function.literal):
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
@@ -230,7 +232,7 @@ class ExprBinder:
     def _unknown(self, name: str, node: exp.Expr) -> Rejected:
         known = [*AGGREGATES.values(), *(n for n, f in REGISTRY.items() if not f.operator)]
         close = difflib.get_close_matches(name, known, n=2)
-        advice = f"did you mean {' or '.join(close)}?" if close else _LISTED
+        advice = INSTEAD.get(name.lower()) or (f"did you mean {' or '.join(close)}?" if close else LISTED)
         return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
 
     def refuse_subquery(self, node: exp.Expr) -> Rejected:
@@ -256,7 +258,7 @@ class ExprBinder:
 
     def refuse(self, node: exp.Expr) -> Rejected:
         """Build (not raise) the refusal of a node that has no meaning here."""
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
             return self.refuse(node.this)  # sqlglot puts it around ANY_VALUE(x)
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
             return self.refuse_subquery(node)
@@ -274,12 +276,10 @@ class ExprBinder:
             name = self._written(node)
             return reject(
                 "DP105", f"{name.upper()} needs a window", span=self.span(node),
-                help=[f"write  {name.upper()}(…) OVER (ORDER BY …)"],
+                help=needs_window(node, name.upper()),
             )  # fmt: skip
         if isinstance(node, exp.AggFunc):
-            advice = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
-            if isinstance(node, exp.ApproxDistinct):
-                advice = "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
+            advice = of_aggregate(node)
             return reject(
                 "DP105", f"aggregate {self._written(node).upper()} is not supported", span=self.span(node),
                 help=[advice],
@@ -303,7 +303,7 @@ class ExprBinder:
             return self._unknown(name, node)
         return reject(
             "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=self.span(node),
-            help=[_LISTED],
+            help=[LISTED],
         )  # fmt: skip
 
     def _written(self, node: exp.Func) -> str:

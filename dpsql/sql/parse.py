@@ -246,10 +246,20 @@ def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
     if word and close and close[0] != word.group(0).upper():
         return f"a query does not begin with {word.group(0)}", Span(*word.span()), f"did you mean {close[0]}?"
     if "`" in source.text[found.start : found.end]:
+        quoted = (m for m in re.finditer(r"`[^`]*`?", source.text) if m.start() <= found.start < m.end())
         return (
-            "names are not quoted with backticks here", found,
+            "names are not quoted with backticks here", next((Span(*m.span()) for m in quoted), found),
             'write  "name",  or name the dialect of the text: --dialect bigquery, in Python dialect="bigquery"',
         )  # fmt: skip
+    bracket = re.compile(r"\[\w+\]").match(source.text, found.start)
+    if bracket and re.search(r"\b(?:FROM|JOIN)\s*\Z", source.text[: found.start], re.IGNORECASE):
+        return (
+            "names are not quoted with brackets here", Span(*bracket.span()),
+            'write  "name",  or name the dialect of the text: --dialect tsql, in Python dialect="tsql"',
+        )  # fmt: skip
+    hash_sign = re.compile(r"\w*\s*(#)").match(source.text, found.start)
+    if hash_sign:
+        return "# does not begin a comment", Span(*hash_sign.span(1)), "write  --"
     top = _TOP.search(source.text)
     if top and top.start(1) < found.end:
         return "there is no TOP", Span(*top.span(1)), f"write  LIMIT {top.group(2)}  at the end"

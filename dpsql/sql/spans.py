@@ -54,7 +54,19 @@ def span_of(node: exp.Expr, text: str) -> Span:
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
             return Span(own.start, _bracket(text, own.start, own.end))  # the type has no token either
         return _close(own, text)
+    if isinstance(at, exp.Binary) and at is node:
+        # A call or bracket at either end has no token where it begins or ends.
+        for end in (_end(at, "this"), _end(at, "expression")):
+            own = own.hull(span_of(end, text)) if isinstance(end, exp.Func | exp.Paren) else own
     return own
+
+
+def _end(node: exp.Expr, side: str) -> exp.Expr | None:
+    """The first or last operand of a chain of operators."""
+    at: exp.Expr | None = node
+    while isinstance(at, exp.Binary) and not isinstance(at, exp.Func):
+        at = at.args.get(side)
+    return at
 
 
 def _own(node: exp.Expr) -> Span | None:

@@ -22,7 +22,8 @@ from dpsql.functions.value import Value, type_range
 from dpsql.numbers.cap import Cap, Unbounded
 from dpsql.numbers.interval import everything, interval
 from dpsql.plan.components import Output, Ratio, Variance
-from dpsql.plan.nodes import Release
+from dpsql.plan.nodes import Release, Scan
+from dpsql.plan.walk import walk
 
 
 def release(node: Release, below: Facts, ctx: Context) -> Facts:
@@ -83,14 +84,16 @@ def _whole(cap: Cap) -> int:
 def no_limit(node: Release, below: Facts) -> Reason:
     """Nothing says how many rows one id may contribute."""
     tables = sorted({c.hint.table for c in below.columns.values() if c.hint is not None and not c.hint.public})
-    where = f"tables.{tables[0]}" if tables else "the table"
+    tables = tables or sorted({part.table for part in walk(node) if isinstance(part, Scan)})  # as above a UNION
+    where = f"tables.{tables[0]}" if len(tables) == 1 else f"each of tables.{', tables.'.join(tables)} that has none"
     return Reason(
         "DP211",
         "nothing limits how many rows one privacy unit contributes",
         node.span,
-        f"rows of {' and '.join(tables) or 'the table'} per {' and '.join(below.units)} are not limited",
+        f"rows of {' and '.join(tables)} per {' and '.join(below.units)} are not limited",
         (
             f"custodian: add to {where}:  max_rows_per_unit: 20",
             "or both, for grouped queries:  max_groups_per_unit: 5  and  max_rows_per_group: 4",
+            "or, in this query:  SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 20) …",
         ),
     )

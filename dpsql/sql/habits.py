@@ -1,0 +1,68 @@
+"""What functions of other databases, and those with no private form, are to be replaced by: the help of DP105."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+LISTED: Final = "the SQL reference lists the accepted functions and operators"
+_FORMAT = "write  strftime(x, '%Y-%m')"
+_VALUE = "write the value itself, or pass it as a parameter"
+_SHIFT = "write  x + INTERVAL 7 DAY"
+_PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
+_BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
+
+INSTEAD: Final[dict[str, str]] = {
+    "date_format": _FORMAT,
+    "format_date": _FORMAT,
+    "to_char": _FORMAT,
+    "getdate": _VALUE,
+    "sysdate": _VALUE,
+    "dateadd": _SHIFT,
+    "date_sub": "write  x - INTERVAL 7 DAY",
+    "safe_divide": "write  x / y,  which is NULL where y is 0",
+    "regexp_like": _PATTERN,
+    "regexp_matches": _PATTERN,
+    "regexp_full_match": _PATTERN,
+    "width_bucket": _BUCKETS,
+    "histogram": f"{_BUCKETS}  and group by it",
+    "total": "write  SUM(x)",
+}
+"""A function's name → how the same is written here."""
+
+_AGGREGATES = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
+_BY_HAND = "count what lies below a value:  COUNT(*) FILTER (WHERE x < 100)"
+_ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
+
+
+def of_aggregate(node: exp.AggFunc) -> str:
+    """The help for an aggregate that is not supported."""
+    match node:
+        case exp.ApproxDistinct():
+            return "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
+        case exp.Median() | exp.Quantile() | exp.ApproxQuantile() | exp.PercentileCont() | exp.PercentileDisc():
+            return _BY_HAND
+        case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last() | exp.Mode():
+            return _ONE_ROW
+        case _:
+            return _AGGREGATES
+
+
+def needs_window(node: exp.Func, name: str) -> list[str]:
+    """The help for a window function without a window."""
+    if isinstance(node, exp.First | exp.Last | exp.FirstValue | exp.LastValue | exp.NthValue):
+        return [
+            f"over released numbers, write  {name}(…) OVER (ORDER BY …)",
+            "over private rows, one person would decide the answer: use COUNT, SUM or AVG",
+        ]
+    return [f"write  {name}(…) OVER (ORDER BY …)"]
+
+
+def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
+    """Help for a column that does not exist, where the SELECT list has something to do with it."""
+    select = node.find_ancestor(exp.Select)
+    names = [] if select is None else [item.alias_or_name for item in select.expressions if item.alias_or_name]
+    if clause == "WHERE" and name.lower() in (n.lower() for n in names):
+        return [f"{name} is computed in SELECT, after WHERE: repeat what it stands for, or filter it in HAVING"]
+    return [f"names in SELECT: {', '.join(names[:12])}"] if clause == "ORDER BY" and names else []
