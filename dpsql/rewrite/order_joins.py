@@ -20,8 +20,9 @@ def order_joins(root: Node, ctx: RewriteContext) -> Node:
     if _in_cluster(root):
         relations, terms = _flattened(root)
         relations = [order_joins(r, ctx) for r in relations]
-        best = _connected(relations, terms)
-        if len(relations) > 2 and _crosses(best, terms) < _crosses(relations, terms):
+        written = _crosses(relations, terms) if len(relations) > 2 else 0
+        best = _connected(relations, terms) if written else relations
+        if written and _crosses(best, terms) < written:
             joined = best[0]
             for relation in best[1:]:
                 joined = Join(JoinKind.CROSS, joined, relation, span=_written(relation))
