@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dpsql.checking.patterns import GitIgnores, Patterns
@@ -56,6 +56,15 @@ def discover(arguments: Sequence[str], wanted: Wanted) -> Discovered:
     return Discovered(tuple(found.values()), tuple(refusals))
 
 
+def is_chosen(path: Path, below: Path, wanted: Wanted) -> bool:
+    """Whether a file of a folder would be found, were it there. .gitignore is not asked: git has the file."""
+    inner = path.relative_to(below).parts[:-1]
+    if any(part.startswith(".") or part in _SKIPPED for part in inner):
+        return False
+    walker = _Walker(replace(wanted, gitignore=False))
+    return walker.includes(str(path)) and not walker.leaves_out(str(path))
+
+
 @dataclass(slots=True)
 class _Walker:
     wanted: Wanted
@@ -78,10 +87,10 @@ class _Walker:
             yield path
         elif os.path.isdir(path):
             yield from self._below(path)
-        elif (named and not self.wanted.force_exclude) or not self._is_left_out(path):
+        elif (named and not self.wanted.force_exclude) or not self.leaves_out(path):
             yield path
 
-    def _is_left_out(self, path: str) -> bool:
+    def leaves_out(self, path: str) -> bool:
         """Whether a file, or a folder above it, is excluded or ignored by git."""
         whole = os.path.abspath(path)
         folders = [str(folder) for folder in reversed(Path(whole).parents)]
@@ -101,10 +110,10 @@ class _Walker:
             )
             for name in sorted(names):
                 path = os.path.join(whole, name)
-                if self._included(path) and not self._excluded(path, False):
+                if self.includes(path) and not self._excluded(path, False):
                     yield str(Path(folder) / name)
 
-    def _included(self, path: str) -> bool:
+    def includes(self, path: str) -> bool:
         if self.wanted.include is None:
             return path.lower().endswith(".sql")
         return self._says(self.wanted.include, path, False)

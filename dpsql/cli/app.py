@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dpsql.cli import check_options
+from dpsql.cli import diff as diff_command
 from dpsql.cli import options as o
 from dpsql.cli.shell.command import InOrder, shell
 
@@ -145,6 +146,7 @@ def explain(
 
 
 app.command(epilog=check_options.EXIT_CODES)(check_options.check)
+app.command(epilog=diff_command.EXIT_CODES)(diff_command.diff)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -77,7 +77,7 @@ def read_file(path: str) -> Source:
     try:
         with Path(path).open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
-        return _decoded(raw, path)
+        return decoded(raw, path)
     except FileNotFoundError:
         reason = "there is no such file"
     except IsADirectoryError:
@@ -93,10 +93,11 @@ def read_stdin() -> Source:
     """Everything on standard input. Raises Rejected DP903."""
     buffer = getattr(sys.stdin, "buffer", None)
     raw = sys.stdin.read().encode("utf-8", "surrogatepass") if buffer is None else buffer.read(MOST_BYTES + 1)
-    return _decoded(raw, "<stdin>")
+    return decoded(raw, "<stdin>")
 
 
-def _decoded(raw: bytes, name: str) -> Source:
+def decoded(raw: bytes, name: str) -> Source:
+    """SQL as bytes → text. Raises Rejected DP903."""
     if len(raw) > MOST_BYTES:
         raise reject("DP903", f"{name} is larger than {MOST_BYTES // 1_000_000} MB")
     if b"\x00" in raw:

@@ -37,14 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    checking = given[:1] == ["check"] or given[:2] == ["policy", "verify"]  # 1 means findings there
+    checking = given[:1] in (["check"], ["diff"]) or given[:2] == ["policy", "verify"]  # 1 means findings there
     auditing = given[:1] == ["audit"]  # 1 means refuted there, and nothing else
     failed = exits.CHECK_IMPOSSIBLE if checking or auditing else exits.USAGE
     try:
         from dpsql.cli.app import app
 
         command = typer.main.get_command(app)
-        if given and given[0] not in getattr(command, "commands", ()) and os.path.isfile(given[0]):
+        if given and given[0] not in getattr(command, "commands", ()) and _is_policy(given[0]):
             given = ["shell", *given]  # `dpsql clinic.yaml`
         result = command.main(args=given, prog_name="dpsql", standalone_mode=False)
         if result == exits.INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
@@ -72,6 +72,11 @@ def _run(given: list[str]) -> int:
     except Exception:
         exits.complain([exits.internal_error()])
         return failed
+
+
+def _is_policy(argument: str) -> bool:
+    """Whether a first argument that is no command can only be the policy of a shell."""
+    return os.path.isfile(argument) or (argument.endswith((".yaml", ".yml")) and not argument.startswith("-"))
 
 
 def _command_path(error: Any) -> str:

@@ -1,0 +1,145 @@
+"""`dpsql diff`: what has become of the queries of a repository since another commit. 0 shown, 1 worse, 2 could not."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsql.cli import exits
+from dpsql.cli.inputs import decoded
+from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+
+if TYPE_CHECKING:
+    from dpsql.checking.diff_formats import PolicyState
+    from dpsql.checking.discovery import Wanted
+    from dpsql.checking.repository import Revision
+    from dpsql.checking.settings import Settings
+    from dpsql.policy.models import Policy
+
+EXIT_CODES = "Exit codes: 0 compared, 1 something is worse (with --fail-on-worse), 2 could not compare."
+
+
+class DiffFormat(StrEnum):
+    """`--output-format` of `dpsql diff`."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def diff(
+    against: Annotated[
+        str, typer.Option("--against", metavar="REF", help="The older version: a branch, tag or commit of git.")
+    ],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PATHS", help="Files and folders (their *.sql). Default: the current folder."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="POLICY", help="The policy file. Default: the configuration's."),
+    ] = None,
+    output_format: Annotated[
+        DiffFormat, typer.Option("--output-format", help="How to print; markdown is for a pull request's comment.")
+    ] = DiffFormat.TEXT,
+    fail_on_worse: Annotated[
+        bool, typer.Option("--fail-on-worse", help="1 if a query is newly refused, or costs or reveals more.")
+    ] = False,
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect. Default: the configuration's.")
+    ] = None,
+) -> int:
+    """Compare stability, sensitivity, cost and expected errors of queries with those of another commit.
+
+    The policy of that commit counts for its queries, so a change of the policy alone shows, too. No data is needed.
+    """
+    return run(paths or ["."], against, policy, output_format.value, fail_on_worse, dialect)
+
+
+def run(
+    paths: Sequence[str], against: str, policy: str | None, format: str, fail_on_worse: bool, dialect: str | None
+) -> int:
+    """Raises dpsql.Error if nothing could be compared."""
+    from dpsql.checking.diff import Side, compare
+    from dpsql.checking.diff_formats import FORMATS, About
+    from dpsql.checking.repository import open_revision
+    from dpsql.checking.settings import Asked, settle
+    from dpsql.policy.load import load_policy
+
+    if "-" in paths:
+        raise reject("DP903", "standard input has no older version", help=["name files or folders"])
+    settings = settle(Asked(policy=policy, dialect=dialect, cache=False), Path.cwd())
+    now = load_policy(settings.policy)
+    revision = open_revision(against, Path.cwd())
+    new = _now(paths, settings)
+    old, known = _then(paths, settings, revision)
+    if not old and not new:
+        raise reject("DP903", f"no *.sql file in {', '.join(paths)}, now or then", help=["name files or folders"])
+    then, state = _policy_then(known, now, f"{against}:{settings.policy}")
+    comparison = compare(Side(old, then), Side(new, now), settings.options.dialect)
+    print(FORMATS[format](comparison, About(against, revision.commit, settings.policy, state)))
+    return exits.CHECK_FINDINGS if fail_on_worse and comparison.worse else exits.OK
+
+
+def _now(paths: Sequence[str], settings: Settings) -> dict[str, str]:
+    """Path, as somebody in the current folder would write it → text. Raises Rejected DP903 for what cannot be read."""
+    from dpsql.cli.check import read_documents
+
+    there = [path for path in paths if os.path.lexists(path) or glob.has_magic(path)]
+    documents, refused = read_documents(there, settings)
+    refused = [d for d in refused if not d.message.startswith("no file matches")]  # an older version may have some
+    if refused:
+        raise Rejected(refused)
+    return {_shown(Path(document.name)): document.source.text for document in documents}
+
+
+def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple[dict[str, str], bytes | None]:
+    """The files of the commit that the paths stand for, named in the same way; and its policy file, if it has one."""
+    wanted = [path for path in revision.files() if _is_wanted(revision.root / path, paths, settings.wanted)]
+    policy = revision.within(settings.policy)
+    contents = revision.read(wanted if policy is None else [*wanted, policy])
+    texts = {}
+    for path in wanted:
+        if path in contents:
+            shown = _shown(revision.root / path)
+            texts[shown] = decoded(contents[path], f"{revision.name}:{shown}").text
+    return texts, None if policy is None else contents.get(policy)
+
+
+def _is_wanted(path: Path, paths: Sequence[str], wanted: Wanted) -> bool:
+    """Whether `dpsql check PATHS` would look at a file, if it were there now."""
+    from dpsql.checking.discovery import is_chosen
+
+    for given in paths:
+        if glob.has_magic(given) and not os.path.lexists(given):
+            pattern = os.path.abspath(given)
+            if fnmatch.fnmatch(str(path), pattern) or fnmatch.fnmatch(str(path), pattern.replace("**/", "")):
+                return True
+            continue
+        whole = Path(os.path.realpath(given))
+        if path == whole or (path.is_relative_to(whole) and is_chosen(path, whole, wanted)):
+            return True
+    return False
+
+
+def _policy_then(content: bytes | None, now: Policy, name: str) -> tuple[Policy, PolicyState]:
+    """The policy that the older queries are checked against, and whether it is that commit's own."""
+    from dpsql.policy.load import parse_policy
+
+    if content is None:
+        return now, "missing"
+    try:
+        return parse_policy(content.decode("utf-8-sig"), name, now.directory), "there"
+    except (CannotOpen, UnicodeDecodeError):
+        return now, "invalid"
+
+
+def _shown(path: Path) -> str:
+    return Path(os.path.relpath(os.path.realpath(path), os.path.realpath("."))).as_posix()
