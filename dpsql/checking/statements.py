@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from dpsql.checking.document import Document
 from dpsql.checking.examination import Examination, Statement, examine
 from dpsql.checking.finding import Finding
+from dpsql.checking.fixing import with_removal
 from dpsql.checking.ignores import apply_ignores
 from dpsql.checking.limits import Limits
 from dpsql.checking.selection import Selection
@@ -53,6 +54,7 @@ def _all(text: str, examination: Examination, limits: Limits) -> list[Finding]:
     for number, statement in enumerate(examination.statements):
         diagnostics = [*statement.diagnostics, *asked.get(number, ())]
         left, unused = apply_ignores(examination.ignores, number, diagnostics)
+        unused = [with_removal(text, examination.ignores, d) for d in unused]
         start = statement.span.start
         found += [(start, Finding(d, _text(text, statement), statement.shape)) for d in (*left, *unused)]
     for ignore in examination.ignores:

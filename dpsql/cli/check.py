@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 from dpsql.checking import baseline as baselines
 from dpsql.checking.discovery import STDIN, discover
@@ -29,10 +30,15 @@ class Wish:
     budget_report: bool = False
     exit_zero: bool = False
     allow_empty: bool = False
+    fix: bool = False
+    diff: bool = False
+    unsafe_fixes: bool = False
 
 
 def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
     """Raises dpsql.Error if nothing could be checked at all; files that cannot be read are named and make it 2."""
+    if wish.unsafe_fixes and not wish.fix and not wish.diff:
+        raise reject("DP903", "--unsafe-fixes needs --fix or --diff", help=["look first:  --diff --unsafe-fixes"])
     settings = settle(asked, Path.cwd())
     writing = wish.write_baseline is not None
     known = None if settings.baseline is None or writing else baselines.read_baseline(settings.baseline)
@@ -41,6 +47,17 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
         raise reject(
             "DP903", f"no *.sql file in {', '.join(paths)}", help=["name files or folders; or use  --allow-empty"]
         )
+    repaired_stdin = wish.fix and STDIN in paths
+    if wish.fix or wish.diff:
+        from dpsql.cli import check_fix
+
+        if wish.diff:
+            exits.complain(refused)
+            changed = check_fix.diff(documents, settings, wish.unsafe_fixes)
+            return exits.CHECK_IMPOSSIBLE if refused else changed if not wish.exit_zero else exits.OK
+        stdin = (wish.stdin_filename or "<stdin>") if repaired_stdin else None
+        documents, failed = check_fix.write(documents, settings, wish.unsafe_fixes, stdin)
+        refused += failed
     outcome = check_documents(documents, settings, refused, known)
     report = outcome.report
     if report.unreadable:
@@ -49,7 +66,7 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
         count = baselines.write_baseline(Path(wish.write_baseline), report.findings)
         exits.say(f"wrote {_counted(count, 'finding')} to {wish.write_baseline}")
         report = replace(report, findings=(), known=count)
-    _print(replace(outcome, report=report), settings, wish)
+    _print(replace(outcome, report=report), settings, wish, sys.stderr if repaired_stdin else sys.stdout)
     _say_gone(outcome, settings)
     if settings.output_format == "full":
         exits.say(_summary(report))
@@ -78,13 +95,13 @@ def _stdin(name: str | None) -> Source:
     return source if name is None else replace(source, name=name)
 
 
-def _print(outcome: Outcome, settings: Settings, wish: Wish) -> None:
-    text = _text(outcome, settings, wish)
+def _print(outcome: Outcome, settings: Settings, wish: Wish, stream: TextIO) -> None:
+    text = _text(outcome, settings, wish, exits.wants_color(stream))
     if text:
-        print(text)
+        print(text, file=stream)
 
 
-def _text(outcome: Outcome, settings: Settings, wish: Wish) -> str:
+def _text(outcome: Outcome, settings: Settings, wish: Wish, color: bool) -> str:
     as_json = settings.output_format == "json"
     if wish.budget_report:
         from dpsql.checking import prices
@@ -98,7 +115,7 @@ def _text(outcome: Outcome, settings: Settings, wish: Wish) -> str:
     from dpsql.checking.formats import FORMATS, full
 
     if settings.output_format == "full":
-        return full.render(outcome.report, color=exits.wants_color(sys.stdout))
+        return full.render(outcome.report, color=color)
     return FORMATS[settings.output_format](outcome.report)
 
 
@@ -113,7 +130,10 @@ def _say_gone(outcome: Outcome, settings: Settings) -> None:
 def _summary(report: Report) -> str:
     found = _counted(len(report.findings), "finding")
     known = f", {report.known} in the baseline" if report.known else ""
-    return f"checked {_counted(report.statements, 'statement')} in {_counted(report.files, 'file')}: {found}{known}"
+    fixable = sum(f.diagnostic.fix is not None and f.diagnostic.fix.safe for f in report.findings)
+    repair = f"; --fix repairs {fixable}" if fixable else ""
+    statements, files = _counted(report.statements, "statement"), _counted(report.files, "file")
+    return f"checked {statements} in {files}: {found}{known}{repair}"
 
 
 def _counted(number: int, noun: str) -> str:

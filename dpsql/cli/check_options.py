@@ -58,6 +58,15 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings (DP5xx) fail, too.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Findings do not fail: 0 instead of 1.")] = False,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Finding no file is no failure.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Repair in the files what can be without a change of meaning.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print what --fix would change, and change nothing; 1 if there is anything.")
+    ] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: guess what was meant, too.")
+    ] = False,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Print how often each code was found, instead of the findings.")
     ] = False,
@@ -129,5 +138,15 @@ def check(
         cache_dir,
         jobs,
     )
-    wish = command.Wish(stdin_filename, write_baseline, statistics, budget_report, exit_zero, allow_empty)
+    wish = command.Wish(
+        stdin_filename,
+        write_baseline,
+        statistics,
+        budget_report,
+        exit_zero,
+        allow_empty,
+        fix,
+        diff,
+        unsafe_fixes,
+    )
     return command.run(paths or (["-"] if stdin_filename else ["."]), asked, wish)
