@@ -69,6 +69,18 @@ class PrivacyLoss:
             parts.append(f"δ {show_spent(self.delta)}")
         return " ".join(parts)
 
+    def __repr__(self) -> str:
+        """Exact: a decimal that means the part, else a quotient. Parts that are 0 are left out."""
+        parts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return f"PrivacyLoss({', '.join(f'{name}={_exactly(x)}' for name, x in parts.items() if x)})"
+
+
+def _exactly(x: Fraction) -> str:
+    if x.denominator == 1:
+        return str(x.numerator)
+    short = repr(x.numerator / x.denominator) if max(x.numerator, x.denominator).bit_length() < 1000 else ""
+    return short if short and Fraction(short) == x else f"Fraction({x.numerator}, {x.denominator})"
+
 
 NO_LOSS = PrivacyLoss()
 

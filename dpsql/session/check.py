@@ -33,6 +33,11 @@ def check(
 
     No data is opened and no engine is imported: the result is the same whatever the database holds.
     Raises CannotOpen if the policy itself cannot be loaded.
+
+    >>> dpsql.check("SELECT COUNT(*) AS n FROM visits WHERE day > ?", "clinic.yaml", ["2025-01-01"])
+    []
+    >>> [finding.code for finding in dpsql.check("SELECT SUM(surcharge) FROM visits", "clinic.yaml")]
+    ['DP201']
     """
     loaded = policy if isinstance(policy, Policy) else load_policy(policy)
     return list(examine(Source(sql, name), loaded, parameters, dialect=dialect).diagnostics)

@@ -21,7 +21,27 @@ if TYPE_CHECKING:
 
 
 class Query:
-    """One SELECT with its parameters. Everything but `run` spends nothing."""
+    """One SELECT with its parameters. Everything but `run` spends nothing.
+
+    >>> con = dpsql.connect("clinic.yaml")
+    >>> q = con.sql("SELECT region, COUNT(*) AS n FROM patients WHERE age < ? GROUP BY region", [65])
+    >>> q
+    <dpsql query: SELECT region, COUNT(*) AS n FROM patients WHERE age < ? GRO>
+    >>> q.cost(epsilon=0.5)
+    PrivacyLoss(epsilon=0.5)
+    >>> q.accuracy(epsilon=0.5)
+    {'n': 6.0}
+    >>> q.cost(max_error={"n": 50}).epsilon < 0.1
+    True
+    >>> print(q.explain(epsilon=0.5))
+    project region, n ...
+    cost: ε 0.5 of each patient
+    note: rows with another region than the 4 listed are left out
+    >>> answer = q.run(epsilon=0.5)
+    >>> low, high = answer.intervals(0.95)[0]["n"]
+    >>> low < answer.rows[0][1] < high
+    True
+    """
 
     def __init__(self, connection: Session, question: Question) -> None:
         self._connection = connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -231,3 +232,20 @@ def test_the_rho_of_an_epsilon_at_the_edges() -> None:
     for epsilon, delta in ((0, Fraction(1, 2)), (1, Fraction(0)), (1, Fraction(1)), (2 * 10**9, Fraction(1, 2))):
         with pytest.raises(ValueError, match="epsilon must be"):
             epsilon_to_rho(Fraction(epsilon), delta)
+
+
+@given(st.fractions(min_value=0), st.fractions(min_value=0, max_value=1))
+def test_the_repr_is_exact(epsilon: Fraction, delta: Fraction) -> None:
+    loss = PrivacyLoss(epsilon, delta)
+    shown = re.findall(r"(\w+)=(Fraction\((-?\d+), (\d+)\)|[\d.e-]+)", repr(loss))
+    parts = {name: Fraction(int(n), int(d)) if n else Fraction(text) for name, text, n, d in shown}
+    assert PrivacyLoss(**parts) == loss
+
+
+def test_the_repr_is_short() -> None:
+    assert repr(PrivacyLoss(Fraction(1, 2), Fraction(1, 10**9))) == "PrivacyLoss(epsilon=0.5, delta=1e-09)"
+    assert (
+        repr(PrivacyLoss(rho=Fraction(1, 3))) == "PrivacyLoss(rho=Fraction(1, 3))"
+        and repr(PrivacyLoss()) == "PrivacyLoss()"
+    )
+    assert "Fraction(" in repr(PrivacyLoss(Fraction(1, 10**400)))
