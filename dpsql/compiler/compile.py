@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +28,7 @@ from dpsql.compiler.require import (
 from dpsql.compiler.settings import Settings
 from dpsql.compiler.sharing import releases_of
 from dpsql.compiler.warnings import warnings_of
-from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.loss import PrivacyLoss
 from dpsql.measure.accuracy import meet
@@ -68,10 +69,20 @@ def compile_query(
     try:
         return _compile(source, policy, public, settings, parameters, tables)
     except Rejected as refusal:
-        refusal.diagnostics = tuple(d.at(source) for d in refusal.diagnostics)
+        refusal.diagnostics = tuple(_as_written(d.at(source)) for d in refusal.diagnostics)
         raise
     except RecursionError:
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
+
+
+def _as_written(found: Diagnostic) -> Diagnostic:
+    """A clip that the help proposes names the column as the query does: with its table, in quotes."""
+    if found.source is None or found.span is None:
+        return found
+    written = found.source.text[found.span.start : found.span.end]
+    name = written.rpartition(".")[2].strip('"')
+    clip = re.compile(rf"(?<=CLIP\(){re.escape(name)}(?=, [^,]+, [^,]+\)\Z)", re.IGNORECASE)
+    return replace(found, help=tuple(clip.sub(lambda _: written, text) for text in found.help))
 
 
 def _compile(
