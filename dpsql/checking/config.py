@@ -6,6 +6,7 @@ written with `-` or `_`. Paths and patterns in it are relative to the file. Opti
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -193,8 +194,8 @@ def _dotted(text: str) -> tuple[str, ...]:
 
 def _shown(file: Path) -> str:
     try:
-        return str(file.absolute().relative_to(Path.cwd()))
-    except (ValueError, OSError):
+        return os.path.relpath(file)
+    except (ValueError, OSError):  # another drive
         return str(file)
 
 
@@ -203,4 +204,4 @@ def _wrong(source: Source, span: Span | None, message: str) -> CannotOpen:
 
 
 def _finding(source: Source, span: Span | None, message: str, help: str | None = None) -> Diagnostic:
-    return Diagnostic("DP910", f"{source.name}: {message}", source, span, help=() if help is None else (help,))
+    return Diagnostic("DP910", f"the configuration: {message}", source, span, help=() if help is None else (help,))
