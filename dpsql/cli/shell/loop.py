@@ -22,28 +22,23 @@ def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = 
     """Read and do until `\\q` or Ctrl-D; the exit code, 0. Ctrl-C at the prompt clears what was typed."""
     read = _editing(shell, vi, complete_while_typing) if smart() else _plain
     while not shell.done:
-        if not shell.feed.waiting:
-            shell.feed = Feed("<sql>", shell.dialect)
         try:
-            text = read(shell)
-        except KeyboardInterrupt:
+            if not shell.feed.waiting:
+                shell.feed = Feed("<sql>", shell.dialect)
+            try:
+                text = read(shell)
+            except (EOFError, OSError):  # Ctrl-D; or the terminal has gone
+                if not shell.quiet:
+                    exits.say("\\q")
+                break
+            if shell.history is not None:
+                shell.history.add(text)
+            run_items(shell, shell.feed.take(text))
+        except KeyboardInterrupt:  # wherever it comes, it never leaves the shell
             shell.feed.drop()
-            continue
-        except (EOFError, OSError):  # Ctrl-D; or the terminal has gone
-            break
-        _do(shell, text)
-    if not shell.done and not shell.quiet:
-        exits.say("\\q")
+            if not smart():
+                exits.say("")
     return exits.OK
-
-
-def _do(shell: Shell, text: str) -> None:
-    if shell.history is not None:
-        shell.history.add(text)
-    try:
-        run_items(shell, shell.feed.take(text))
-    except KeyboardInterrupt:
-        exits.say("\ncancelled")
 
 
 def finished(text: str, pending: str, dialect: str) -> bool:

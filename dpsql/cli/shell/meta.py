@@ -153,7 +153,7 @@ def unknown(name: str) -> Rejected:
     """The refusal of a command that is none, with the likeliest meant."""
     if name in _ELSEWHERE:
         return reject("DP903", f"there is no {name} here", help=[_ELSEWHERE[name]])
-    close = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
     meant = [f"did you mean  {COMMANDS[close[0]].usage}"] if close else []
     return reject("DP903", f"there is no meta-command {name}", help=[*meant, "\\?  lists them"])
 

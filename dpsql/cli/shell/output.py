@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import sys
+import textwrap
 from pathlib import Path
 from typing import TextIO
 
@@ -38,12 +39,15 @@ class Output:
         """The width of the terminal; None if this is none."""
         return shutil.get_terminal_size().columns if self.stream.isatty() else None
 
-    def write(self, text: str, pager: str = "off") -> None:
-        """A text that ends with its line end. pager: `on` for long texts, `always`, or `off`."""
+    def write(self, text: str, pager: str = "off", footer: str = "") -> None:
+        """A text that ends with its line end, and a line below it. pager: `on` for long texts, `always`, or `off`.
+
+        A long footer alone opens no pager; in one it is folded.
+        """
         if self._file is None and self._paged and pager != "off" and (pager == "always" or too_large(text)):
-            page(text)
+            page(text + textwrap.fill(footer, shutil.get_terminal_size().columns) + "\n")
             return
-        self.stream.write(text)
+        self.stream.write(text + footer)
         self.stream.flush()
 
     def line(self, text: str) -> None:

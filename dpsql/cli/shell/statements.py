@@ -183,11 +183,10 @@ def show(shell: Shell, release: Release) -> None:
     footer = ""
     if looks.footer and not looks.tuples_only and format is not Format.JSON:
         footer = footer_of(release, left_after(shell.connection, release), remarks, shown)
-    if format in FOR_PEOPLE and footer:
-        text += f"{footer}\n"
-    if shell.prompting and format in FOR_PEOPLE and text:
-        text += "\n"
-    out.write(text, looks.pager)
+    below = f"{footer}\n" if footer and format in FOR_PEOPLE else ""
+    if shell.prompting and format in FOR_PEOPLE and (text or below):
+        below += "\n"
+    out.write(text, looks.pager, below)
     if format not in FOR_PEOPLE and footer and not shell.quiet:
         exits.say(footer)
 
@@ -203,8 +202,10 @@ def located(error: Error, sql: str, place: Place) -> Error:
 
 
 def _located(d: Diagnostic, sql: str, place: Place) -> Diagnostic:
-    if d.source is None or d.source.text != sql or place.name == "<sql>":
+    if d.source is None or len(d.source.text) != len(sql):
         return d
+    if place.name == "<sql>":
+        return replace(d, source=Source(sql))  # with EXPLAIN in front, which the planner did not see
     by = place.line + place.column
     source = Source("\n" * place.line + " " * place.column + sql, place.name)
     fix = None if d.fix is None else d.fix.moved(by)
