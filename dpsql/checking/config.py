@@ -76,6 +76,11 @@ class Configuration(BaseModel):
     cache: StrictBool = True
     cache_dir: StrictStr | None = None
     jobs: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    dbt: StrictStr | None = None
+    dbt_tables: dict[StrictStr, StrictStr] = {}
+    templater: Literal["none", "jinja"] | None = None
+    templates: dict[StrictStr, Any] = {}
+    template_macros: list[StrictStr] = []
 
 
 class Found(BaseModel):

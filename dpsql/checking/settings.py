@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from dpsql.checking.cache import FOLDER
 from dpsql.checking.discovery import Wanted
 from dpsql.checking.limits import Limits
+from dpsql.checking.making import Making, variables_of
 from dpsql.checking.selection import Selection, selection, wrong_codes
 from dpsql.checking.statements import Options
 from dpsql.diagnostics.errors import reject
@@ -39,6 +40,10 @@ class Asked:
     cache: bool = True
     cache_dir: str | None = None
     jobs: int | None = None
+    dbt: str | None = None
+    templater: str | None = None
+    template_vars: Sequence[str] = ()
+    template_macros: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Settings:
     strict: bool
     cache: Path | None
     jobs: int | None
+    making: Making = field(default_factory=Making)
 
 
 def settle(asked: Asked, folder: Path) -> Settings:
@@ -102,6 +108,14 @@ def settle(asked: Asked, folder: Path) -> Settings:
         asked.strict or values.strict,
         Path(cache) if cache is not None and asked.cache and (values.cache or asked.cache_dir is not None) else None,
         asked.jobs or values.jobs,
+        Making(
+            asked.dbt or beside(values.dbt),
+            values.dbt_tables,
+            asked.dialect or values.dialect,
+            asked.templater or values.templater or "none",
+            variables_of(values.templates, asked.template_vars),
+            (*(str(root / path) for path in values.template_macros), *asked.template_macros),
+        ),
     )
 
 

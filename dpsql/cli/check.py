@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -42,7 +42,13 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
     settings = settle(asked, Path.cwd())
     writing = wish.write_baseline is not None
     known = None if settings.baseline is None or writing else baselines.read_baseline(settings.baseline)
-    documents, refused = read_documents(paths, settings, wish.stdin_filename)
+    if settings.making.dbt is not None:
+        from dpsql.cli.check_dbt import read_dbt
+
+        settings, documents = read_dbt(paths, settings)
+        refused: list[Diagnostic] = []
+    else:
+        documents, refused = read_documents(paths, settings, wish.stdin_filename)
     if not documents and not refused and not wish.allow_empty:
         raise reject(
             "DP903", f"no *.sql file in {', '.join(paths)}", help=["name files or folders; or use  --allow-empty"]
@@ -80,14 +86,23 @@ def read_documents(
     found = discover(paths, settings.wanted)
     refused = [diagnostic for refusal in found.refusals for diagnostic in refusal.diagnostics]
     documents: list[Document] = []
+    document = _maker(settings)
     for name in found.names:
         try:
-            source = read_file(name) if name != STDIN else _stdin(stdin_filename)
+            documents.append(document(read_file(name) if name != STDIN else _stdin(stdin_filename)))
         except Error as error:
             refused += error.diagnostics
-        else:
-            documents.append(Document(source))
     return documents, refused
+
+
+def _maker(settings: Settings) -> Callable[[Source], Document]:
+    """What makes a document of a file. Raises Rejected DP903 if the templater is not installed."""
+    making = settings.making
+    if making.templater == "none":
+        return Document
+    from dpsql.checking.templates import Templater, Templates
+
+    return Templater(Templates(making.variables, making.macros)).document
 
 
 def _stdin(name: str | None) -> Source:

@@ -22,6 +22,13 @@ class CheckFormat(StrEnum):
     GITLAB = "gitlab"
 
 
+class Templater(StrEnum):
+    """`--templater`: the names in dpsql/checking/templates.py."""
+
+    NONE = "none"
+    JINJA = "jinja"
+
+
 def check(
     paths: Annotated[
         list[str] | None,
@@ -95,6 +102,22 @@ def check(
         bool, typer.Option("--force-exclude", help="Leave them out even if they are named (for pre-commit).")
     ] = False,
     no_gitignore: Annotated[bool, typer.Option("--no-gitignore", help="Check what .gitignore names, too.")] = False,
+    dbt: Annotated[
+        str | None,
+        typer.Option("--dbt", metavar="DIR", help="Check the models of a compiled dbt project; PATHS select some."),
+    ] = None,
+    templater: Annotated[
+        Templater | None,
+        typer.Option("--templater", help="jinja renders files first (pip install 'dpsql[templates]')."),
+    ] = None,
+    template_var: Annotated[
+        list[str] | None,
+        typer.Option("--template-var", metavar="NAME=VALUE", help="A variable of templates; repeatable."),
+    ] = None,
+    template_macros: Annotated[
+        list[str] | None,
+        typer.Option("--template-macros", metavar="PATH", help="Files of macros that templates may call; repeatable."),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="The configuration, instead of the nearest dpsql.toml."),
@@ -137,6 +160,10 @@ def check(
         not no_cache,
         cache_dir,
         jobs,
+        dbt,
+        None if templater is None else templater.value,
+        template_var or (),
+        template_macros or (),
     )
     wish = command.Wish(
         stdin_filename,
