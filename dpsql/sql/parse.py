@@ -233,11 +233,16 @@ _CLAUSES = (
     "BETWEEN",
     "QUALIFY",
 )
+_TAG = re.compile(r"\{[{%#]")
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)\s*\)?)", re.IGNORECASE)
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
     """What the text says to a person although no parser sees it: message, place and repair."""
+    tag = _TAG.search(source.text)
+    if tag is not None and tag.start() <= found.end:
+        advice = "render it first:  --templater jinja;  models of dbt:  dpsql check --dbt DIR"
+        return f"{tag[0]} opens a tag of a template, and this is read as SQL", Span(*tag.span()), advice
     start = _whole(source).start
     word = re.compile(r"[A-Za-z_]+").match(source.text, start)
     close = (
