@@ -338,7 +338,14 @@ def _spill_folder() -> SpillFolder:
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:
     connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
-    for statement in (*(COUNTING if progress else NO_BAR), *CLOSING):
+    try:
+        for statement in COUNTING if progress else NO_BAR:
+            connection.execute(statement)
+    except duckdb.InvalidInputException:
+        # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
+        if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            raise
+    for statement in CLOSING:
         connection.execute(statement)
 
 
