@@ -13,7 +13,6 @@ from dpsql.checking.finding import Report
 from dpsql.checking.formats.texts import as_json, file_name, fingerprints, path_of, place, story
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import one_line
-from dpsql.diagnostics.pages_loader import load_page
 
 
 def render(report: Report) -> str:
@@ -31,7 +30,7 @@ def _issue(diagnostic: Diagnostic, fingerprint: str) -> dict[str, Any]:
         "type": "issue",
         "check_name": diagnostic.code,
         "description": f"{diagnostic.code}: {one_line(diagnostic.message)}",
-        "content": {"body": "\n\n".join([*story(diagnostic), load_page(diagnostic.code)])},
+        "content": {"body": "\n\n".join([*story(diagnostic), f"`dpsql rule {diagnostic.code}` explains it."])},
         "categories": ["Security"],
         "severity": "minor" if diagnostic.severity == "warning" else "major",
         "fingerprint": fingerprint,

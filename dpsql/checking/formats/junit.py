@@ -26,6 +26,8 @@ def render(report: Report) -> str:
     cases: dict[str, list[Diagnostic]] = {name: [] for name in report.names}
     for finding in report.findings:
         cases.setdefault(file_name(finding.diagnostic), []).append(finding.diagnostic)
+    for name in map(file_name, report.unreadable):
+        cases.pop(name, None)  # each of them is a case of its own
     lines = [_case(name, found) for name, found in cases.items()]
     lines += [_unreadable(diagnostic) for diagnostic in report.unreadable]
     warnings = [f.diagnostic for f in report.findings if f.diagnostic.severity == "warning"]

@@ -1,0 +1,8 @@
+-- Mistakes with one clear repair each: `dpsql check --fix --unsafe-fixes` makes them.
+SELECT regoin, COUNT(*) AS n FROM patients GROUP BY region;
+
+SELECT AVG(age) AS age FROM patiens;
+
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC FETCH FIRST 2 ROWS ONLY;
+
+SELECT COUNT(*) AS n FORM visits;
