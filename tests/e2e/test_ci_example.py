@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -245,3 +246,14 @@ def test_standard_input_has_a_name_in_reports(check: Check, monkeypatch: pytest.
     (result,) = read_sarif(out.rstrip("\n"))["results"]
     assert status == 1
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "queries/new.sql"
+
+
+def test_the_guide_shows_the_files_of_the_sample() -> None:
+    """Its YAML is that of the sample, without the comment that each file begins with."""
+    guide = (ROOT / "docs" / "howto" / "ci.md").read_text(encoding="utf-8")
+    for name in (".pre-commit-config.yaml", ".github/workflows/dpsql.yml", ".gitlab-ci.yml"):
+        comment, text = (EXAMPLE / name).read_text(encoding="utf-8").split("\n", 1)
+        assert comment.startswith("# ") and f"```yaml fragment\n{text}```\n" in guide, name
+    rows = re.findall(r"^\| `([\w-]+)` \|", guide, re.MULTILINE)
+    assert [row for row in rows if row in FORMATS] == list(FORMATS)
+    assert [row for row in rows if row not in FORMATS] == list(read_yaml(ROOT / "action.yml")["inputs"])
