@@ -33,11 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What is still in the buffer cannot be written either, and Python would complain when it exits.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return exits.USAGE
+    return exits.CHECK_IMPOSSIBLE if _is_check(given) else exits.USAGE
+
+
+def _is_check(given: Sequence[str]) -> bool:
+    """Whether 1 means findings."""
+    return given[:1] in (["check"], ["diff"]) or given[:2] == ["policy", "verify"]
 
 
 def _run(given: list[str]) -> int:
-    checking = given[:1] in (["check"], ["diff"]) or given[:2] == ["policy", "verify"]  # 1 means findings there
+    checking = _is_check(given)
     auditing = given[:1] == ["audit"]  # 1 means refuted there, and nothing else
     failed = exits.CHECK_IMPOSSIBLE if checking or auditing else exits.USAGE
     try:
