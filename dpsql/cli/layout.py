@@ -33,9 +33,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Row], *, heading: bool = T
     names = [one_line(name) for name in header]
     right = _right(len(names), rows)
     sizes = [max([_wide(names[i]) * heading, *(_wide(row[i].text) for row in rows)]) for i in range(len(names))]
-    head = " " + " | ".join(
-        _painted_ansi(_centred(n, size), _BOLD, color) for n, size in zip(names, sizes, strict=True)
-    )
+    head = " " + " | ".join(_centred(n, size, _BOLD if color else "") for n, size in zip(names, sizes, strict=True))
     rule = "+".join("-" * (size + 2) for size in sizes)
     body = [
         " " + " | ".join(_padded_cell(c, size, r, color) for c, size, r in zip(row, sizes, right, strict=True))
@@ -139,9 +137,9 @@ def _painted_ansi(text: str, style: str, color: bool) -> str:
     return f"{style}{text}{_RESET}" if color and text else text
 
 
-def _centred(text: str, size: int) -> str:
+def _centred(text: str, size: int, style: str) -> str:
     space = size - _wide(text)
-    return " " * (space // 2) + text + " " * (space - space // 2)
+    return " " * (space // 2) + _painted_ansi(text, style, bool(style)) + " " * (space - space // 2)
 
 
 def _draw(header: Sequence[str], rows: Sequence[Row], out: TextIO) -> None:

@@ -20,6 +20,7 @@ from dpsql.cli.shell.output import Output
 from dpsql.cli.shell.reading import Step, interactive, run_steps, run_stream
 from dpsql.cli.shell.setting import assign
 from dpsql.cli.shell.state import Shell
+from dpsql.cli.shell.statements import Cancelled
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 
@@ -95,11 +96,15 @@ def run(options: Options) -> int:
 
 
 def _run(shell: Shell, options: Options, config: Config) -> int:
-    if options.steps:
-        run_steps(shell, options.steps)
-        return exits.OK
     if not shell.prompting:
-        run_stream(shell, sys.stdin)
+        try:
+            if options.steps:
+                run_steps(shell, options.steps)
+            else:
+                run_stream(shell, sys.stdin)
+        except Cancelled as stopped:
+            exits.say(str(stopped))
+            return exits.INTERRUPTED
         return exits.OK
     from dpsql.cli.shell.loop import run_prompt
 

@@ -1,7 +1,7 @@
 """From lines to what is to be done: statements that a semicolon ends, and meta-commands, in their order.
 
 A meta-command is a line that begins with a backslash, where that backslash is no part of a string or a comment; or what
-follows a semicolon. `\\g` and `\\gx` may also stand at the end of a statement in the place of its semicolon.
+follows a semicolon. `\\g`, `\\gx` and `\\watch` may also stand behind a statement in the place of its semicolon.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.cli.inputs import MOST_BYTES
+from dpsql.diagnostics.errors import reject
 from dpsql.sql.parse import MAX_LENGTH
 from dpsql.sql.scan import ends_outside, is_empty, scan
 from dpsql.sql.split import Statement, split_statements
 
-_GO: Final = re.compile(r"\\gx?(?=[ \t]*$)")
+_GO: Final = re.compile(r"\\(?:gx?|watch[ \t0-9.]*)(?=[ \t]*$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Feed:
         self.name = name
         self.pending = ""
         self._dialect = dialect
+        self._scan_from = 0  # so long `pending` has to be before its end is looked for again
         self._line = 0  # the number of the next line
         self._start = Place(name)  # of `pending`
 
@@ -70,7 +73,7 @@ class Feed:
         return not is_empty(self.pending, self._dialect)
 
     def take(self, text: str) -> Iterator[Item]:
-        """The items that some more lines complete."""
+        """The items that some more lines complete. Raises Rejected DP903: one is longer than any file may be."""
         for line in text.split("\n"):
             yield from self._take_line(line)
             self._line += 1
@@ -95,21 +98,24 @@ class Feed:
         if not self.pending:
             self._start = Place(self.name, self._line)
         before = len(self.pending)
+        if before + len(line) > MOST_BYTES:
+            raise reject("DP903", f"{self.name}: a statement is longer than {MOST_BYTES // 1_000_000} MB")
         self.pending += line + "\n"
-        go = _GO.search(line)
-        if go and ends_outside(self.pending[: before + go.start()], self._dialect):
-            self.pending = self.pending[: before + go.start()] + "\n"
+        go = command_behind(line, self.pending[:before], self._dialect)
+        if go is not None:
+            self.pending = self.pending[: before + go] + "\n"
             yield from self._finished()
-            yield Meta(go.group(), Place(self.name, self._line, go.start()))
-        elif ";" in line:
+            yield Meta(line[go:].strip(), Place(self.name, self._line, go))
+        elif ";" in line and len(self.pending) >= self._scan_from:
             yield from self._finished()
 
     def _finished(self) -> Iterator[Item]:
         found = scan(self.pending, self._dialect)
         if found is None:
-            if len(self.pending) > MAX_LENGTH:  # nothing so long is accepted: no need to look for its end
-                yield from self.finish()
+            if len(self.pending) > MAX_LENGTH:  # nothing so long is accepted, but its end is where the next one begins
+                self._scan_from = 2 * len(self.pending)
             return
+        self._scan_from = 0
         text, start = self.pending, self._start
         self.pending, self._start = self._cut(text, found.rest, start)
         for statement in found.statements:
@@ -128,6 +134,12 @@ class Feed:
 
     def _sql(self, text: str, statement: Statement, start: Place) -> Sql:
         return Sql(statement.text, _moved(start, text, statement.start))
+
+
+def command_behind(line: str, before: str, dialect: str) -> int | None:
+    """Where in a line a command begins that ends the statement before it; None if there is none."""
+    go = _GO.search(line)
+    return go.start() if go and ends_outside(before + line[: go.start()], dialect) else None
 
 
 def _moved(start: Place, text: str, offset: int) -> Place:

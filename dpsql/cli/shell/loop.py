@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dpsql.cli import exits
-from dpsql.cli.shell.feed import Feed
+from dpsql.cli.shell.feed import Feed, Meta, Place, command_behind
 from dpsql.cli.shell.prompt import continuation_text, prompt_text
 from dpsql.cli.shell.reading import run_items, smart
 from dpsql.cli.shell.state import Shell
@@ -33,7 +33,8 @@ def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = 
                 break
             if shell.history is not None:
                 shell.history.add(text)
-            run_items(shell, shell.feed.take(text))
+            look = is_look(text, shell.feed.pending)
+            run_items(shell, [Meta(text.strip(), Place())] if look else shell.feed.take(text))
         except KeyboardInterrupt:  # wherever it comes, it never leaves the shell
             shell.feed.drop()
             if not smart():
@@ -43,20 +44,26 @@ def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = 
 
 def finished(text: str, pending: str, dialect: str) -> bool:
     """Whether Enter hands an input over: it is a meta-command, or ends with the semicolon of a statement."""
-    whole = pending + text
-    if not text.strip():
+    if is_look(text, pending):
+        return ends_outside(text, dialect)
+    whole = (pending + text).rstrip()
+    if not text.strip() or is_empty(whole, dialect):
         return True
-    last = whole.rstrip().rpartition("\n")[2].strip()
-    before = whole.rstrip()[: len(whole.rstrip()) - len(last)]
-    if last.startswith("\\") and ends_outside(before, dialect):
+    before, _, last = whole.rpartition("\n")
+    if last.strip().startswith("\\") and ends_outside(f"{before}\n", dialect):
         return True
-    if last.endswith(("\\g", "\\gx")):
+    if command_behind(last, f"{before}\n", dialect) is not None:
         return True
     found = scan(whole, dialect)
     if found is None or not found.statements:
         return False
     rest = whole[found.rest :]
     return is_empty(rest, dialect) or rest.strip().startswith("\\")
+
+
+def is_look(text: str, pending: str) -> bool:
+    """Whether an input is `\\explain` or `\\cost` with a query, which may have several lines."""
+    return not pending and text.lstrip().startswith(("\\explain ", "\\cost "))
 
 
 def _plain(shell: Shell) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, TextIO
 
 from dpsql.cli import exits
-from dpsql.cli.inputs import read_file
+from dpsql.cli.inputs import one_query, read_file
 from dpsql.cli.shell.feed import Feed, Item, Meta, Sql
 from dpsql.cli.shell.meta import run_command
 from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.statements import Cancelled, run_statement
-from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.errors import Error, reject
 
 Step = tuple[Literal["command", "file"], str]
 """`-c SQL` or `-f FILE`."""
@@ -46,7 +46,7 @@ def run_text(shell: Shell, text: str, name: str) -> None:
 def run_items(shell: Shell, items: Iterable[Item]) -> None:
     """Do things in order, until `\\q`, or until the first error if errors stop it (else they are printed)."""
     for item in items:
-        if stops_at_errors(shell):
+        if stops_at_errors(shell) and (shell.depth or not shell.prompting):
             perform(shell, item)
         else:
             guarded(shell, item)
@@ -91,7 +91,7 @@ def run_steps(shell: Shell, steps: Sequence[Step]) -> None:
         if shell.done:
             return
         if kind == "command":
-            run_text(shell, text, "<sql>")
+            run_text(shell, one_query(text, None).text if text != "-" else text, "<sql>")
         elif text == "-":
             run_stream(shell, sys.stdin)
         else:
@@ -103,11 +103,28 @@ def run_steps(shell: Shell, steps: Sequence[Step]) -> None:
 def run_stream(shell: Shell, stream: TextIO) -> None:
     """Lines as they come, each statement as soon as it is complete. Raises dpsql.Error, KeyboardInterrupt."""
     shell.feed = Feed("<stdin>", shell.dialect)
-    for line in stream:
-        run_items(shell, shell.feed.take(line.rstrip("\r\n").removeprefix("\ufeff")))
+    for line in _lines(stream):
+        run_items(shell, shell.feed.take(line))
         if shell.done:
             return
     run_items(shell, shell.feed.finish())
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """The lines of a UTF-8 stream without their ends. Raises Rejected DP903 for what is no text."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8-sig", errors="strict")
+    try:
+        for line in stream:
+            if "\x00" in line:
+                break
+            yield line.rstrip("\r\n")
+        else:
+            return
+    except UnicodeDecodeError:
+        pass
+    raise reject("DP903", "<stdin> is not UTF-8 text", help=["save it as UTF-8"])
 
 
 def interactive() -> bool:

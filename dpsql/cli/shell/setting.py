@@ -8,6 +8,7 @@ from typing import Final
 from dpsql.cli.layout import plain_table
 from dpsql.cli.options import Format
 from dpsql.cli.shell.looks import OPTIONS, changed, option
+from dpsql.cli.shell.output import clean
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import reject
 from dpsql.release.cells import cell
@@ -102,7 +103,7 @@ def assigned(shell: Shell, arguments: list[str]) -> None:
     """Set a variable to its values, put together; or list them all."""
     if not arguments:
         for name, value in sorted(shell.variables.items()):
-            shell.output.line(f"{name} = '{value}'")
+            shell.output.line(clean(f"{name} = '{value}'"))
         return
     assign(shell, arguments[0], "".join(arguments[1:]))
 

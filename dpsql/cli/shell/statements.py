@@ -13,13 +13,12 @@ from dpsql.cli.options import Format, Intervals
 from dpsql.cli.query import account_remark, left_after
 from dpsql.cli.shell import accounts
 from dpsql.cli.shell.feed import Place
-from dpsql.cli.shell.highlight import painted_explain
 from dpsql.cli.shell.output import clean, line_width
 from dpsql.cli.shell.state import AMOUNTS, Shell
 from dpsql.compiler import Plan
 from dpsql.compiler.explain import as_text
-from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
@@ -33,7 +32,7 @@ Show = Callable[[Shell, str], None]
 _SET: Final = re.compile(r"SET\s+(?:SESSION\s+)?(\w+)\s*(?:=|\s+TO\s)\s*(.+)", re.IGNORECASE | re.DOTALL)
 _RESET: Final = re.compile(r"RESET\s+(\w+)", re.IGNORECASE)
 _SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(AMOUNTS)})", re.IGNORECASE)
-_EXPLAIN: Final = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
+_EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\b)?", re.IGNORECASE)
 _HELP: Final = {
     "DP401": "in this shell:  \\epsilon 0.2",
     "DP013": "in this shell:  \\set name value,  and  :name,  :'name'  or  :\"name\"  in the query",
@@ -55,11 +54,21 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
         elif found := _SHOW.fullmatch(sql):
             shell.output.line(shell.amount(found[1].lower()))
         elif found := _EXPLAIN.match(sql):
+            if found[1]:
+                raise _analyze(sql, Span(*found.span(1)))
             explain(shell, " " * found.end() + sql[found.end() :])
         else:
             _query(shell, sql)
     except Error as error:
         raise located(error, sql, place) from None
+
+
+def _analyze(sql: str, span: Span) -> Error:
+    return reject(
+        "DP906", "EXPLAIN ANALYZE is refused: it shows times and numbers of rows, which depend on private rows",
+        span=span, source=Source(sql), help=["leave ANALYZE out:  EXPLAIN SELECT …"],
+        notes=["nothing was run and nothing was spent"],
+    )  # fmt: skip
 
 
 def _tell(shell: Shell, name: str) -> None:
@@ -71,7 +80,11 @@ def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
     plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
     text = clean(as_text(plan))
-    shell.output.write((painted_explain(text) if shell.output.color else text) + "\n", shell.looks.pager)
+    if shell.output.color:
+        from dpsql.cli.shell.highlight import painted_explain  # pygments, for terminals only
+
+        text = painted_explain(text)
+    shell.output.write(f"{text}\n", shell.looks.pager)
     _warn(plan)
 
 

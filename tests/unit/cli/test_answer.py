@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.cli.answer import as_csv, as_json, footer_of, left_text
+from dpsql.cli.answer import Style, answer_text, as_csv, as_json, footer_of, left_text
+from dpsql.cli.options import Format, Intervals
 from dpsql.loss import PrivacyLoss
+from dpsql.numbers.confidence import LEVEL
 
 
 def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon: str = "0.2", **others: Any) -> Any:
@@ -74,3 +76,55 @@ def test_what_is_left_is_rounded_down() -> None:
     assert left_text(third) == "ε 0.666666 δ 6.66666e-10"
     assert left_text(PrivacyLoss(rho=Fraction(2, 3)), in_rho=True) == "ρ 0.666666"
     assert left_text(PrivacyLoss()) == "ε 0" and left_text(PrivacyLoss(), in_rho=True) == "ρ 0"
+
+
+AROUND = [{"n": (1.0, 5.0)}, {"n": None}]
+TWO = (("NULL", 3), (None, None))
+
+
+def text_of(format: Format, out: Any = None, level: Fraction = LEVEL, rows: Any = TWO, **style: Any) -> str:
+    """An answer of a text and a number as it is printed."""
+    found = answer(("k", "n"), rows, around=AROUND[: len(rows)])
+    return answer_text(found, format, Style(**style), level, out or io.StringIO())
+
+
+def test_null_is_told_from_the_text_null() -> None:
+    assert text_of(Format.UNALIGNED, heading=False) == "'NULL'|3 ± 2\nNULL|NULL\n"
+    assert text_of(Format.UNALIGNED, heading=False, null="∅", intervals=Intervals.OFF) == "NULL|3\n∅|∅\n"
+    rows = (("'NULL'", 1), ("''NULL''", 1))
+    assert text_of(Format.UNALIGNED, rows=rows, heading=False).splitlines()[0].startswith("''NULL''|")
+    assert text_of(Format.CSV) == "k,n\nNULL,3\n,\n"
+
+
+def test_intervals_in_columns() -> None:
+    assert text_of(Format.CSV, intervals=Intervals.COLS) == "k,n,n_low,n_high\nNULL,3,1.0,5.0\n,,,\n"
+    lines = text_of(Format.JSONL, intervals=Intervals.COLS).splitlines()
+    assert json.loads(lines[0]) == {"k": "NULL", "n": 3, "n_low": 1.0, "n_high": 5.0}
+    header = text_of(Format.TABLE, intervals=Intervals.COLS).splitlines()[0]
+    assert [name.strip() for name in header.split("|")] == ["k", "n", "n_low", "n_high"]
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_every_format_shows_empty_answers_and_ends_its_lines(format: Format) -> None:
+    empty = text_of(format, rows=())
+    assert empty == "" or empty.endswith("\n")
+    assert text_of(format).endswith("\n")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_no_control_character_reaches_a_terminal(format: Format) -> None:
+    rows = (("\x1b[2J\x9b31m\u202e", 1),)
+    shown = text_of(format, Terminal(), rows=rows)
+    assert all(c == "\n" or c.isprintable() for c in shown), shown
+    if format in (Format.JSON, Format.JSONL):
+        found = json.loads(shown)
+        assert (found["rows"][0][0] if format is Format.JSON else found["k"]) == rows[0][0]
+    if format is Format.CSV:
+        assert rows[0][0] in text_of(format, rows=rows), "data for programs stays what it is"

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
-from dpsql.cli.layout import markdown_table, plain_table, print_table
+from dpsql.cli.layout import (
+    box_table,
+    html_table,
+    markdown_table,
+    plain_table,
+    print_table,
+    unaligned_table,
+    vertical_list,
+)
 from dpsql.release.cells import cell
 
 ROWS = [[cell("north"), cell(12, 3.0)], [cell("日本"), cell(1234, 30.0)], [cell(None), cell(None)]]
@@ -59,3 +68,47 @@ def test_values_are_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Terminal()
     print_table(["[b]x[/b]"], [[cell("[red]y[/red]")], [cell("\x1b[2J")]], out)
     assert "[b]x[/b]" in out.getvalue() and "[red]y[/red]" in out.getvalue() and "\x1b[2J" not in out.getvalue()
+
+
+def test_a_row_in_lines() -> None:
+    assert vertical_list(["region", "n"], ROWS[1:]).split("\n") == [
+        "-[ RECORD 1 ]-----",
+        "region | 日本",
+        "n      | 1234 ± 30",
+        "-[ RECORD 2 ]-----",
+        "region | NULL",
+        "n      | NULL",
+    ]
+    assert vertical_list(["a"], []) == ""
+    assert vertical_list(["a", "b"], ROWS[:1] * 2, heading=False).split("\n")[1:4] == ["b | 12 ± 3", "", "a | north"]
+
+
+def test_a_box() -> None:
+    assert box_table(["region", "n"], ROWS).split("\n") == [
+        "┌────────┬───────────┐",
+        "│ region │ n         │",
+        "├────────┼───────────┤",
+        "│ north  │    12 ± 3 │",
+        "│ 日本   │ 1234 ± 30 │",
+        "│ NULL   │      NULL │",
+        "└────────┴───────────┘",
+    ]
+    assert len(box_table(["region", "n"], ROWS, heading=False).split("\n")) == 5
+
+
+def test_html_is_escaped() -> None:
+    text = html_table(["<a>"], [[cell("<script>alert('x')</script>&")]])
+    assert "<script" not in text and "&lt;script&gt;" in text and "&lt;a&gt;" in text
+    assert "<thead>" not in html_table(["a"], [[cell(1)]], heading=False)
+
+
+def test_unaligned() -> None:
+    assert unaligned_table(["a", "b"], ROWS[:1], ";") == "a;b\nnorth;12 ± 3"
+    assert unaligned_table(["a", "b"], ROWS[:1], "|", heading=False) == "north|12 ± 3"
+
+
+def test_colours_change_no_text() -> None:
+    for draw in (plain_table, vertical_list):
+        painted = draw(["region", "n"], ROWS, color=True)
+        assert "\x1b[2mNULL" in painted and "\x1b[2m ± 30" in painted
+        assert re.sub(r"\x1b\[\d+m", "", painted) == draw(["region", "n"], ROWS)

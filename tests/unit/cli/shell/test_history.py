@@ -1,0 +1,83 @@
+"""What was typed: kept for its user alone, in a file that nothing can break."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dpsql.cli.shell import history
+from dpsql.cli.shell.history import History
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_inputs_of_any_kind_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "history"
+    first = History(path)
+    texts = ["SELECT 1\nFROM t;", "\\d", "SELECT \"ü\", '\x1b\u2028';"]
+    for text in [*texts, texts[-1], " hidden", "", "\n"]:
+        first.add(text)
+    assert History(path).entries() == texts == first.entries()
+    assert mode(path) == 0o600 and mode(path.parent) == 0o700
+
+
+def test_a_file_that_others_can_read_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_text('"SELECT 1;"\n')
+    path.chmod(0o644)
+    assert History(path).entries() == ["SELECT 1;"] and mode(path) == 0o600
+
+
+def test_umask_does_not_matter(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        History(tmp_path / "a" / "history").add("x")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "a" / "history") == 0o600 and mode(tmp_path / "a") == 0o700
+
+
+def test_broken_lines_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_bytes(b'"a"\n{"b": 1}\n"c\n\xff\xfe\n3\n"d"\n')
+    assert History(path).entries() == ["a", "d"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "no folder"])
+def test_what_cannot_be_used_is_done_without(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "history"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        (tmp_path / "other").write_text("kept")
+        path.symlink_to(tmp_path / "other")
+    else:
+        (tmp_path / "file").write_text("")
+        path = tmp_path / "file" / "history"
+    found = History(path)
+    found.add("SELECT 1;")
+    assert found.entries() == ["SELECT 1;"] and not found.durable
+    assert kind != "link" or (tmp_path / "other").read_text() == "kept"
+
+
+def test_stop_and_clear(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    found = History(path)
+    found.add("a")
+    found.stop()
+    found.add("b")
+    assert History(path).entries() == ["a"]
+    found.clear()
+    assert found.entries() == [] == History(path).entries()
+
+
+def test_old_inputs_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST", 3)
+    path = tmp_path / "history"
+    path.write_text("".join(f'"{i}"\n' for i in range(9)))
+    assert History(path).entries() == ["6", "7", "8"] and path.read_text().count("\n") == 3
