@@ -61,7 +61,8 @@ def _run(given: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else failed
+        # With a code it comes from the option parser, when the reader of our output has gone.
+        return stop.code if isinstance(stop.code, int) and not checking else failed
     except _USAGE_ERROR as error:
         exits.complain([exits.usage_error(_words(error), f"{_command_path(error)} --help")])
         return failed
