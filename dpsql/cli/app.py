@@ -221,6 +221,19 @@ def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic 
     return command.run(code)
 
 
+@app.command()
+def lsp(
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="POLICY", help="The policy file. Default: the configuration's.")
+    ] = None,
+    dialect: Annotated[str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect.")] = None,
+) -> int:
+    """Serve an editor: diagnostics while typing, hover, completion, quick fixes. Needs  pip install 'dpsql[lsp]'."""
+    from dpsql.cli import lsp as command
+
+    return command.run(policy, dialect)
+
+
 @policy_app.command("check")
 def policy_check(
     file: o.Policy,

@@ -102,7 +102,7 @@ def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: Mapping[int, in
 
     numbers: id of every Release node → its number, if there are several. A release that is `shown` is not shown again.
     """
-    name, facts = operator(tagged.node), _facts_text(tagged.fact)
+    name, facts = operator(tagged.node), facts_text(tagged.fact)
     number = numbers.get(id(tagged.node))
     if number is not None:
         name = name.replace("release", f"release {number}:", 1)
@@ -155,7 +155,8 @@ def operator(node: Node) -> str:
             return "release " + _short(", ".join(o.label for o in outputs) or "keys")
 
 
-def _facts_text(facts: Facts) -> str:
+def facts_text(facts: Facts) -> str:
+    """What is known of the rows at one node: stability, id, rule, in one line."""
     parts = []
     if facts.public:
         parts.append("public")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dpsql.editor.lexer import RESERVED
 from dpsql.sql.windows import WINDOW_FUNCTIONS
 
 _AFTER_WHERE = ("GROUP BY", "HAVING", "WINDOW", "QUALIFY", "ORDER BY", "LIMIT", "UNION ALL", "UNION", "INTERSECT",
@@ -81,6 +82,10 @@ OPTIONS: Mapping[str, str] = {
     "group_selection_strategy": "PUBLIC_GROUPS or LAPLACE_THRESHOLD.",
 }
 """What stands in OPTIONS (…) of a privacy clause."""
+
+
+KEYWORDS = RESERVED | {"SELECT", "BY", "AS", "GROUPING", "ROWS", "RANGE", "NULLS", "FIRST", "LAST", "PARTITION"}
+"""Words that are no names where they can be keywords."""
 
 
 @dataclass(frozen=True, slots=True)

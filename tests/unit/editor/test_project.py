@@ -1,0 +1,112 @@
+"""What holds for a file in an editor, and what is offered at its findings."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql.checking.settings import Asked
+from dpsql.cli import lsp
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected
+from dpsql.editor.actions import actions, fix_all
+from dpsql.editor.project import Look, Project, look
+
+POLICY = Path(__file__).parents[2] / "policies" / "clinic.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(POLICY, tmp_path / "clinic.yaml")
+    (tmp_path / "dpsql.toml").write_text('policy = "clinic.yaml"\ndialect = "postgres"\nignore = ["DP301"]\n')
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+def codes(found: Look) -> list[str]:
+    return [f.diagnostic.code for f in found.findings]
+
+
+def test_the_nearest_configuration_holds(folder: Path) -> None:
+    text = "SELECT cost, COUNT(*) FROM visits GROUP BY cost"
+    file = folder / "sub" / "q.sql"
+    assert codes(look(Project(), file, text)) == []
+    (folder / "sub" / "dpsql.toml").write_text('policy = "../clinic.yaml"\n')
+    assert codes(look(Project(), file, text)) == ["DP301"]
+    found = look(Project(Asked(dialect="duckdb")), folder / "q.sql", "SELECT SUM(cost)::DOUBLE AS s FROM visits")
+    assert found.setting is not None and found.setting.options.dialect == "duckdb"
+
+
+def test_without_a_policy_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "dpsql.toml").write_text("")
+    found = look(Project(), tmp_path / "q.sql", "SELECT 1")
+    assert found.setting is None and [d.code for d in found.trouble] == ["DP903"]
+    found = look(Project(Asked(policy=str(tmp_path / "none.yaml"))), tmp_path / "q.sql", "SELECT 1")
+    assert [d.code for d in found.trouble] == ["DP001"]
+
+
+def test_a_policy_is_read_once_for_each_state_of_its_file(folder: Path) -> None:
+    project, file = Project(), folder / "q.sql"
+    first, second = project.setting(folder), project.setting(folder)
+    assert first.policy is second.policy
+    policy = folder / "clinic.yaml"
+    policy.write_text(policy.read_text().replace("bounds: [0, 5000], ", ""))
+    os.utime(policy, ns=(1, 1))
+    assert codes(look(project, file, "SELECT SUM(cost) FROM visits")) == ["DP201"]
+
+
+def test_a_byte_order_mark_moves_nothing(folder: Path) -> None:
+    found = look(Project(), folder / "q.sql", "\ufeffSELECT costt FROM visits")
+    assert found.findings[0].diagnostic.span == Span(8, 13)
+
+
+def test_what_is_offered_at_a_place(folder: Path) -> None:
+    (folder / "dpsql.toml").write_text('policy = "clinic.yaml"\n')
+    text = (
+        "SELECT mean(cost) AS m FROM visits;\n"
+        "  SELECT cost, COUNT(*) FROM visits GROUP BY cost; SELECT costt FROM visits"
+    )
+    found = look(Project(), folder / "q.sql", text)
+    assert codes(found) == ["DP105", "DP301", "DP103"]
+
+    def titles(place: str) -> list[tuple[str, bool]]:
+        at = text.index(place)
+        return [(a.title, a.preferred) for a in actions(found, Span(at, at))]
+
+    assert titles("mean") == [("DP105: write avg", True)]
+    assert titles("costt") == [("DP103: did you mean cost?", False)]
+    assert titles("cost;") == [("Ignore DP301 for this statement", False)]
+    assert titles("FROM") == []
+    everything = fix_all(found, "q.sql")
+    assert everything is not None and everything.edits[0].text == text.replace("mean", "avg")
+    assert fix_all(look(Project(), folder / "q.sql", "SELECT COUNT(*) FROM visits"), "q.sql") is None
+    # Behind another statement there is no line of its own for a comment.
+    beside = look(Project(), folder / "q.sql", "SELECT 1; SELECT cost, COUNT(*) FROM visits GROUP BY cost")
+    assert actions(beside, Span(0, 99)) == []
+
+
+def test_the_server_is_refused_with_the_repair_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., Any] = builtins.__import__
+
+    def missing(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] in ("lsprotocol", "pygls"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "dpsql.editor.server", raising=False)
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(Rejected) as refused:
+        lsp.run(None, None)
+    assert refused.value.diagnostics[0].help == ("install them:  pip install 'dpsql[lsp]'",)
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    with pytest.raises(Rejected, match="unknown SQL dialect"):
+        lsp.run(None, "klingon")
