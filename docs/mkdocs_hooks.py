@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,7 +89,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if origin and not origin.startswith("docs/") and (ROOT / origin).is_file() and origin not in brought():
                 uri = f"files/{origin}"
                 if files.get_file_from_path(uri) is None:
-                    files.append(File.generated(config, uri, abs_src_path=str(ROOT / origin)))
+                    copied = InclusionLevel.INCLUDED  # even if its name begins with a dot
+                    files.append(File.generated(config, uri, abs_src_path=str(ROOT / origin), inclusion=copied))
     return files
 
 
