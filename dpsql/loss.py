@@ -72,10 +72,11 @@ class PrivacyLoss:
     def __repr__(self) -> str:
         """Exact: a decimal that means the part, else a quotient. Parts that are 0 are left out."""
         parts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        return f"PrivacyLoss({', '.join(f'{name}={_exactly(x)}' for name, x in parts.items() if x)})"
+        return f"PrivacyLoss({', '.join(f'{name}={exactly(x)}' for name, x in parts.items() if x)})"
 
 
-def _exactly(x: Fraction) -> str:
+def exactly(x: Fraction) -> str:
+    """The number as Python text that means it: 3, 0.25, 1e-09, Fraction(1, 3)."""
     if x.denominator == 1:
         return str(x.numerator)
     short = repr(x.numerator / x.denominator) if max(x.numerator, x.denominator).bit_length() < 1000 else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dpsql.dbapi.answer import Answer
 from dpsql.dbapi.statements import Explain, Set, special
 from dpsql.diagnostics.errors import reject
+from dpsql.loss import exactly
 from dpsql.release.result import Release
 from dpsql.session.settings import USUAL, Amount, Asked
 from dpsql.types import VARCHAR, SqlType
@@ -60,7 +61,7 @@ class Cursor(Answer):
         """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
 
         sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho), which hold for later queries of the
-            connection, and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
+            connection and give what holds now, and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
@@ -85,15 +86,16 @@ class Cursor(Answer):
         statement = special(given) if isinstance(given, str) else None
         match statement:
             case Set(name=name, amount=amount):
-                self.connection.set(name, amount)
-                return _Set(None, (), (), iter(()), -1)
+                now = self.connection.set(name, amount)
+                told = (name, None if now is None else exactly(now))
+                return _Set(None, ("setting", "value"), (VARCHAR, VARCHAR), iter([told]), 1)
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters or ())
-                told = query.explain(
+                lines = query.explain(
                     asked.epsilon, asked.delta, rho=asked.rho,
                     max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
                 )  # fmt: skip
-                rows = [(line,) for line in told.splitlines()]
+                rows = [(line,) for line in lines.splitlines()]
                 return _Set(None, ("plan",), (VARCHAR,), iter(rows), len(rows))
             case None:
                 query = self.connection.sql(sql, parameters or ())
@@ -111,7 +113,7 @@ class Cursor(Answer):
 
         A type code is the SQL type's name and equals the type object of its kind: `dpsql.NUMBER == "BIGINT"`.
         """
-        if not self._sets or not self._sets[0].columns:
+        if not self._sets:
             return None
         now = self._sets[0]
         return [
@@ -171,7 +173,7 @@ class Cursor(Answer):
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         self._require_open()
-        if not self._sets or not self._sets[0].columns:
+        if not self._sets:
             raise reject("DP903", "there are no rows to fetch", help=["execute a query first"])
         return self._sets[0].rows
 

@@ -192,11 +192,12 @@ class Session:
         self.require_open()
         return Planner(self.policy, self._engine, self._facts, self._settings, self._plans, self._alone)
 
-    def set(self, name: str, amount: Amount | None) -> None:
+    def set(self, name: str, amount: Amount | None) -> Fraction | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this amount.
 
-        name: epsilon or rho (each replaces the other) or delta. None: as when the session was opened, as RESET does.
-        Raises Rejected DP903 for other names, DP406 for what is no amount.
+        name: epsilon or rho (each replaces the other) or delta.
+        amount: None for what the session was opened with, as RESET does.
+        Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
         self.require_open()
         opened, now = self._opened_with, self._settings
@@ -214,6 +215,7 @@ class Session:
             case _:
                 raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, SET delta or SET rho"])
         self._settings = now
+        return {"epsilon": now.epsilon, "rho": now.rho}.get(name, now.delta)
 
     def run(self, plan: Plan, *, fresh: bool = False) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.

@@ -254,7 +254,7 @@ def test_epsilon(folder: Path, tmp_path: Path) -> None:
         option = {"dpsql_epsilon": 0.25, "dpsql_fresh": True}
         connection.execute(sa.text("SELECT COUNT(*) FROM patients"), execution_options=option)
         assert spent(connection) == 0.75
-        assert not connection.execute(sa.text("SET epsilon = 2")).returns_rows
+        assert connection.execute(sa.text("SET epsilon = 2")).one() == ("epsilon", "2")
         assert connection.execute(sa.text("EXPLAIN SELECT COUNT(*) FROM patients")).keys() == ["plan"]
         assert spent(connection) == 0.75
     with engine.connect() as connection:

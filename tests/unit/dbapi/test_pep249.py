@@ -231,12 +231,13 @@ def test_where_epsilon_comes_from(opened: Opener) -> None:
         clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 2) COUNT(*) AS n FROM members WHERE age < 7"
         assert con.execute(clause).spent.epsilon == 2
         cur = con.cursor()
-        cur.execute("SET epsilon = 0.25")
-        assert cur.description is None and cur.rowcount == -1
+        assert cur.execute("SET epsilon = 0.25").fetchall() == [("epsilon", "0.25")]
+        with pytest.raises(dpsql.Rejected):
+            cur.df()
         assert cur.execute("SELECT COUNT(*) FROM members WHERE age < 8").spent.epsilon == 0.25
         assert con.execute("SELECT COUNT(*) FROM members WHERE age < 9").spent.epsilon == 0.25
         assert con.execute("SELECT COUNT(*) FROM members WHERE age < 9", epsilon=1).spent.epsilon == 1
-        con.execute("RESET epsilon")
+        assert con.execute("RESET epsilon").fetchall() == [("epsilon", None)]
         with pytest.raises(dpsql.Rejected):
             con.execute("SELECT COUNT(*) FROM members WHERE age < 10")
 
