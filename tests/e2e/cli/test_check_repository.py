@@ -175,3 +175,17 @@ def loaded(repository: Path) -> set[str]:
         [sys.executable, repository / "main.py", repository], capture_output=True, text=True, timeout=120, check=True
     )
     return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.processes
+def test_a_reader_that_goes_away_is_no_finding(repository: Path) -> None:
+    """1 would mean findings. What is printed is longer than a pipe holds, so that writing it fails."""
+    long = NO_BOUNDS.replace("FROM", f"/* {'x' * 20_000} */ FROM")
+    (repository / "queries" / "a.sql").write_text(f"{long};\n" * 10)
+    command = [sys.executable, "-m", "dpsql", "check", "--output-format", "json", "--no-cache"]
+    with subprocess.Popen(command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert b"Traceback" not in running.stderr.read()
+        assert running.wait(120) == 2
