@@ -17,16 +17,26 @@ def reference() -> str:
     """A section for each command with its arguments and options."""
     lines: list[str] = []
     for name, command in _commands("dpsql", app):
-        hints = get_type_hints(command, include_extras=True)
-        parameters = [p for p in inspect.signature(command).parameters.values() if hints[p.name] is not typer.Context]
-        found = [(p, *_info(hints[p.name])) for p in parameters]
+        found = _parameters(command)
         arguments = [(p, i) for p, i, _ in found if isinstance(i, ArgumentInfo)]
         shown = [_place(p, i) if p.default is p.empty else f"[{_place(p, i)}]" for p, i in arguments]
         usage = " ".join([name, *shown, *(["[options]"] if len(found) > len(arguments) else [])])
         lines += [f"## {name}", "", "```text", usage, "```", "", inspect.getdoc(command) or "", ""]
         if found:
-            lines += ["| | |", "|---|---|", *(_row(p, i, t) for p, i, t in found), ""]
+            lines += [*options_of(command), ""]
     return "\n".join(lines).rstrip("\n")
+
+
+def options_of(command: Callable[..., Any]) -> list[str]:
+    """The table of a command's arguments and options."""
+    return ["| | |", "|---|---|", *(_row(p, i, t) for p, i, t in _parameters(command))]
+
+
+def _parameters(command: Callable[..., Any]) -> list[tuple[inspect.Parameter, ParameterInfo, Any]]:
+    """What a command can be given, with its declaration and its type."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [p for p in inspect.signature(command).parameters.values() if hints[p.name] is not typer.Context]
+    return [(p, *_info(hints[p.name])) for p in parameters]
 
 
 def _commands(name: str, group: typer.Typer) -> Iterator[tuple[str, Callable[..., Any]]]:

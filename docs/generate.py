@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, picture
+from docs import api, commands, diagrams, grammar_text, picture, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,6 +58,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "explain-json": picture.json_block,
     "python-api": api.reference,
     "cli": commands.reference,
+    "shell-commands": shell.meta_commands,
+    "shell-options": shell.pset_options,
+    "shell-config": shell.config_keys,
+    "shell-environment": shell.environment,
+    "shell-flags": shell.flags,
 }
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -68,7 +73,13 @@ GENERATED: dict[str, Callable[[], str]] = {
     "grammar/README.md": grammar_text.grammar_page,
     **{
         name: partial(filled, name)
-        for name in ("README.md", "docs/reference/explain.md", "docs/reference/python.md", "docs/reference/cli.md")
+        for name in (
+            "README.md",
+            "docs/howto/shell.md",
+            "docs/reference/cli.md",
+            "docs/reference/explain.md",
+            "docs/reference/python.md",
+        )
     },
 }
 
