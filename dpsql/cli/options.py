@@ -49,14 +49,6 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-class CheckFormat(StrEnum):
-    """`--output-format` of `dpsql check`."""
-
-    FULL = "full"
-    CONCISE = "concise"
-    JSON = "json"
-
-
 def _of_columns(name: str, form: str, help: str) -> Any:
     """An option that is given once for each column that it is about."""
     return typer.Option(name, metavar=form, help=f"{help}; may be repeated.")
