@@ -1,9 +1,9 @@
 """Every diagnostic has a page of one form, and the examples on it behave as the page says.
 
 A page is `# CODE: title` and the sections *What it means · Why · Repair · Example*. The example is a rejected and an
-accepted block: of `sql` or `yaml`, which are executed here, or of `text`, which describes something that needs data, a
-ledger or a terminal. SQL runs against tests/policies/pages.yaml unless the page holds a `yaml policy` block; a policy
-is checked with the query of a `sql query` block, or a plain count.
+accepted block: of `sql` or `yaml`, which are executed here; of `python` or `sh` (test_page_commands.py); or of `text`,
+which describes what no example can show. SQL runs against tests/policies/pages.yaml unless the page holds a
+`yaml policy` block; a policy is checked with the query of a `sql query` block, or a plain count.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_the_page_is_complete(entry: Code) -> None:
     roles = [(language, role) for language, role in read_example(entry.code).blocks]
     assert [role for _, role in roles if role in ("rejected", "accepted")] == ["rejected", "accepted"]
     assert len({language for language, role in roles if role in ("rejected", "accepted")}) == 1
-    assert {language for language, _ in roles} <= {"sql", "yaml", "text"}
+    assert {language for language, _ in roles} <= {"sql", "yaml", "python", "sh", "text"}
     assert page.count("```") == 2 * len(roles), "a block without language and role"
     assert page.endswith("\n") and not any(len(line) > 120 for line in page.splitlines())
     for code in re.findall(r"\bDP\d{3}\b", page):
