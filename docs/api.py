@@ -11,9 +11,38 @@ from dpsql.session.connection import Budget, Budgets
 from dpsql.session.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {
-    "Connection": ("sql", "execute", "plan", "preview", "price", "run", "budget", "close"),
+    "Connection": (
+        "sql",
+        "execute",
+        "executemany",
+        "cursor",
+        "commit",
+        "rollback",
+        "set",
+        "plan",
+        "preview",
+        "price",
+        "run",
+        "budget",
+        "close",
+    ),
+    "Cursor": (
+        "execute",
+        "executemany",
+        "description",
+        "rowcount",
+        "fetchone",
+        "fetchmany",
+        "fetchall",
+        "nextset",
+        "release",
+        "setinputsizes",
+        "setoutputsize",
+        "close",
+    ),
     "Query": ("plan", "explain", "cost", "accuracy", "run"),
-    "Release": ("fetchall", "fetchone", "intervals", "components", "to_dict", "df", "pl", "arrow"),
+    "Release": ("rows", "fetchall", "intervals", "components", "to_dict", "df", "pl", "arrow", "plot"),
+    "Policy": ("from_dict", "from_yaml", "from_file", "table", "account", "caps_for", "place"),
     "PrivacyLoss": (),
     "Diagnostic": (),
     "Verification": ("holds", "broken"),
@@ -30,6 +59,8 @@ def reference() -> str:
         lines += [f"## dpsql.{name}", "", _doc(cls), ""]
         for method in methods:
             found = inspect.getattr_static(cls, method)
+            if isinstance(found, classmethod):
+                found = found.__func__
             if isinstance(found, property):
                 lines += [f"### {name}.{method}", "", f"A property. {_doc(found)}", ""]
             else:
@@ -45,6 +76,7 @@ def reference() -> str:
         _doc(Budget),
         "",
     ]
+    lines += _driver()
     lines += [
         "## Exceptions",
         "",
@@ -54,10 +86,32 @@ def reference() -> str:
     return "\n".join([*lines, "```"])
 
 
+def _driver() -> list[str]:
+    """What PEP 249 asks of the module."""
+    made = "Date, Time, Timestamp, DateFromTicks, TimeFromTicks, TimestampFromTicks, Binary"
+    kinds = "STRING, BINARY, NUMBER, DATETIME, ROWID"
+    return [
+        "## PEP 249",
+        "",
+        f"`dpsql.apilevel` is `{dpsql.apilevel!r}`, `dpsql.threadsafety` {dpsql.threadsafety} (threads may share the "
+        f"module and connections, not cursors), `dpsql.paramstyle` `{dpsql.paramstyle!r}` (`?` with a sequence; "
+        "`$name` with a mapping is understood, too). The exceptions are attributes of connections as well.",
+        "",
+        f"Constructors: {_listed(made)}: the classes of `datetime`, and `bytes`. Type objects: {_listed(kinds)}. A "
+        "type code in `Cursor.description` is the name of the SQL type and equals the type object of its kind; "
+        "intervals are DATETIME, booleans are NUMBER, nothing is a ROWID.",
+        "",
+    ]
+
+
+def _listed(names: str) -> str:
+    return ", ".join(f"`dpsql.{name}`" for name in names.split(", ") if hasattr(dpsql, name))
+
+
 def _function(name: str, function: Callable[..., Any], level: str) -> list[str]:
     shown, seen_keyword = [], False
     for p in inspect.signature(function).parameters.values():
-        if p.name == "self":
+        if p.name in ("self", "cls"):
             continue
         if p.kind is p.KEYWORD_ONLY and not seen_keyword:
             shown.append("*")
@@ -72,16 +126,24 @@ def _function(name: str, function: Callable[..., Any], level: str) -> list[str]:
 
 
 def _doc(thing: object) -> str:
-    """A docstring as Markdown: an indented continuation belongs to the line above it."""
+    """A docstring as Markdown: an indented continuation belongs to the line above it; examples come last."""
+    text, prompt, example = (inspect.getdoc(thing) or "").partition(">>> ")
+    shown = _paragraphs(text.strip())
+    if example:
+        shown += f"\n\n```python skip: run with the other examples of docstrings\n{prompt}{example.strip()}\n```"
+    return shown
+
+
+def _paragraphs(text: str) -> str:
     found: list[str] = []
-    for line in (inspect.getdoc(thing) or "").splitlines():
+    for line in text.splitlines():
         if line.startswith("    ") and found and found[-1]:
             found[-1] += " " + line.strip()
         else:
             found.append(line.strip())
     paragraphs: list[str] = []
     for line in found:
-        if line.startswith("Raises ") and found[0] != line:
+        if line.startswith(("Raises ", "Returns ")) and found[0] != line:
             paragraphs.append("")
         head, colon, _ = line.partition(": ")
         if colon and head.replace(", ", "").replace("_", "").isalnum() and head[:1].islower():

@@ -24,10 +24,12 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 class Cursor(Answer):
     """Runs queries and hands their rows out; iterable, and a context manager. Not to be shared between threads.
 
-    What was fetched from the database can be read until the cursor is closed, also when the connection is not open any
-    more.
+    It also has all that the Release of its last query has, for all rows, whatever has been fetched: `columns`, `rows`,
+    `intervals`, `spent`, `notes`, `df`, `pl`, `arrow`, `plot` …; and `len` is their number. What it holds can be read
+    until it is closed, also when the connection is not open any more.
 
-    arraysize: how many rows `fetchmany` gives if it is not told. connection: where it comes from.
+    arraysize: how many rows `fetchmany` gives if it is not told.
+    connection: where it comes from.
 
     >>> con = dpsql.connect("clinic.yaml", epsilon=0.5)
     >>> cur = con.cursor()
