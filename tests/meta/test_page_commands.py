@@ -1,8 +1,9 @@
 """The examples on pages of diagnostics that need data, a ledger or a command line are executed, too.
 
-`python` blocks find a connection `con` to a small clinic; a `yaml budgets` block of the page stands for the defaults and
-budgets of its policy. `sh` blocks hold `dpsql` commands and files, written with `cat > NAME <<'END'`, in a folder with the policy
-`clinic.yaml` and its data `clinic.duckdb`. What stays `text` cannot be shown by an example that always fails.
+`python` blocks find a connection `con` to a small clinic; a `yaml budgets` block of the page stands for the defaults
+and budgets of its policy. `sh` blocks hold `dpsql` commands and files, written with `cat > NAME <<'END'`, in a folder
+with the policy `clinic.yaml` and its data `clinic.duckdb`. What stays `text` cannot be shown by an example that always
+fails.
 """
 
 from __future__ import annotations
