@@ -99,15 +99,12 @@ def write_baseline(file: Path, findings: Iterable[Finding]) -> int:
     """Write the findings as a baseline, sorted, and say how many there are. Raises Rejected DP903."""
     folder = file.absolute().parent
     entries = Counter(key_of(finding, folder) for finding in findings)
-    lines = ",\n".join(
-        f"  {json.dumps({**key._asdict(), 'count': count}, ensure_ascii=False)}"
-        for key, count in sorted(entries.items())
-    )
+    lines = ",\n".join(f"  {json.dumps({**key._asdict(), 'count': count})}" for key, count in sorted(entries.items()))
     text = (
         f'{{"version": {_FORM}, "findings": [\n{lines}\n]}}\n' if lines else f'{{"version": {_FORM}, "findings": []}}\n'
     )
     try:
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        file.write_bytes(text.encode("ascii"))
     except OSError as error:
         reason = (error.strerror or "it cannot be opened").lower()
         raise reject("DP903", f"the baseline {str(file)!r} cannot be written: {reason}") from None

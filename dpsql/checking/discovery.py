@@ -53,7 +53,7 @@ def discover(arguments: Sequence[str], wanted: Wanted) -> Discovered:
                 found.setdefault(name if name == STDIN else os.path.abspath(name), name)
         except Rejected as refusal:
             refusals.append(refusal)
-    return Discovered(tuple(found.values()), tuple(refusals))
+    return Discovered(tuple(found.values()), (*refusals, *walker.unread))
 
 
 def is_chosen(path: Path, below: Path, wanted: Wanted) -> bool:
@@ -68,6 +68,7 @@ def is_chosen(path: Path, below: Path, wanted: Wanted) -> bool:
 @dataclass(slots=True)
 class _Walker:
     wanted: Wanted
+    unread: list[Rejected] = field(default_factory=list)
     _git: GitIgnores = field(default_factory=GitIgnores)
     _patterns: dict[tuple[str, ...], Patterns] = field(default_factory=dict)
 
@@ -99,7 +100,7 @@ class _Walker:
         )
 
     def _below(self, start: str) -> Iterator[str]:
-        for folder, folders, names in os.walk(start):
+        for folder, folders, names in os.walk(start, onerror=self._cannot_list):
             whole = os.path.abspath(folder)
             folders[:] = sorted(
                 name
@@ -110,10 +111,16 @@ class _Walker:
             )
             for name in sorted(names):
                 path = os.path.join(whole, name)
-                if self.includes(path) and not self._excluded(path, False):
+                if self.includes(path) and not self._excluded(path, False) and not _is_special(path):
                     yield str(Path(folder) / name)
 
+    def _cannot_list(self, error: OSError) -> None:
+        """A folder that cannot be looked into may hold what fails: it is not passed over."""
+        reason = (error.strerror or "it cannot be opened").lower()
+        self.unread.append(reject("DP903", f"the folder {error.filename!r} cannot be read: {reason}"))
+
     def includes(self, path: str) -> bool:
+        """Whether a file's name is one of those that are checked."""
         if self.wanted.include is None:
             return path.lower().endswith(".sql")
         return self._says(self.wanted.include, path, False)
@@ -125,7 +132,7 @@ class _Walker:
 
     def _says(self, patterns: tuple[str, ...], path: str, folder: bool) -> bool:
         relative = os.path.relpath(path, self.wanted.root)
-        said = self._patterns.setdefault(patterns, Patterns(patterns))
+        said = self._patterns.get(patterns) or self._patterns.setdefault(patterns, Patterns(patterns))
         return not relative.startswith("..") and (
             said.verdict(relative, True) is True if folder else said.match(relative)
         )
@@ -136,3 +143,8 @@ class _Walker:
 
 def _is_pattern(argument: str) -> bool:
     return glob.has_magic(argument) and not os.path.lexists(argument)
+
+
+def _is_special(path: str) -> bool:
+    """Whether it is a pipe, a folder or a device; a link that leads nowhere is not: reading it says what is wrong."""
+    return os.path.exists(path) and not os.path.isfile(path)

@@ -39,6 +39,8 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
     """Raises dpsql.Error if nothing could be checked at all; files that cannot be read are named and make it 2."""
     if wish.unsafe_fixes and not wish.fix and not wish.diff:
         raise reject("DP903", "--unsafe-fixes needs --fix or --diff", help=["look first:  --diff --unsafe-fixes"])
+    if wish.statistics and wish.budget_report:
+        raise reject("DP903", "--statistics and --budget-report were given together", help=["leave one of them out"])
     settings = settle(asked, Path.cwd())
     writing = wish.write_baseline is not None
     known = None if settings.baseline is None or writing else baselines.read_baseline(settings.baseline)

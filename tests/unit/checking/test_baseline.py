@@ -62,6 +62,13 @@ def test_what_does_not_occur_any_more(tmp_path: Path) -> None:
     assert len(known.compared([], []).gone) == 2  # and is not there
 
 
+@pytest.mark.parametrize("name", ["é/日本.sql", "line\nbreak.sql", "no\udcffutf8.sql", "<stdin>"])
+def test_any_name_is_kept(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_baseline(Path("known.json"), found(NO_BOUNDS, name=name))
+    assert read_baseline(Path("known.json")).compared(found(NO_BOUNDS, name=name), [name]).new == ()
+
+
 def test_paths_are_relative_to_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "q").mkdir()
     monkeypatch.chdir(tmp_path)

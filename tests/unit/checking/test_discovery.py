@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,28 @@ def test_gitignore(tree: Path) -> None:
     (tree / ".git" / "info").mkdir()
     (tree / ".git" / "info" / "exclude").write_text("deep\n")
     assert names(".") == expected[:2]
+
+
+def test_a_folder_that_cannot_be_read_is_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if path.endswith("deep"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = discover(["."], Wanted())
+    assert found.names == tuple(EVERY[:-1])
+    (refusal,) = found.refusals
+    assert refusal.diagnostics[0].code == "DP903" and "deep" in refusal.diagnostics[0].message
+
+
+def test_pipes_are_left_out_and_broken_links_are_not(tree: Path) -> None:
+    os.mkfifo(tree / "pipe.sql")
+    (tree / "folder.sql").mkdir()
+    (tree / "gone.sql").symlink_to(tree / "nowhere")
+    assert names(".") == ["B.SQL", "a.sql", "gone.sql", *EVERY[2:]]
 
 
 def test_links_to_folders_are_not_followed(tree: Path) -> None:
