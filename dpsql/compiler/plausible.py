@@ -110,11 +110,10 @@ def _listed(facts: Facts, given: Columns) -> Most | None:
     """Rows that agree on `given`, by the least of the keys whose other columns have listed or bounded values."""
     found = None
     for key in facts.keys:
-        sizes = [_size(facts, uid) for uid in key - given]
-        known = [size for size in sizes if size is not None]
-        if len(known) == len(sizes):
+        rows = _product(facts, key - given)
+        if rows is not None:
             names = ", ".join(sorted(_name(facts, uid) for uid in key))
-            found = _least(found, Most(prod(known), f"`unique: [{names}]`"))
+            found = _least(found, Most(rows, f"`unique: [{names}]`"))
     if given:
         promised = facts.most_rows(given)
         if isinstance(promised, Finite):
@@ -123,6 +122,17 @@ def _listed(facts: Facts, given: Columns) -> Most | None:
                 found, Most(int(promised.value), f"at most {int(promised.value):,} rows with the same {names}")
             )
     return found
+
+
+def _product(facts: Facts, columns: Columns) -> int | None:
+    """How many combinations of values these columns have; None if one of them has no list."""
+    rows = 1
+    for uid in columns:
+        size = _size(facts, uid)
+        if size is None:
+            return None
+        rows *= size
+    return rows
 
 
 def _size(facts: Facts, uid: int) -> int | None:

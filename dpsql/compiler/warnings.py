@@ -34,6 +34,14 @@ Remeasure = Callable[[Fraction], MeasuredRelease]
 
 
 @dataclass(frozen=True, slots=True)
+class _Largest:
+    """The largest that a released number can be, in its own unit, and the declared numbers that say so."""
+
+    amount: Fraction
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Release:
     """One release with what its warnings are made from."""
 
@@ -59,7 +67,10 @@ def warnings_of(
     the release at another one, for repairs that name a number.
     """
     own = _Release(release, plausible(below, release.node), source, epsilon, at)
-    found = [*_drowned(own, below.fact), *_thin(own), *_averages(own)]
+    try:
+        found = (*_drowned(own, below.fact), *_thin(own), *_averages(own))
+    except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
+        found = ()
     return (*found, *discarded(release, below, source, ctx, limits))
 
 
@@ -71,17 +82,17 @@ def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
     for output in own.measured.node.outputs:
         most = _greatest(own, output, facts)
         error = None if most is None else _error(own.measured, output)
-        if most is not None and error is not None and error > most.count:
+        if most is not None and error is not None and error > most.amount:
             yield _warning(
                 own, "DP501", output,
-                f"{_named(output)} is at most {most.count:,}, and its expected error is ± {_amount(error)}",
+                f"{_named(output)} is at most {_amount(most.amount)}, and its expected error is ± {_amount(error)}",
                 "the answer would be noise",
-                _or(_enough(own, output, most.count), "count in fewer and larger groups, or with smaller limits"),
-                most,
+                _or(_enough(own, output, most.amount), "count in fewer and larger groups, or with smaller limits"),
+                most.why,
             )  # fmt: skip
 
 
-def _greatest(own: _Release, output: Output, facts: Facts) -> Most | None:
+def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
     """The largest number that a count or a sum can be."""
     found = own.plausible
     rows = found.per_group
@@ -89,10 +100,10 @@ def _greatest(own: _Release, output: Output, facts: Facts) -> Most | None:
         case Count(component=i):
             component = own.measured.node.components[i]
             if component.measure is Measure.UNITS:
-                return _smaller(rows, found.units)
-            if component.measure is Measure.DISTINCT:
-                return _smaller(rows, _values(component, facts))
-            return rows
+                rows = _smaller(rows, found.units)
+            elif component.measure is Measure.DISTINCT:
+                rows = _smaller(rows, _values(component, facts))
+            return None if rows is None else _Largest(Fraction(rows.count), rows.why)
         case Sum(component=i) if rows is not None:
             return _times(rows, own.measured.node.components[i])
         case _:
@@ -106,11 +117,10 @@ def _values(component: Component, facts: Facts) -> Most | None:
     return None if domain is None else Most(domain.size, f"{domain.size:,} possible values")
 
 
-def _times(rows: Most, component: Component) -> Most:
+def _times(rows: Most, component: Component) -> _Largest:
     """The largest sum of so many values."""
-    ends = (abs(end + component.center) * component.grid for end in (component.lo, component.hi))
-    largest = max(ends)
-    return Most(math.ceil(rows.count * largest), f"{rows.why}, values up to {_amount(float(largest))}")
+    largest = max(abs(end + component.center) * component.grid for end in (component.lo, component.hi))
+    return _Largest(rows.count * largest, f"{rows.why}, values up to {_amount(largest)}")
 
 
 # --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
@@ -123,28 +133,26 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
     if average is None or found.total is None or found.per_group is None or groups < 2:
         return
     for output in own.measured.node.outputs:
-        rows = average.count
         match output.recipe:
             case Count(component=i) if own.measured.node.components[i].measure is Measure.COUNT:
-                typical, largest, worth = rows, found.per_group.count, 1.0
+                typical, largest, total = (Fraction(m.count) for m in (average, found.per_group, found.total))
             case Sum(component=i):
                 component = own.measured.node.components[i]
-                typical, largest = _times(average, component).count, _times(found.per_group, component).count
-                worth = typical / rows if rows else 0.0
+                typical, largest, total = (_times(m, component).amount for m in (average, found.per_group, found.total))
             case _:
                 continue
         error = _error(own.measured, output)
-        if error is None or not typical < error <= largest or not worth:
+        if error is None or not typical or not typical < error <= largest:
             continue
-        fewer = math.floor(found.total.count * worth / error)
+        fewer = math.floor(total / Fraction(error))
         coarser = f"group into at most {fewer:,} groups" if 1 <= fewer < groups else "use coarser groups"
         yield _warning(
             own, "DP503", output,
-            f"{_named(output)} is about {typical:,} on average over {groups:,} groups, and its expected error is "
-            f"± {_amount(error)}",
+            f"{_named(output)} is at most {_amount(typical)} on average over {groups:,} groups, and its expected error "
+            f"is ± {_amount(error)}",
             "ε is too small for so many groups",
             _or(_enough(own, output, typical), coarser),
-            average,
+            average.why,
         )  # fmt: skip
         return
 
@@ -167,14 +175,14 @@ def _averages(own: _Release) -> Iterator[Diagnostic]:
         group = "a group" if own.measured.node.keys else "the table"
         yield _warning(
             own, "DP504", output,
-            f"{_named(output)} is an average of about {rows.count:,} rows, and noise moves it by ± {_amount(error)} "
+            f"{_named(output)} is an average of about {_rows(rows.count)}, and noise moves it by ± {_amount(error)} "
             f"in a range of ± {_amount(half)}",
             f"{group} of so few rows says nothing about its average",
             _or(
                 _enough_for(own, error / half, partial(_is_met, output=output, rows=rows.count)),
                 "average over fewer and larger groups, or tighten the bounds of the column and the limits",
             ),
-            rows,
+            rows.why,
         )  # fmt: skip
         return
 
@@ -209,7 +217,7 @@ def _is_met(measured: MeasuredRelease, output: Output, rows: int) -> bool:
 # --- repairs ---------------------------------------------------------------------------------------------------------
 
 
-def _enough(own: _Release, output: Output, most: int) -> list[str]:
+def _enough(own: _Release, output: Output, most: Fraction) -> list[str]:
     """The ε at which the expected error of a column would be no larger than `most`."""
     error = _error(own.measured, output)
     if not most or error is None:
@@ -219,7 +227,7 @@ def _enough(own: _Release, output: Output, most: int) -> list[str]:
         then = _error(measured, output)
         return then is not None and then <= most
 
-    return _enough_for(own, error / most, met)
+    return _enough_for(own, float(Fraction(error) / most), met)
 
 
 def _enough_for(own: _Release, factor: float, met: Callable[[MeasuredRelease], bool]) -> list[str]:
@@ -254,10 +262,10 @@ def _error(measured: MeasuredRelease, output: Output) -> float | None:
 
 
 def _warning(
-    own: _Release, code: str, output: Output, message: str, label: str, help: list[str], most: Most
+    own: _Release, code: str, output: Output, message: str, label: str, help: list[str], why: str
 ) -> Diagnostic:
     level = f"{float(LEVEL * 100):g} %"
-    notes = (f"from declared numbers alone: {most.why}; errors are at {level} and ε {float(own.epsilon):g}",)
+    notes = (f"from declared numbers alone: {why}; errors are at {level} and ε {float(own.epsilon):g}",)
     return Diagnostic(code, message, own.source, output.span, label, tuple(help), notes, severity="warning")
 
 
@@ -271,5 +279,11 @@ def _smaller(a: Most | None, b: Most | None) -> Most | None:
     return a if a.count <= b.count else b
 
 
-def _amount(x: float) -> str:
-    return f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
+def _rows(count: int) -> str:
+    return "one row" if count == 1 else f"{count:,} rows"
+
+
+def _amount(x: float | Fraction) -> str:
+    shown = float(x)
+    whole = 100 <= abs(shown) < 1e15 or (abs(shown) < 100 and shown.is_integer())
+    return f"{shown:,.0f}" if whole else f"{shown:.3g}"

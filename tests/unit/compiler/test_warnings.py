@@ -194,7 +194,7 @@ def test_the_longest_note_is_no_riddle() -> None:
 
 def test_warnings_show_in_explain() -> None:
     plan = planned("SELECT day, COUNT(*) FROM visits GROUP BY day", policy(visits=visits()))
-    assert "warning[DP503]: COUNT(*) is about " in as_text(plan) and "  = help: " in as_text(plan)
+    assert "warning[DP503]: COUNT(*) is at most " in as_text(plan) and "  = help: " in as_text(plan)
     (record,) = json.loads(dumps(plan))["warnings"]
     assert record["code"] == "DP503" and record["help"]
     quiet = planned("SELECT ward, COUNT(*) FROM visits GROUP BY ward", policy(visits=visits()))
@@ -210,7 +210,7 @@ def test_public_keys_count_once_they_are_known() -> None:
     columns = {
         **table["columns"],
         "hour": {"type": "integer", "nullable": False, "domain": {"table": "days", "column": "d"}},
-    }  # type: ignore[dict-item]  # noqa: E501
+    }  # type: ignore[dict-item]
     own = policy(visits={**table, "columns": columns}, days=days)
     sql = "SELECT hour, COUNT(*) FROM visits GROUP BY hour"
     assert [d.code for d in check(sql, own)] == []
@@ -218,3 +218,17 @@ def test_public_keys_count_once_they_are_known() -> None:
     settings = Settings(Fraction(1), Fraction(1, 10**9))
     known = compile_query(Source(sql), own, PublicFacts(keys=keys), settings)
     assert [w.code for w in known.warnings] == ["DP503"]
+
+
+def test_small_values_are_not_rounded_up() -> None:
+    """A sum of a thousand rates of at most 0.0001 is at most 0.1."""
+    log = {**LOG, "columns": {**LOG["columns"], "rate": {"type": "double", "bounds": [0, 0.0001], "nullable": False}}}  # type: ignore[dict-item]
+    (found,) = warnings("SELECT SUM(rate) FROM log WHERE reading > 0", policy(log=log), epsilon=Fraction(1, 1000))
+    assert found.code == "DP501" and "is at most 0.1," in found.message and "± 0.3" in found.message
+    assert codes("SELECT SUM(rate) FROM log WHERE reading > 0", policy(log=log)) == []
+
+
+def test_numbers_beyond_floats_are_no_crash() -> None:
+    log = {**LOG, "columns": {**LOG["columns"], "x": {"type": "double", "bounds": [0, 9e299], "nullable": False}}}  # type: ignore[dict-item]
+    log["size"] = {"exact": 10**12}
+    assert check("SELECT kind, SUM(x) AS s, AVG(x) AS a FROM log GROUP BY kind", policy(log=log)) == []
