@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,9 +130,9 @@ def _replace(path: Path, content: bytes) -> None:
     mode = path.stat().st_mode & 0o7777
     if not os.access(path, os.W_OK):
         raise PermissionError(13, "permission denied")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(content)

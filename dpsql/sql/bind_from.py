@@ -283,8 +283,8 @@ class FromBinder:
         cte = ctes.get(node.name.lower()) if len(parts) == 1 else None
         if cte is None:
             names = [getattr(p, "name", "") for p in parts]  # in `..t` the parser leaves a part out
-            name = self.span(parts[0]).hull(self.span(parts[-1]))
-            return scan(names, self.policy, self.numbering, self.span(node), name)
+            ends = [self.span(p) for p in parts if isinstance(p, exp.Expr)]
+            return scan(names, self.policy, self.numbering, self.span(node), ends[0].hull(ends[-1]))
         relation = self._typed(self.query(cte.tree, cte.visible))
         return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
 

@@ -239,7 +239,7 @@ def test_item_67_what_is_stored_has_been_released(make: Callable[..., Clinic]) -
     released = {
         json.dumps(column, separators=(",", ":"))
         for answer in answers
-        for noisy in answer._noisy
+        for noisy in answer.release._noisy
         for column in zip(*noisy.values, strict=True)
     }
     assert {r[1] for r in rows} <= released | {"[]"}

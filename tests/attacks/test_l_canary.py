@@ -131,8 +131,10 @@ def test_item_69_no_object_holds_a_planted_value(make: Callable[..., Clinic]) ->
             for thing in shown:
                 for text in (repr(thing), str(thing), f"{thing}", ascii(thing)):
                     assert not holds(text)
-                for hook in ("_repr_html_", "_repr_markdown_", "_repr_mimebundle_", "_repr_pretty_"):
+                for hook in ("_repr_markdown_", "_repr_mimebundle_", "_repr_pretty_"):
                     assert not hasattr(thing, hook)
+                shown_in_notebooks = getattr(thing, "_repr_html_", None)
+                assert shown_in_notebooks is None or not holds(shown_in_notebooks())
             for data in (answer.df(), answer.pl(), answer.arrow(), answer.arrow().schema, answer.to_dict()):
                 assert not holds(repr(data))
             assert not holds(pickle.dumps(plan)) and not holds(repr(copy.deepcopy(answer)))
