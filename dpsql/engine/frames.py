@@ -6,7 +6,6 @@ holds that no column can (a text among numbers) is found now, by whoever opens i
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,7 +37,8 @@ def copy_frame(connection: Connection, table: str, frame: Frame) -> None:
     declares if they all fit. Any other difference is left for the comparison with the policy.
     Raises CannotOpen (DP006).
     """
-    with contextlib.suppress(Exception):  # the engine's own text may quote values
+    interrupted = False
+    try:
         connection.register(_GIVEN, frame.value)
         try:
             found = connection.execute(f"SELECT * FROM {_GIVEN} LIMIT 0").description or []
@@ -47,6 +47,10 @@ def copy_frame(connection: Connection, table: str, frame: Frame) -> None:
             return
         finally:
             connection.unregister(_GIVEN)
+    except Exception as error:  # its text may quote values
+        interrupted = str(error) == "Query interrupted"  # how DuckDB passes on a Ctrl-C
+    if interrupted:
+        raise KeyboardInterrupt
     kind = with_article(type(frame.value).__name__)
     raise cannot_open(
         f"the frame of table `{table}` cannot be read: DuckDB makes no table of {kind}",
