@@ -215,7 +215,7 @@ def test_fingerprints_stay_when_text_moves() -> None:
         ("q/../../a.sql", False, "../a.sql", "../a.sql"),
         ("q\\a.sql", True, "q/a.sql", "q/a.sql"),
         ("q\\a.sql", False, "q\\a.sql", "q%5Ca.sql"),
-        ("C:\\work\\a b.sql", False, "C:/work/a b.sql", "file:///C:/work/a%20b.sql"),
+        ("C:\\data\\a b.sql", False, "C:/data/a b.sql", "file:///C:/data/a%20b.sql"),
         ("\\\\server\\share\\a.sql", False, "//server/share/a.sql", "file://server/share/a.sql"),
         ("/elsewhere/ü.sql", False, "/elsewhere/ü.sql", "file:///elsewhere/%C3%BC.sql"),
         ("<stdin>", False, "<stdin>", "%3Cstdin%3E"),
