@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsql.checking.document import Document
 from dpsql.checking.measures import ColumnMeasure, Measures, measures_of
-from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.loss import PrivacyLoss
 from dpsql.policy.models import Policy
 from dpsql.sql.split import split_text
@@ -40,9 +41,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version: the files' texts by path, and the policy that they are checked against."""
+    """One version: its files by path, and the policy that they are checked against."""
 
-    files: Mapping[str, str]
+    files: Mapping[str, Document]
     policy: Policy
 
 
@@ -132,13 +133,14 @@ _NOTHING = Measures()
 
 def _queries(side: Side, dialect: str) -> Iterator[Query]:
     for path in sorted(side.files):
-        source = Source(side.files[path], path)
-        parts = split_text(source.text, dialect)
+        document = side.files[path]
+        parts = split_text(document.text, dialect)
         behind = 0
         for part in parts.statements:
             names = [_NAME.match(c.text) for c in parts.comments if behind <= c.start < part.end]
             named = [match[1] for match in names if match is not None]
-            yield Query(path, source.position(part.start)[0], named[0] if named else "", part.text, part.shape)
+            line = document.source.position(document.placed(Span(part.start, part.end)).start)[0]
+            yield Query(path, line, named[0] if named else "", part.text, part.shape)
             behind = part.end
 
 

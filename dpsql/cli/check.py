@@ -88,7 +88,7 @@ def read_documents(
     found = discover(paths, settings.wanted)
     refused = [diagnostic for refusal in found.refusals for diagnostic in refusal.diagnostics]
     documents: list[Document] = []
-    document = _maker(settings)
+    document = maker(settings)
     for name in found.names:
         try:
             documents.append(document(read_file(name) if name != STDIN else _stdin(stdin_filename)))
@@ -97,7 +97,7 @@ def read_documents(
     return documents, refused
 
 
-def _maker(settings: Settings) -> Callable[[Source], Document]:
+def maker(settings: Settings) -> Callable[[Source], Document]:
     """What makes a document of a file. Raises Rejected DP903 if the templater is not installed."""
     making = settings.making
     if making.templater == "none":

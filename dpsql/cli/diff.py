@@ -19,6 +19,7 @@ from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 if TYPE_CHECKING:
     from dpsql.checking.diff_formats import PolicyState
     from dpsql.checking.discovery import Wanted
+    from dpsql.checking.document import Document
     from dpsql.checking.repository import Revision
     from dpsql.checking.settings import Settings
     from dpsql.policy.models import Policy
@@ -76,6 +77,11 @@ def run(
     if "-" in paths:
         raise reject("DP903", "standard input has no older version", help=["name files or folders"])
     settings = settle(Asked(policy=policy, dialect=dialect, cache=False), Path.cwd())
+    if settings.making.dbt is not None:
+        raise reject(
+            "DP903", "dpsql diff reads files in git, and what dbt compiled of older models is not there",
+            help=["keep a configuration without `dbt` beside queries that are SQL themselves"],
+        )  # fmt: skip
     now = load_policy(settings.policy)
     revision = open_revision(against, Path.cwd())
     new = _now(paths, settings)
@@ -88,8 +94,8 @@ def run(
     return exits.CHECK_FINDINGS if fail_on_worse and comparison.worse else exits.OK
 
 
-def _now(paths: Sequence[str], settings: Settings) -> dict[str, str]:
-    """Path, as somebody in the current folder would write it → text. Raises Rejected DP903 for what cannot be read."""
+def _now(paths: Sequence[str], settings: Settings) -> dict[str, Document]:
+    """Path, as somebody in the current folder would write it → file. Raises Rejected DP903 for what cannot be read."""
     from dpsql.cli.check import read_documents
 
     there = [path for path in paths if os.path.lexists(path) or glob.has_magic(path)]
@@ -97,20 +103,27 @@ def _now(paths: Sequence[str], settings: Settings) -> dict[str, str]:
     refused = [d for d in refused if not d.message.startswith("no file matches")]  # an older version may have some
     if refused:
         raise Rejected(refused)
-    return {_shown(Path(document.name)): document.source.text for document in documents}
+    return {_shown(Path(document.name)): document for document in documents}
 
 
-def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple[dict[str, str], bytes | None]:
+def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple[dict[str, Document], bytes | None]:
     """The files of the commit that the paths stand for, named in the same way; and its policy file, if it has one."""
     wanted = [path for path in revision.files() if _is_wanted(revision.root / path, paths, settings.wanted)]
+    from dpsql.checking.document import Document
+    from dpsql.cli.check import maker
+
     policy = revision.within(settings.policy)
     contents = revision.read(wanted if policy is None else [*wanted, policy])
-    texts = {}
+    document, files = maker(settings), {}
     for path in wanted:
         if path in contents:
             shown = _shown(revision.root / path)
-            texts[shown] = decoded(contents[path], f"{revision.name}:{shown}").text
-    return texts, None if policy is None else contents.get(policy)
+            source = decoded(contents[path], f"{revision.name}:{shown}")
+            try:
+                files[shown] = document(source)
+            except Rejected:  # a template that could not be rendered then, either: as SQL it is refused
+                files[shown] = Document(source)
+    return files, None if policy is None else contents.get(policy)
 
 
 def _is_wanted(path: Path, paths: Sequence[str], wanted: Wanted) -> bool:

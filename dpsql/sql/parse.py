@@ -76,7 +76,9 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     try:
         reader = sqlglot.Dialect.get_or_raise(dialect)
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
-        lifted = lift(reader.tokenize(source.text + "\n"), source)
+        tokens = reader.tokenize(source.text + "\n")
+        _refuse_tags(tokens, source)
+        lifted = lift(tokens, source)
         parsed = reader.parser().parse(_inner_joins(_two_words(_numbered(lifted.tokens))), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
@@ -106,6 +108,20 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _too_deep(source)
     attach(tree, lifted.calls)
     return Parsed(adapt(tree, dialect, source), source, dialect, lifted.clause)
+
+
+def _refuse_tags(tokens: list[Token], source: Source) -> None:
+    """A template is not SQL yet, even where a parser takes `{{ x }}` for a struct. Raises Rejected DP010."""
+    if "{" not in source.text:
+        return
+    for token in tokens:
+        tag = source.text[token.start : token.start + 2]
+        if tag in ("{{", "{%"):  # no string and no quoted name begins with a brace
+            raise reject(
+                "DP010", f"syntax error: {tag} opens a tag of a template, and this is read as SQL",
+                span=Span(token.start, token.start + 2), source=source,
+                help=["render it first:  --templater jinja;  models of dbt:  dpsql check --dbt DIR"],
+            )  # fmt: skip
 
 
 def _too_deep(source: Source) -> Rejected:
@@ -233,16 +249,11 @@ _CLAUSES = (
     "BETWEEN",
     "QUALIFY",
 )
-_TAG = re.compile(r"\{[{%#]")
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)\s*\)?)", re.IGNORECASE)
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
     """What the text says to a person although no parser sees it: message, place and repair."""
-    tag = _TAG.search(source.text)
-    if tag is not None and tag.start() <= found.end:
-        advice = "render it first:  --templater jinja;  models of dbt:  dpsql check --dbt DIR"
-        return f"{tag[0]} opens a tag of a template, and this is read as SQL", Span(*tag.span()), advice
     start = _whole(source).start
     word = re.compile(r"[A-Za-z_]+").match(source.text, start)
     close = (

@@ -238,3 +238,21 @@ def test_without_git(diff: Diff, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     status, _, err = diff()
     assert status == 2 and "git is not installed" in err
+
+
+def test_templates_are_rendered_on_both_sides(diff: Diff, repository: Path) -> None:
+    template = "\n\n{% set column = 'cost' %}SELECT SUM(CLIP({{ column }}, 0, {{ most }})) AS s FROM visits\n"
+    write("queries/template.sql", template)
+    write("dpsql.toml", 'policy = "clinic.yaml"\ntemplater = "jinja"\n[templates]\nmost = 10\n')
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "a template")
+    write("queries/template.sql", template.replace("{{ most }}", "{{ most * 20 }}"))
+    (changed,) = records(diff)
+    assert (changed["path"], changed["line"], changed["status"]) == ("queries/template.sql", 3, "changed")
+    assert changed["columns"]["s"]["sensitivity"] == {"old": 200.0, "new": 4000.0}
+
+
+def test_a_dbt_project_is_refused(diff: Diff) -> None:
+    write("dpsql.toml", 'dbt = "."\n')
+    status, _, err = diff()
+    assert status == 2 and "what dbt compiled of older models is not there" in err

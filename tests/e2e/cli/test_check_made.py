@@ -84,6 +84,12 @@ def test_templates_from_the_configuration(check: Check) -> None:
     assert check("queries", "--template-var", "what=COUNT")[0] == 0
 
 
-def test_a_tag_without_a_templater_says_how_to_render_it(check: Check) -> None:
-    status, _, err = check("queries", "--policy", POLICY)
-    assert status == 1 and "Traceback" not in err
+@pytest.mark.parametrize(
+    "text", ["SELECT {{ what }} FROM visits", "SELECT {% if x %}1{% endif %}", "{{ config() }} SELECT 1"]
+)
+def test_a_tag_without_a_templater_says_how_to_render_it(text: str, check: Check) -> None:
+    Path("queries/a.sql").write_text(text, encoding="utf-8")
+    status, out, _ = check("queries", "--policy", POLICY)
+    assert status == 1 and "opens a tag of a template" in out and "--templater jinja" in out
+    Path("queries/a.sql").write_text("SELECT COUNT(*) FROM visits WHERE ward = '{{ }}' -- {{", encoding="utf-8")
+    assert check("queries", "--policy", POLICY)[0] == 0
