@@ -239,7 +239,9 @@ class ExprBinder:
         """A subquery where no join can stand for it."""
         at = query_span(node, self.source.text)
         if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-            return reject("DP111", "ANY over a list is not supported", span=at, help=["write  x IN (1, 2)"])
+            return reject(
+                "DP111", "ANY over a list is not supported", span=self.span(node), help=["write  x IN (1, 2)"]
+            )
         if isinstance(node, exp.All):
             return reject(
                 "DP111", "ALL over a subquery is not supported", span=at,

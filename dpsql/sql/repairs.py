@@ -38,8 +38,15 @@ def with_fixes(diagnostics: Sequence[Diagnostic], source: Source, dialect: str =
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
         tokens = []
     return tuple(
-        replace(d, fix=_fix(d, source.text, tokens)) if own else d for d, own in zip(diagnostics, about, strict=True)
+        _fixed(d, _fix(d, source.text, tokens)) if own else d for d, own in zip(diagnostics, about, strict=True)
     )
+
+
+def _fixed(diagnostic: Diagnostic, fix: Fix | None) -> Diagnostic:
+    """The finding with its fix; what the fix does is better advice than where all functions are listed."""
+    if fix is not None and diagnostic.code == "DP105" and not fix.message.startswith("did you mean"):
+        return replace(diagnostic, fix=fix, help=(fix.message,))
+    return replace(diagnostic, fix=fix)
 
 
 def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:

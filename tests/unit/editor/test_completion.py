@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.editor import words
 from dpsql.editor.completion import Candidate, complete
+from dpsql.editor.lexer import RESERVED
 from dpsql.policy.models import Policy
+from dpsql.session.check import check
+from dpsql.sql.calls import INTERVAL_ENDS
+from dpsql.sql.windows import AGGREGATES
 
 POLICY = Policy.model_validate(
     {
@@ -142,6 +150,21 @@ def test_values_are_never_offered() -> None:
         assert not [
             c for c in at(text) if "SECRET" in c.text + c.detail + c.doc or "north" in c.text + c.detail + c.doc
         ]
+
+
+def test_the_words_are_those_of_the_grammar_and_the_registry() -> None:
+    grammar = (Path(__file__).parents[3] / "grammar" / "dpsql.lark").read_text(encoding="utf-8")
+    reserved = re.search(r"^NAME: /\(\?!\(\?:([a-z_|]+)\)", grammar, re.MULTILINE)
+    assert reserved is not None and {w.upper() for w in reserved[1].split("|")} == RESERVED
+    assert {*AGGREGATES, *INTERVAL_ENDS} <= words.AGGREGATES.keys()
+    for name in words.AGGREGATES.keys() - {"min", "max"}:
+        argument = {"count_if": "cost > 3"}.get(name, "COUNT(*)" if name in INTERVAL_ENDS else "cost")
+        found = check(f"SELECT {name}({argument}) AS x FROM visits", POLICY)
+        assert not [d for d in found if d.code[:3] == "DP1"], name
+    values = {"epsilon": "0.1", "delta": "0.1", "group_selection_strategy": "PUBLIC_GROUPS"}
+    for name in words.OPTIONS:
+        sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({name} = {values.get(name, 1)}) COUNT(*) AS n FROM visits"
+        assert not [d for d in check(sql, POLICY) if d.severity == "error"], name
 
 
 WORDS = "SELECT FROM WITH visits v cost JOIN ON USING WHERE GROUP_BY ORDER_BY UNION_ALL CASE DISTINCT IS EXCEPT CAST AS"
