@@ -31,6 +31,8 @@ INSTEAD: Final[dict[str, str]] = {
 }
 """A function's name → how the same is written here."""
 
+_PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
+
 _AGGREGATES = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
 _BY_HAND = "count what lies below a value:  COUNT(*) FILTER (WHERE x < 100)"
 _ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
@@ -63,6 +65,8 @@ def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
     """Help for a column that does not exist, where the SELECT list has something to do with it."""
     select = node.find_ancestor(exp.Select)
     names = [] if select is None else [item.alias_or_name for item in select.expressions if item.alias_or_name]
+    if name.lower() in _PARTS and isinstance(node.parent, exp.Func):
+        return [f"the part of a date is a text:  date_trunc('{name.lower()}', x)"]
     if clause == "WHERE" and name.lower() in (n.lower() for n in names):
         return [f"{name} is computed in SELECT, after WHERE: repeat what it stands for, or filter it in HAVING"]
     return [f"names in SELECT: {', '.join(names[:12])}"] if clause == "ORDER BY" and names else []
