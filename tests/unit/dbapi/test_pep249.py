@@ -335,3 +335,51 @@ def test_a_cursor_has_what_its_answer_has(con: dpsql.Connection) -> None:
 def test_a_cursor_has_every_public_name_of_a_release() -> None:
     public = {name for name in vars(dpsql.Release) if not name.startswith("_")} | {"_repr_html_", "__arrow_c_stream__"}
     assert [name for name in sorted(public) if not hasattr(dpsql.Cursor, name)] == []
+
+
+# --- what an analyst's objects may do --------------------------------------------------------------------------------
+
+
+class Sly(int):
+    """Prints itself as other SQL."""
+
+    def __str__(self) -> str:
+        return "0) OR (1 = 1"
+
+    __repr__ = __str__
+
+
+class SlyText(str):
+    def __str__(self) -> str:
+        return "x') OR ('a' = 'a"
+
+    def replace(self, *_: object) -> str:  # type: ignore[override]
+        return "x') OR ('a' = 'a"
+
+
+def test_parameters_are_what_they_hold(opened: Opener) -> None:
+    with opened(epsilon=400) as con:
+        cur = con.cursor()
+        assert cur.execute("SELECT COUNT(*) FROM members WHERE age < ?", [Sly(40)]).fetchone() == (1520,)
+        assert cur.execute("SELECT COUNT(*) FROM members WHERE note = $n", {"n": SlyText("no")}).fetchone() == (0,)
+        cur.executemany("SELECT COUNT(*) FROM members WHERE age < ?", iter([(Sly(40),)]))
+        assert cur.fetchone() == (1520,)
+        for wrong in ([object()], [[1]], [float("nan")], "40"):
+            with pytest.raises(dpsql.Rejected):
+                cur.execute("SELECT COUNT(*) FROM members WHERE age < ?", wrong)  # type: ignore[arg-type]
+
+
+def test_what_an_engine_says_is_not_shown(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(epsilon=1) as con:
+        cur = con.execute(COUNT)
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("row 17: Ada Lovelace")
+
+        monkeypatch.setattr("dpsql.engine.duckdb.read", broken)
+        with pytest.raises(dpsql.OperationalError) as error:
+            cur.execute("SELECT COUNT(*) FROM members WHERE age < 3")
+        assert isinstance(error.value, dpsql.EngineError) and "Ada" not in str(error.value)
+        assert error.value.__cause__ is None and error.value.__context__ is None
+        with pytest.raises(dpsql.Rejected):
+            cur.fetchone()  # nor the rows of the query before
