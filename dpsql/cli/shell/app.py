@@ -23,6 +23,7 @@ from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.statements import Cancelled
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.sql.parse import require_dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def run(options: Options) -> int:
     policy = texts.get("policy")
     if policy is None:
         raise reject("DP903", "no policy was given", help=["dpsql shell POLICY,  or name it in DPSQL_POLICY"])
+    require_dialect(texts.get("dialect", "duckdb"))
     looks = _looks(options, config.looks if prompting else Looks())
     ledger = texts.get("ledger")
     with dpsql.connect(
@@ -165,7 +167,8 @@ class _HangUp:
     """While it is entered, a terminal that goes away stops a query as Ctrl-C does, and ends the shell."""
 
     def __enter__(self) -> None:
-        self._before = {s: signal.signal(s, self._leave) for s in (signal.SIGHUP, signal.SIGTERM)}
+        known = [found for name in ("SIGHUP", "SIGTERM") if (found := getattr(signal, name, None)) is not None]
+        self._before = {number: signal.signal(number, self._leave) for number in known}
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -39,8 +40,11 @@ class ShellCompleter(Completer):
         self._shell = shell
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Likely ones first."""
-        text = document.text_before_cursor
+        """Likely ones first. Whatever goes wrong, typing goes on."""
+        with contextlib.suppress(Exception):
+            yield from self._completions(document.text_before_cursor)
+
+    def _completions(self, text: str) -> Iterator[Completion]:
         line = text.lstrip()
         if not line.startswith("\\"):
             yield from self._sql(text)

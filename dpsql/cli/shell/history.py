@@ -69,17 +69,23 @@ class History:
 
 
 def _read(path: Path) -> list[str]:
-    """What a file holds; it is made if it is not there, and closed to everybody else."""
+    """What a file holds; it is made if it is not there, and closed to everybody else.
+
+    Raises OSError; ValueError: it is no history, so it must not be written to.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found: list[str] = []
+    if path.exists():
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                with contextlib.suppress(ValueError):
+                    text = json.loads(line)
+                    if isinstance(text, str):
+                        found.append(text)
+        if not found and path.stat().st_size:
+            raise ValueError("a file of something else")
     with _opened(path, os.O_APPEND):
         pass
-    found: list[str] = []
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            with contextlib.suppress(ValueError):
-                text = json.loads(line)
-                if isinstance(text, str):
-                    found.append(text)
     if len(found) > MOST:
         found = found[-MOST:]
         with _opened(path, os.O_TRUNC) as file:

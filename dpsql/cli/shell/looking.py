@@ -16,7 +16,7 @@ from dpsql.diagnostics.pages_loader import load_page
 from dpsql.functions.registry import describe_registry
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.models import Policy
-from dpsql.policy.show import show_policy
+from dpsql.policy.show import promises, show_policy, whose_rows
 from dpsql.policy.tables import Column, Table, TableDomain, ValuesDomain
 from dpsql.release.cells import cell
 from dpsql.session.connection import ledger_places
@@ -45,10 +45,8 @@ def describe(shell: Shell, arguments: list[str]) -> None:
         ]
         for c in table.columns.values()
     ]
-    lines = show_policy(shell.connection.policy, table.name).split("\n")
-    names = {c.name for c in table.columns.values()}
-    facts = [line for line in lines[1:] if line.split() and line.split()[0] not in names]
-    _table(shell, ("column", "type", "nullable", "known in public"), rows, lines[0], *facts)
+    facts = [f"  {text}" for text in promises(table)]
+    _table(shell, ("column", "type", "nullable", "known in public"), rows, f"{table.name}: {whose_rows(table)}", *facts)
 
 
 def _found(policy: Policy, name: str) -> Table:

@@ -88,7 +88,8 @@ class _Editing:
         return self._session.prompt(
             continuation_text(shell) if begun else prompt_text(shell),
             default=default,
-            prompt_continuation=lambda width, line, wrapped: continuation_text(shell, width),
+            # a long line that goes on below it is one line: nothing stands before its rest
+            prompt_continuation=lambda width, line, wrapped: "" if wrapped else continuation_text(shell, width),
         )
 
 

@@ -64,7 +64,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
     "Input": (
         Command(("\\g",), "", "Run what was typed, as `;` does, or the last query again.", asking.go, 0),
         Command(("\\gx",), "", "As \\g, one line for each value.", asking.go_expanded, 0),
-        Command(("\\e", "\\edit"), "[FILE]", "Edit what was typed, the last query or a file in $EDITOR.", asking.edit),
+        Command(("\\e", "\\edit"), "[FILE]", "Edit what was typed, the last query or a copy of FILE.", asking.edit),
         Command(("\\p", "\\print"), "", "Show what was typed, or the last query.", asking.show_pending, 0),
         Command(("\\r", "\\reset"), "", "Forget what was typed.", asking.reset, 0),
         Command(("\\i", "\\include"), "FILE", "Run a file.", asking.include),

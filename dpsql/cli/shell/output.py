@@ -40,12 +40,14 @@ class Output:
         return shutil.get_terminal_size().columns if self.stream.isatty() else None
 
     def write(self, text: str, pager: str = "off", footer: str = "") -> None:
-        """A text that ends with its line end, and a line below it. pager: `on` for long texts, `always`, or `off`.
+        """A text that ends with its line end, and a line below it, which is folded on a terminal.
 
-        A long footer alone opens no pager; in one it is folded.
+        pager: `on` for long texts, `always`, or `off`.
         """
-        if self._file is None and self._paged and pager != "off" and (pager == "always" or too_large(text)):
-            page(text + textwrap.fill(footer, shutil.get_terminal_size().columns) + "\n")
+        if footer.strip() and self.columns is not None:
+            footer = textwrap.fill(footer, self.columns, break_on_hyphens=False) + footer[len(footer.rstrip("\n")) :]
+        if self._file is None and self._paged and pager != "off" and (pager == "always" or too_long(text + footer)):
+            page(text + footer)
             return
         self.stream.write(text + footer)
         self.stream.flush()
@@ -96,11 +98,11 @@ def clean(text: str) -> str:
     return "".join(c if c == "\n" else visible(c) for c in text.replace("\t", "    "))
 
 
-def too_large(text: str) -> bool:
-    """Whether a text has more lines than the terminal, or longer ones."""
+def too_long(text: str) -> bool:
+    """Whether a text does not fit on the terminal, whose long lines go on in the next."""
     size = shutil.get_terminal_size()
-    lines = text.split("\n")
-    return len(lines) > size.lines - 1 or any(line_width(line) > size.columns for line in lines)
+    lines = text.rstrip("\n").split("\n")
+    return sum(max(1, -(-line_width(line) // max(1, size.columns))) for line in lines) >= size.lines
 
 
 def line_width(line: str) -> int:

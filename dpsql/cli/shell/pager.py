@@ -20,11 +20,11 @@ from dpsql.diagnostics.errors import reject
 def page(text: str) -> None:
     """Show a text in `DPSQL_PAGER`, else `PAGER`, else less; as it is if there is none. Returns when it is closed.
 
-    An empty variable means no pager. less runs with -FRSX unless LESS says otherwise, and can start no programs.
+    An empty variable means no pager. less runs with -FRX unless LESS says otherwise, and can start no programs.
     """
     command = pager_command()
     if command:
-        environment = {"LESS": "-FRSX", **os.environ, "LESSSECURE": "1"}
+        environment = {"LESS": "-FRX", **os.environ, "LESSSECURE": "1"}
         with contextlib.suppress(OSError), _ignoring_interrupts():
             running = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True, encoding="utf-8")
             with contextlib.suppress(OSError):  # it was closed before it had read everything

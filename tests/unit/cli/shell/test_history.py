@@ -48,11 +48,13 @@ def test_broken_lines_are_left_out(tmp_path: Path) -> None:
     assert History(path).entries() == ["a", "d"]
 
 
-@pytest.mark.parametrize("kind", ["folder", "link", "no folder"])
+@pytest.mark.parametrize("kind", ["folder", "link", "no folder", "other file"])
 def test_what_cannot_be_used_is_done_without(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "history"
     if kind == "folder":
         path.mkdir()
+    elif kind == "other file":
+        path.write_bytes(b"SQLite format 3\0")
     elif kind == "link":
         (tmp_path / "other").write_text("kept")
         path.symlink_to(tmp_path / "other")
@@ -62,6 +64,7 @@ def test_what_cannot_be_used_is_done_without(tmp_path: Path, kind: str) -> None:
     found = History(path)
     found.add("SELECT 1;")
     assert found.entries() == ["SELECT 1;"] and not found.durable
+    assert kind != "other file" or path.read_bytes() == b"SQLite format 3\0"
     assert kind != "link" or (tmp_path / "other").read_text() == "kept"
 
 
