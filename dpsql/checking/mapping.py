@@ -150,9 +150,13 @@ def _origin(original: str, span: Span, tags: Sequence[Span], same: bool) -> Span
 
 
 def _blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[tuple[int, int], tuple[int, int], bool]]:
-    """Ranges of characters (old, new, whether they are equal) from sequences of texts."""
+    """Ranges of characters (old, new, whether they are equal) from sequences of texts.
+
+    In long sequences, texts that stand in more than one of a hundred places begin no match: each pair of them would be
+    looked at, which takes minutes for some thousand lines.
+    """
     ends_old, ends_new = _ends(old), _ends(new)
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=len(old) > 1_000).get_opcodes():
         yield (ends_old[a], ends_old[b]), (ends_new[c], ends_new[d]), tag == "equal"
 
 
