@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.checking.document import Document
 from dpsql.checking.finding import Finding
 from dpsql.checking.fixing import fix_text
 from dpsql.checking.selection import is_protected
@@ -45,7 +44,7 @@ def fix_all(look: Look, name: str) -> Action | None:
     if setting is None or not any(f.diagnostic.fix is not None and f.diagnostic.fix.safe for f in look.findings):
         return None
     fixed = fix_text(
-        look.text, lambda text: check_document(Document(Source(text, name)), setting.policy, setting.options)
+        look.text, lambda text: check_document(setting.document(Source(text, name)), setting.policy, setting.options)
     )
     return Action("Repair what keeps the meaning", (Edit(Span(0, len(look.text)), fixed.text),), None, True)
 
@@ -59,7 +58,9 @@ def _touches(finding: Finding, span: Span, text: str) -> bool:
 def _ignoring(look: Look, finding: Finding) -> Edit | None:
     """A comment above the statement; None for what must not be ignored, and where no line of its own is free."""
     diagnostic, setting = finding.diagnostic, look.setting
-    if setting is None or diagnostic.span is None or is_protected(diagnostic.code) or diagnostic.code == "DP902":
+    if setting is None or look.rendered or diagnostic.span is None:
+        return None
+    if is_protected(diagnostic.code) or diagnostic.code == "DP902":
         return None
     at = diagnostic.span.start
     parts = split_text(look.text, setting.options.dialect).statements

@@ -6,11 +6,13 @@ Read anew at every look, and the policy whenever its file has changed, so that n
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpsql.checking.document import Document
 from dpsql.checking.finding import Finding
+from dpsql.checking.making import Making
 from dpsql.checking.settings import Asked, settle
 from dpsql.checking.statements import Options, check_document
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
@@ -21,10 +23,11 @@ from dpsql.policy.models import Policy
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The policy and the options for a file."""
+    """The policy and the options for a file, and what makes a document of its text: a template is rendered."""
 
     policy: Policy
     options: Options
+    document: Callable[[Source], Document] = Document
 
 
 @dataclass(slots=True)
@@ -36,11 +39,23 @@ class Project:
 
     asked: Asked = field(default_factory=Asked)
     _policies: dict[str, tuple[tuple[int, int], Policy]] = field(default_factory=dict)
+    _templates: tuple[str, Callable[[Source], Document]] = ("", Document)
 
     def setting(self, folder: Path) -> Setting:
         """What holds for files in this folder. Raises Error: no policy is named, or it or the settings are wrong."""
         settings = settle(self.asked, folder)
-        return Setting(self._policy(os.path.abspath(folder / settings.policy)), settings.options)
+        policy = self._policy(os.path.abspath(folder / settings.policy))
+        return Setting(policy, settings.options, self._document(settings.making))
+
+    def _document(self, making: Making) -> Callable[[Source], Document]:
+        if making.templater == "none":
+            return Document
+        key = repr(making)
+        if self._templates[0] != key:
+            from dpsql.checking.templates import Templater, Templates
+
+            self._templates = key, Templater(Templates(making.variables, making.macros)).document
+        return self._templates[1]
 
     def _policy(self, path: str) -> Policy:
         try:
@@ -57,23 +72,29 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What there is to say about a text. trouble: why nothing could be found out; it may point into other files."""
+    """What there is to say about a text. trouble: why nothing could be found out; it may point into other files.
+
+    rendered: the SQL was made from a template, so that edits of the SQL are no edits of the text.
+    """
 
     text: str
     setting: Setting | None = None
     findings: tuple[Finding, ...] = ()
     trouble: tuple[Diagnostic, ...] = ()
+    rendered: bool = False
 
 
 def look(project: Project, path: Path, text: str) -> Look:
     """Check a text as if it stood in the file at `path`. Never raises an Error."""
     text = readable(text)
+    setting = None
     try:
         setting = project.setting(path.parent)
-        findings = check_document(Document(Source(text, str(path))), setting.policy, setting.options)
+        document = setting.document(Source(text, str(path)))
+        findings = check_document(document, setting.policy, setting.options)
     except Error as error:
-        return Look(text, trouble=error.diagnostics)
-    return Look(text, setting, tuple(findings))
+        return Look(text, setting, trouble=error.diagnostics)
+    return Look(text, setting, tuple(findings), rendered=document.sql is not None)
 
 
 def readable(text: str) -> str:

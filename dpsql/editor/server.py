@@ -115,7 +115,8 @@ class Server(LanguageServer):
         diagnostics = [self.diagnostic(f.diagnostic, own) for f in found.findings]
         elsewhere: dict[str, list[types.Diagnostic]] = {}
         for d in found.trouble:
-            diagnostics.append(self._trouble(d))
+            here = d.source is not None and d.span is not None and d.source.text == own.text
+            diagnostics.append(self.diagnostic(d, own) if here else self._trouble(d))
             if d.source is not None and d.source.text and Path(d.source.name).suffix in _SETTINGS:
                 place = uris.from_fs_path(str(Path(d.source.name).absolute()))
                 if place is not None:

@@ -67,6 +67,20 @@ def test_a_byte_order_mark_moves_nothing(folder: Path) -> None:
     assert found.findings[0].diagnostic.span == Span(8, 13)
 
 
+def test_templates_are_rendered(folder: Path) -> None:
+    (folder / "dpsql.toml").write_text('policy = "clinic.yaml"\ntemplater = "jinja"\n[templates]\nwhat = "cost"\n')
+    project, file = Project(), folder / "q.sql"
+    found = look(project, file, "SELECT SUM({{ what }}) AS s FROM visits")
+    assert found.findings == () and found.trouble == () and found.rendered
+    text = "{# 😀 #}SELECT {{ what }}, COUNT(*) FROM visits GROUP BY {{ what }}"
+    found = look(project, file, text)
+    assert codes(found) == ["DP301"] and not actions(found, Span(0, len(text)))
+    assert found.findings[0].diagnostic.span is not None
+    assert text[found.findings[0].diagnostic.span.start :].startswith("{{ what }}")
+    found = look(project, file, "SELECT {{ nothing }} FROM visits")
+    assert found.setting is not None and [d.code for d in found.trouble] == ["DP903"]
+
+
 def test_what_is_offered_at_a_place(folder: Path) -> None:
     (folder / "dpsql.toml").write_text('policy = "clinic.yaml"\n')
     text = (
