@@ -15,6 +15,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
+from dpsql.sql.habits import LISTED
 
 _MEANT = re.compile(r"did you mean (\S+)\?\Z")
 _SIMPLE = re.compile(r"[^\W\d]\w*\Z")
@@ -44,7 +45,7 @@ def with_fixes(diagnostics: Sequence[Diagnostic], source: Source, dialect: str =
 
 def _fixed(diagnostic: Diagnostic, fix: Fix | None) -> Diagnostic:
     """The finding with its fix; what the fix does is better advice than where all functions are listed."""
-    if fix is not None and diagnostic.code == "DP105" and not fix.message.startswith("did you mean"):
+    if fix is not None and diagnostic.help == (LISTED,):
         return replace(diagnostic, fix=fix, help=(fix.message,))
     return replace(diagnostic, fix=fix)
 
