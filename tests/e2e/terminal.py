@@ -106,9 +106,11 @@ class Terminal:
 
     def wait_for_prompt(self) -> None:
         """Wait until the cursor stands behind a new prompt."""
-        self.wait(self._at_prompt)
+        self.wait(lambda: self.at_prompt)
 
-    def _at_prompt(self) -> bool:
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the cursor stands behind a prompt with nothing typed."""
         y, x = self._screen.cursor.y, self._screen.cursor.x
         return bool(PROMPT.search(self._screen.display[y][:x]))
 
@@ -117,6 +119,11 @@ class Terminal:
     def type(self, text: str) -> None:
         """Press keys. Enter is \\r, Ctrl-C \\x03, Ctrl-D \\x04, Tab \\t."""
         self.child.send(text)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Make the window another size; the program gets SIGWINCH."""
+        self._screen.resize(lines, columns)
+        self.child.setwinsize(lines, columns)
 
     def _answer(self, text: str) -> None:
         self.child.send(text)
@@ -129,15 +136,29 @@ class Terminal:
         """Press Ctrl-C at a prompt, whatever was typed there, and wait for the next one."""
         return self._handed_over("\x03")
 
+    def clear(self) -> None:
+        """Press Ctrl-L at a prompt: an empty screen with the prompt at its top."""
+        self._handed_over("\x0c")
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Another size, at a prompt, which is drawn again."""
+        start = len(self.raw)
+        self._screen.resize(lines, columns)
+        self.child.setwinsize(lines, columns)
+        self.wait(lambda: _ON in self.raw[start:] and self.at_prompt)
+
     def _handed_over(self, keys: str) -> str:
-        """Keys that end an input: what is written until the next prompt. Nothing may be outstanding."""
+        """Keys that end an input: what is written until the next prompt.
+
+        Nothing may be outstanding: whatever has the prompt drawn again looks like the end of an input.
+        """
         start = len(self.raw)
         self.type(keys)
 
         def done() -> bool:
             written = self.raw[start:]
             handed = written.find(_OFF)
-            return handed >= 0 and _ON in written[handed:] and self._at_prompt()
+            return handed >= 0 and _ON in written[handed:] and self.at_prompt
 
         self.wait(done)
         written = self.raw[start:]

@@ -13,6 +13,7 @@ from types import FrameType
 import dpsql
 from dpsql.cli import exits
 from dpsql.cli.shell import accounts
+from dpsql.cli.shell.asking import kept_files
 from dpsql.cli.shell.config import Config, from_environment, load_config
 from dpsql.cli.shell.history import History, default_path
 from dpsql.cli.shell.looks import Looks, changed
@@ -90,7 +91,7 @@ def run(options: Options) -> int:
             assign(shell, name, value if equals else "")
         accounts.tightest(shell)  # a ledger that cannot be used is said now
         if options.output is not None:
-            shell.output.open(options.output)
+            shell.output.open(options.output, kept_files(shell))
         try:
             return _run(shell, options, config)
         finally:

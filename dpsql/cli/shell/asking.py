@@ -12,6 +12,7 @@ from dpsql.cli.shell.output import clean, open_new
 from dpsql.cli.shell.pager import edited
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import Error, Rejected, reject
+from dpsql.session.connection import ledger_places
 from dpsql.sql.scan import is_empty, with_variables
 
 MOST_DEPTH = 16
@@ -124,9 +125,14 @@ def _include(shell: Shell, arguments: list[str], command: str, base: Path) -> No
 def output(shell: Shell, arguments: list[str]) -> None:
     """Answers to a file, or to the screen again."""
     if arguments:
-        shell.output.open(arguments[0])
+        shell.output.open(arguments[0], kept_files(shell))
     else:
         shell.output.close()
+
+
+def kept_files(shell: Shell) -> tuple[Path, Path]:
+    """Ledger and head, which may not be there yet."""
+    return ledger_places(shell.connection.policy, shell.ledger)
 
 
 def echo(shell: Shell, arguments: list[str]) -> None:
@@ -164,7 +170,7 @@ def history(shell: Shell, arguments: list[str]) -> None:
         case []:
             _show(shell, kept.entries())
         case [other, *_]:
-            with open_new(other) as file:  # \s FILE, as in psql
+            with open_new(other, kept_files(shell)) as file:  # \s FILE, as in psql
                 file.writelines(f"{entry}\n" for entry in kept.entries())
 
 

@@ -14,6 +14,9 @@ from dpsql.cli.shell.words import words
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Error, Rejected, reject
 
+_MANY: Final = 1_000
+"""Arguments of a command that takes any number of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -78,16 +81,16 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\H", "\\html"), "", "HTML, or tables again.", setting.html, 0),
         Command(("\\pset",), "[OPTION [VALUE]]", "Show or set how answers look.", setting.pset, 2),
         Command(("\\o", "\\out"), "[FILE]", "Write answers to a new file; to the screen again.", asking.output),
-        Command(("\\echo",), "[-n] [TEXT …]", "Write a text.", asking.echo, 1_000),
-        Command(("\\qecho",), "[-n] [TEXT …]", "Write a text to where answers go.", asking.echo_to_output, 1_000),
+        Command(("\\echo",), "[-n] [TEXT …]", "Write a text.", asking.echo, _MANY),
+        Command(("\\qecho",), "[-n] [TEXT …]", "Write a text to where answers go.", asking.echo_to_output, _MANY),
     ),
     "Variables": (
-        Command(("\\set",), "[NAME [VALUE …]]", "Set a variable (`:NAME` in SQL); list all.", setting.assigned, 1_000),
+        Command(("\\set",), "[NAME [VALUE …]]", "Set a variable (`:NAME` in SQL); list all.", setting.assigned, _MANY),
         Command(("\\unset",), "NAME", "Remove a variable.", setting.unset),
     ),
     "Refused, with the reason": (
         Command(("\\timing",), "", "Times depend on private rows.", refused.timing),
-        Command(("\\watch",), "", "A query asked again and again.", refused.watch, 1_000),
+        Command(("\\watch",), "", "A query asked again and again.", refused.watch, _MANY),
         Command(("\\copy",), "", "Rows to or from files.", refused.copy, 1, True),
         Command(("\\!",), "", "Other programs.", refused.program, 1, True),
     ),
@@ -129,6 +132,8 @@ def _run_first(shell: Shell, text: str) -> str:
     if command.raw:
         command.run(shell, [arguments.strip()] if arguments.strip() else [])
         return ""
+    if command.most < _MANY and arguments.rstrip().endswith(";"):
+        arguments = arguments.rstrip()[:-1]  # of habit; a text of \\echo or \\set may end with one
     given, rest = words(arguments, shell.variables.get)
     if len(given) > command.most:
         raise reject(
@@ -146,7 +151,7 @@ def split_name(text: str) -> tuple[str, str]:
     end = 1
     while end < len(text) and not text[end].isspace() and text[end] not in "\\'\"`;":
         end += 1
-    return text[:end], text[end:].rstrip().rstrip(";") if text[end:].strip() == ";" else text[end:]
+    return text[:end], text[end:]
 
 
 def unknown(name: str) -> Rejected:

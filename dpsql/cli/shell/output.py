@@ -7,6 +7,7 @@ import shutil
 import stat
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -56,9 +57,12 @@ class Output:
         """One line, never paged."""
         self.write(f"{text}\n")
 
-    def open(self, path: str) -> None:
-        """Write to a file from now on. Raises Rejected DP903: it exists already, or cannot be written."""
-        opened = open_new(path)
+    def open(self, path: str, kept: Sequence[Path] = ()) -> None:
+        """Write to a file from now on. kept: files that are to be made by others, like the ledger and its companions.
+
+        Raises Rejected DP903: it exists already, or cannot be written.
+        """
+        opened = open_new(path, kept)
         self.close()
         self._file, self.name = opened, path
 
@@ -69,10 +73,11 @@ class Output:
             file.close()
 
 
-def open_new(path: str) -> TextIO:
+def open_new(path: str, kept: Sequence[Path] = ()) -> TextIO:
     """A file for answers: a new one, or something that is no regular file, such as /dev/null.
 
-    Nothing is overwritten: it could be a ledger. Raises Rejected DP903.
+    Nothing is overwritten, for it could be a ledger, and nothing is put where one is going to be: `kept` names that,
+    and files of the same folder whose names begin so. Raises Rejected DP903, DP906.
     """
     if path.lstrip().startswith("|"):
         raise reject(
@@ -82,6 +87,9 @@ def open_new(path: str) -> TextIO:
         )  # fmt: skip
     try:
         where = Path(path).expanduser()
+        real = where.resolve()
+        if any(real.parent == k.resolve().parent and real.name.startswith(k.name) for k in kept):
+            raise reject("DP903", f"{path!r} is where the ledger keeps its accounts", help=["write to another file"])
         exists = where.exists() and stat.S_ISREG(where.stat().st_mode)
         if not exists:
             return where.open("w", encoding="utf-8")

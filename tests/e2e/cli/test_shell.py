@@ -144,6 +144,14 @@ def test_answers_go_to_a_new_file_and_nothing_is_overwritten(dpsql: Call, clinic
     assert dpsql("shell", clinic.policy, "-c", "\\o |cat").codes == {"DP906"}
 
 
+@pytest.mark.parametrize("end", ["", "-wal", ".answers"])
+def test_no_answer_goes_where_the_ledger_is_going_to_be(dpsql: Call, clinic: Clinic, end: str) -> None:
+    path = clinic.ledger.with_name(clinic.ledger.name + end)
+    for arguments in (["-o", path], ["-c", f"\\o {path}"]):
+        assert dpsql("shell", clinic.policy, *arguments, "-c", "\\dt").codes == {"DP903"}
+        assert not path.exists()
+
+
 def test_settings_and_their_order(dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def epsilon(*flags: str) -> str:
         return dpsql("shell", *flags, "-c", "SHOW epsilon").out.strip()
@@ -175,7 +183,20 @@ def test_variables(dpsql: Call, clinic: Clinic) -> None:
 
 
 def test_looking_spends_nothing_and_makes_no_ledger(dpsql: Call, clinic: Clinic) -> None:
-    looks = ["\\d", "\\dt", "\\l", "\\conninfo", "\\policy", "\\budget", "\\df", "\\h clip", "\\h", "\\?", "\\pset"]
+    looks = [
+        "\\d",
+        '\\d "visits";',
+        "\\dt",
+        "\\l",
+        "\\conninfo",
+        "\\policy",
+        "\\budget",
+        "\\df",
+        "\\h clip",
+        "\\h",
+        "\\?",
+        "\\pset",
+    ]
     done = dpsql("shell", clinic.policy, *(a for look in looks for a in ("-c", look)), "-c", f"\\explain {COUNT}")
     assert done.status == 0 and not done.err and not clinic.ledger.exists()
     assert "would cost ε 0.5" in dpsql("shell", clinic.policy, "-c", f"\\cost {COUNT}").out

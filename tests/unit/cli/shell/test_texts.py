@@ -69,7 +69,7 @@ def test_the_table_of_commands() -> None:
     [
         ("\\d visits", ("\\d", " visits")),
         ("\\!ls -l", ("\\!", "ls -l")),
-        ("\\d;", ("\\d", "")),
+        ("\\d;", ("\\d", ";")),
         ("\\set\tx 1", ("\\set", "\tx 1")),
         ("\\", ("\\", "")),
         ("\\echo'a'", ("\\echo", "'a'")),
