@@ -34,7 +34,8 @@ POLICIES = {
 }
 FILES = sorted(FOLDER.glob("*/*.sql"))
 INTENTION = re.compile(r"^-- (wants|repaired): \S.*$", re.MULTILINE)
-PROPOSED = re.compile(r"^or, in this query:  (\S.*[^…])$|^(?:cast it first|convert and bound it):  (.+?)(?:, or .*)?$")
+_WHOLE = "cast it first|convert and bound it|count days and bound them"
+PROPOSED = re.compile(rf"^or, in this query:  (\S.*[^…])$|^(?:{_WHOLE}):  (.+?)(?:, or .*)?$")
 
 
 @cache

@@ -135,7 +135,9 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
         advice = {
             Kind.BOOLEAN: f"cast it first:  {name}(CAST({shown} AS INTEGER)), or COUNT(*) FILTER (WHERE {shown})",
             Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), 0, 100))",
-        }.get(arg.type.kind, "compute a number from it first, e.g. date_diff('day', DATE '2024-01-01', …)")
+        }.get(arg.type.kind, "compute a number from it first")
+        if arg.type.temporal:
+            advice = f"count days and bound them:  {name}(CLIP(date_diff('day', DATE '2024-01-01', {shown}), 0, 365))"
         raise reject(
             "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
         )  # fmt: skip
