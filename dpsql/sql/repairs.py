@@ -6,6 +6,7 @@ Safe repairs say the same in other words: the engine gives the same rows for the
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -194,9 +195,11 @@ def _text_in_quotes(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) 
     span = diagnostic.span
     if span is None or not text.startswith('"', span.start) or text[span.end - 1 : span.end] != '"':
         return None
-    if not any("single quotes" in advice for advice in diagnostic.help) or _meant(diagnostic) is not None:
+    name, meant = text[span.start + 1 : span.end - 1].replace('""', '"'), _meant(diagnostic)
+    likely = meant is not None and difflib.SequenceMatcher(None, name.lower(), meant.lower()).ratio() >= 0.8
+    if likely or not any("single quotes" in advice for advice in diagnostic.help):
         return None
-    written = "'" + text[span.start + 1 : span.end - 1].replace('""', '"').replace("'", "''") + "'"
+    written = "'" + name.replace("'", "''") + "'"
     return Fix("texts stand in single quotes", (Edit(span, written),))
 
 
@@ -245,7 +248,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "DP010": (_keyword, _backticks, _top),
     "DP101": (_fetch, _recursive, _in_any_order),
     "DP102": (_near_name,),
-    "DP103": (_near_name, _text_in_quotes),
+    "DP103": (_text_in_quotes, _near_name),
     "DP105": (_same_function, _exact_count, _near_name),
     "DP111": (_listed,),
     "DP112": (_unsorted,),

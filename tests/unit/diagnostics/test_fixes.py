@@ -54,6 +54,8 @@ GUESSED = {
     "select smu(cost) from visits": "select sum(cost) from visits",
     "SELECT approx_count_distinct(code) FROM visits": "SELECT count(distinct code) FROM visits",
     "SELECT COUNT(*) FROM patients WHERE region = \"no'rth\"": "SELECT COUNT(*) FROM patients WHERE region = 'no''rth'",
+    "SELECT COUNT(*) FROM patients WHERE region = \"regime\"": "SELECT COUNT(*) FROM patients WHERE region = 'regime'",
+    "SELECT COUNT(*) FROM patients WHERE \"regio\" = 'x'": "SELECT COUNT(*) FROM patients WHERE region = 'x'",
     "SELCT COUNT(*) FROM visits": "SELECT COUNT(*) FROM visits",
     "select count(*) frm visits": "select count(*) from visits",
     "SELECT code, COUNT(*) FROM visits GROUPBY code": "SELECT code, COUNT(*) FROM visits GROUP BY code",
