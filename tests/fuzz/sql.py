@@ -77,7 +77,7 @@ DEMO = "demo"
 def policies() -> dict[str, Policy]:
     """By the name that an input gives: those of the tests, those of the examples, and the demo's."""
     found = {path.stem: load_policy(path) for path in sorted(cases.POLICIES.glob("*.yaml"))}
-    for path in sorted((ROOT / "examples").glob("*/*.yaml")):
+    for path in sorted((ROOT / "examples").glob("*/[!.]*.yaml")):
         found[f"{path.parent.name}/{path.stem}"] = load_policy(path)
     return found | {DEMO: _demo()[0]}
 
