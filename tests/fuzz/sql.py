@@ -75,10 +75,11 @@ DEMO = "demo"
 
 @cache
 def policies() -> dict[str, Policy]:
-    """By the name that an input gives: those of the tests, those of the examples, and the demo's."""
+    """By the name that an input gives: those of the tests, those of the examples with data, and the demo's."""
     found = {path.stem: load_policy(path) for path in sorted(cases.POLICIES.glob("*.yaml"))}
-    for path in sorted((ROOT / "examples").glob("*/[!.]*.yaml")):
-        found[f"{path.parent.name}/{path.stem}"] = load_policy(path)
+    for folder in ("flights", "tpch"):
+        for path in sorted((ROOT / "examples" / folder).glob("*.yaml")):
+            found[f"{path.parent.name}/{path.stem}"] = load_policy(path)
     return found | {DEMO: _demo()[0]}
 
 
