@@ -10,6 +10,7 @@ from dpsql.checking.selection import is_protected
 from dpsql.checking.statements import check_document
 from dpsql.diagnostics.diagnostic import Edit, Source, Span
 from dpsql.editor.project import Look
+from dpsql.sql.repairs import alternatives
 from dpsql.sql.split import split_text
 
 
@@ -31,6 +32,10 @@ def actions(look: Look, span: Span) -> list[Action]:
         fix = finding.diagnostic.fix
         if fix is not None:
             found.append(Action(f"{finding.diagnostic.code}: {fix.message}", fix.edits, finding, fix.safe))
+        elif look.setting is not None and finding.diagnostic.source is not None and not look.rendered:
+            dialect = look.setting.options.dialect
+            for guess in alternatives(finding.diagnostic, finding.diagnostic.source, dialect):
+                found.append(Action(f"{finding.diagnostic.code}: {guess.message}", guess.edits, finding))
     for finding in near:
         comment = _ignoring(look, finding)
         if comment is not None:

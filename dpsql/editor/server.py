@@ -16,11 +16,12 @@ from pygls.lsp.server import LanguageServer
 
 from dpsql.checking.settings import Asked
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Source, Span
+from dpsql.diagnostics.errors import Error
 from dpsql.editor import actions as offers
 from dpsql.editor.completion import Candidate, complete
 from dpsql.editor.hover import hover
 from dpsql.editor.positions import Lines
-from dpsql.editor.project import Look, Project, look, readable
+from dpsql.editor.project import Look, Project, Setting, look, readable
 
 DEBOUNCE = 0.2
 """Seconds of quiet after which a text that is being typed is checked."""
@@ -109,6 +110,15 @@ class Server(LanguageServer):
             known = document.version, look(self.project, self.path_of(uri), document.source)
             self.looks[uri] = known
         return known[1]
+
+    def setting_of(self, uri: str) -> Setting | None:
+        """What holds for a document, without checking it; None for other languages and where no policy is known."""
+        if not self.is_sql(uri):
+            return None
+        try:
+            return self.project.setting(self.path_of(uri).parent)
+        except Error:
+            return None
 
     def _publish(self, uri: str, version: int | None, found: Look) -> None:
         own = Source(found.text, str(self.path_of(uri)))
@@ -256,7 +266,7 @@ async def _watched(ls: Server, params: types.DidChangeWatchedFilesParams) -> Non
 
 def _hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
     uri = params.text_document.uri
-    setting = ls.look_of(uri).setting if ls.is_sql(uri) else None
+    setting = ls.setting_of(uri)
     if setting is None:
         return None
     text = ls.text_of(uri)
@@ -271,7 +281,7 @@ def _hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
 
 def _complete(ls: Server, params: types.CompletionParams) -> list[types.CompletionItem]:
     uri = params.text_document.uri
-    setting = ls.look_of(uri).setting if ls.is_sql(uri) else None
+    setting = ls.setting_of(uri)
     if setting is None:
         return []
     text = ls.text_of(uri)

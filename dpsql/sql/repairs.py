@@ -19,6 +19,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.sql.habits import LISTED
 
 _MEANT = re.compile(r"did you mean (\S+)\?\Z")
+_EITHER = re.compile(r"did you mean (\S+(?: or \S+)+)\?\Z")
 _SIMPLE = re.compile(r"[^\W\d]\w*\Z")
 _SAME = {"mean": "AVG"}
 """Functions that are another one's second name in the engine."""
@@ -49,6 +50,15 @@ def _fixed(diagnostic: Diagnostic, fix: Fix | None) -> Diagnostic:
     if fix is not None and diagnostic.help == (LISTED,):
         return replace(diagnostic, fix=fix, help=(fix.message,))
     return replace(diagnostic, fix=fix)
+
+
+def alternatives(diagnostic: Diagnostic, source: Source, dialect: str = "duckdb") -> tuple[Fix, ...]:
+    """The guesses at a finding where several names are near: one for each, for somebody to choose from."""
+    near = _EITHER.match(diagnostic.help[0]) if diagnostic.help and diagnostic.fix is None else None
+    if near is None:
+        return ()
+    each = [replace(diagnostic, help=(f"did you mean {name}?",)) for name in near[1].split(" or ")]
+    return tuple(d.fix for d in with_fixes(each, source, dialect) if d.fix is not None)
 
 
 def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:

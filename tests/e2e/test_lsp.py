@@ -262,3 +262,11 @@ def test_a_changed_policy_is_read_again_and_its_mistakes_are_shown(editor: Edito
         policy.write_text(text)
         editor.send("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
     assert editor.diagnostics(editor.uri("policy.sql"), 1) == []
+
+
+def test_the_watch_over_engines_and_data_notices_both(tmp_path: Path) -> None:
+    """The process that the tests above talk to says nothing on its standard error; this is what it would say."""
+    (tmp_path / "x.parquet").write_text("")
+    code = GUARDED.partition("from dpsql.cli")[0] + "import duckdb\nopen('x.parquet').close()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, timeout=LIMIT, check=True)
+    assert b"imported duckdb" in done.stderr and b"opened x.parquet" in done.stderr

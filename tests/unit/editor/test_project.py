@@ -106,6 +106,18 @@ def test_what_is_offered_at_a_place(folder: Path) -> None:
     assert actions(beside, Span(0, 99)) == []
 
 
+def test_where_several_names_are_near_each_is_offered(folder: Path) -> None:
+    text = "-- 名\nSELECT 1;\nSELECT COUNT(*), SUM(coste) FROM visits WHERE cost > 1"
+    (folder / "dpsql.toml").write_text('policy = "clinic.yaml"\n')
+    found = look(Project(), folder / "q.sql", text)
+    at = text.index("coste")
+    offered = actions(found, Span(at, at))
+    assert [(a.title, a.edits[0].span, a.edits[0].text, a.preferred) for a in offered] == [
+        ("DP103: did you mean cost?", Span(at, at + 5), "cost", False),
+        ("DP103: did you mean code?", Span(at, at + 5), "code", False),
+    ]
+
+
 def test_the_server_is_refused_with_the_repair_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[..., Any] = builtins.__import__
 
