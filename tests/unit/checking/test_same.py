@@ -267,3 +267,22 @@ def test_an_unknown_dialect(tmp_path: Path) -> None:
     for texts in ([GOOD], []):
         with pytest.raises(Rejected, match="DP903"):
             check_documents(documents(*texts), settings(tmp_path, dialect="klingon"))
+
+
+def test_writers_at_the_same_time_leave_a_whole_file(tmp_path: Path) -> None:
+    """What one of them wrote may be lost; what is read is what was written, or nothing."""
+    found = {f"{GOOD} -- {number}": examine(GOOD, policy(), "duckdb") for number in range(40)}
+    texts = list(found)
+
+    def write(start: int) -> None:
+        for text in texts[start::4]:
+            Cache(tmp_path, b"", "p", "duckdb").keep({text: found[text]})
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = Cache(tmp_path, b"", "p", "duckdb").find(texts)
+    assert kept and kept == {text: found[text] for text in kept}
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".json"]
