@@ -11,6 +11,7 @@ shown, and no traceback: both may hold values of single rows.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -82,8 +83,9 @@ def usage_error(message: str, *help: str) -> Diagnostic:
 
 
 def complain(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings on standard error; in colour on a terminal that wants it."""
-    say(render_text(diagnostics, color=wants_color(sys.stderr)))
+    """Print findings on standard error; on a terminal folded, and in colour if it wants that."""
+    columns = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    say(render_text(diagnostics, wants_color(sys.stderr), columns))
 
 
 def say(text: str) -> None:

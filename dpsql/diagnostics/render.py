@@ -13,19 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source, Span
-from dpsql.diagnostics.layout import MarkedLine, anchor, marked_lines, one_line, visible
+from dpsql.diagnostics.layout import MarkedLine, anchor, marked_lines, one_line, visible, width
 
 _MOST_LINES = 6  # of a span; the middle of a longer one is left out
 _RESET = "\x1b[0m"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "frame": "\x1b[34m", "bold": "\x1b[1m"}
 
 
-def render_text(diagnostics: Sequence[Diagnostic], color: bool = False) -> str:
+def render_text(diagnostics: Sequence[Diagnostic], color: bool = False, columns: int | None = None) -> str:
     """The full form, with source lines and carets; findings are separated by an empty line, no line end at the end.
 
-    `color` adds ANSI colours. Control characters in the source never reach the terminal.
+    `color` adds ANSI colours. `columns`: the width of a terminal, at which words go on in a new line; source lines, to
+    which carets point, stay as they are. Control characters in the source never reach the terminal.
     """
-    return "\n\n".join("\n".join(_text_lines(diagnostic, color)) for diagnostic in diagnostics)
+    return "\n\n".join("\n".join(_text_lines(diagnostic, color, columns)) for diagnostic in diagnostics)
 
 
 def render_concise(diagnostics: Sequence[Diagnostic]) -> str:
@@ -92,13 +93,15 @@ def is_about_policy(code: str) -> bool:
     return code.startswith("DP00")
 
 
-def _text_lines(diagnostic: Diagnostic, color: bool) -> Iterator[str]:
+def _text_lines(diagnostic: Diagnostic, color: bool, columns: int | None) -> Iterator[str]:
     def paint(text: str, style: str) -> str:
         return f"{_STYLES[style]}{text}{_RESET}" if color and text else text
 
     tone = "warning" if diagnostic.severity == "warning" else "error"
     head = f"{tone}[{one_line(diagnostic.code)}]"
-    yield f"{paint(head, tone)}{paint(': ' + one_line(diagnostic.message), 'bold')}"
+    first, *rest = _folded(f"{head}: {one_line(diagnostic.message)}", columns, 0, 2)
+    yield f"{paint(head, tone)}{paint(first[len(head) :], 'bold')}"
+    yield from (f"  {paint(line, 'bold')}" for line in rest)
     gutter = paint("   |", "frame")
     place = _place(diagnostic)
     if diagnostic.source is not None:
@@ -110,17 +113,35 @@ def _text_lines(diagnostic: Diagnostic, color: bool) -> Iterator[str]:
                 yield f"{gutter} …"
                 continue
             underline = " " * line.start + paint("^" * (line.end - line.start), tone)
-            label = " " + paint(one_line(diagnostic.label), tone) if diagnostic.label and line is lines[-1] else ""
+            said = one_line(diagnostic.label) if diagnostic.label and line is lines[-1] else ""
+            beside = columns is None or 5 + line.end + 1 + sum(map(width, said)) <= columns
             yield f"{gutter} {line.text}".rstrip()
-            yield f"{gutter} {underline}{label}"
+            yield f"{gutter} {underline}{' ' + paint(said, tone) if said and beside else ''}"
+            if not beside:
+                yield from (f"{gutter} {paint(part, tone)}" for part in _folded(said, columns, 5, 5))
     elif diagnostic.label:
         yield f"{gutter} {one_line(diagnostic.label)}"
     for kind, texts in (("help", diagnostic.help), ("note", (*diagnostic.notes, closing_note(diagnostic)))):
         for text in texts:
-            first, *rest = text.splitlines() or [""]
-            yield f"{paint('   =', 'frame')} {paint(kind + ':', 'bold')} {_clean(first)}"
+            first, *rest = [p for line in text.splitlines() or [""] for p in _folded(_clean(line), columns, 11, 11)]
+            yield f"{paint('   =', 'frame')} {paint(kind + ':', 'bold')} {first}"
             for line_of_text in rest:
-                yield f"           {_clean(line_of_text)}".rstrip()
+                yield f"           {line_of_text}".rstrip()
+
+
+def _folded(text: str, columns: int | None, first: int, rest: int) -> list[str]:
+    """The lines of a text that leave so many columns free in front of the first one and of the others."""
+    if columns is None or first + sum(map(width, text)) <= columns:
+        return [text]
+    lines, free = [""], max(columns - first, 20)
+    for word in text.split(" "):
+        size = sum(map(width, word)) + 1
+        if lines[-1] and size > free:
+            lines.append("")
+            free = max(columns - rest, 20)
+        lines[-1] += f"{word} "
+        free -= size
+    return [line.strip() for line in lines]
 
 
 def _shortened(lines: Sequence[MarkedLine]) -> Iterator[MarkedLine | None]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import width
 from dpsql.diagnostics.render import as_record, render_concise, render_text
 
 
@@ -239,3 +240,19 @@ def test_every_text_and_span_is_rendered(text: str, start: int, end: int) -> Non
     record = as_record(diagnostic)
     assert isinstance(record["line"], int) and 1 <= record["line"] <= text.count("\n") + 1
     assert isinstance(record["column"], int) and record["column"] >= 1
+
+
+@pytest.mark.parametrize("columns", [10, 40, 60, 100])
+def test_words_go_on_in_a_new_line_on_a_terminal(columns: int) -> None:
+    source = Source("SELECT SUM(debt) FROM people WHERE region = 'north'")
+    d = Diagnostic(
+        "DP201", "a message of " + "many words " * 20, source, Span(7, 16), "a label of many words " * 4,
+        ("do this " * 30, "or  SUM(CLIP(debt, 0, 5))"), ("日本 " * 60,),
+    )  # fmt: skip
+    text = render_text([d], columns=columns)
+    assert text.replace("|", " ").split() == render_text([d]).replace("|", " ").split(), "no word is lost"
+    assert f"   | {source.text}\n   |        ^^^^^^^^^" in text
+    plain = re.sub(r"\x1b\[[\d;]*m", "", render_text([d], True, columns))
+    assert plain == text
+    if columns >= 40:
+        assert all(sum(map(width, line)) <= columns for line in text.splitlines() if source.text not in line)
