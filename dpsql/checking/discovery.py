@@ -65,6 +65,11 @@ def is_chosen(path: Path, below: Path, wanted: Wanted) -> bool:
     return walker.includes(str(path)) and not walker.leaves_out(str(path))
 
 
+def is_left_out(name: str, wanted: Wanted) -> bool:
+    """Whether a file that is named itself is not to be checked, which only `force_exclude` may say."""
+    return wanted.force_exclude and _Walker(wanted).leaves_out(name)
+
+
 @dataclass(slots=True)
 class _Walker:
     wanted: Wanted

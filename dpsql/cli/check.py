@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dpsql.checking import baseline as baselines
-from dpsql.checking.discovery import STDIN, discover
+from dpsql.checking.discovery import STDIN, discover, is_left_out
 from dpsql.checking.document import Document
 from dpsql.checking.finding import Report
 from dpsql.checking.run import Outcome, check_documents, load
@@ -90,6 +90,8 @@ def read_documents(
     documents: list[Document] = []
     document = maker(settings)
     for name in found.names:
+        if name == STDIN and stdin_filename is not None and is_left_out(stdin_filename, settings.wanted):
+            continue
         try:
             documents.append(document(read_file(name) if name != STDIN else _stdin(stdin_filename)))
         except Error as error:

@@ -77,6 +77,9 @@ def test_select_ignore_and_files(dpsql: Call, repository: Path) -> None:
     configure(repository, 'exclude = ["legacy"]')
     assert concise(dpsql) == a
     assert concise(dpsql, "legacy/b.sql") == b and concise(dpsql, "legacy/b.sql", "queries", "--force-exclude") == a
+    named = ["--stdin-filename", "legacy/b.sql", "--allow-empty"]
+    assert concise(dpsql, *named, stdin=NO_KEY.encode()) == ["legacy/b.sql:1 DP301"]
+    assert concise(dpsql, *named, "--force-exclude", stdin=NO_KEY.encode()) == []
     (repository / ".gitignore").write_text("a.sql\n")
     assert concise(dpsql) == [] and concise(dpsql, "--no-gitignore") == a
     assert concise(dpsql, "**/*.sql", "--no-gitignore") == a
