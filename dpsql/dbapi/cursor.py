@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpsql.dbapi.connection import Connection
 
 Column = tuple[str, str, None, None, int | None, int | None, bool | None]
+Row = tuple[Any, ...]
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -90,22 +91,21 @@ class Cursor(Answer):
             case Set(name=name, amount=amount):
                 now = self.connection.set(name, amount)
                 told = (name, None if now is None else exactly(now))
-                return _Set(None, ("setting", "value"), (VARCHAR, VARCHAR), iter([told]), 1)
+                return _Set(("setting", "value"), (VARCHAR, VARCHAR), [told])
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters or ())
                 lines = query.explain(
                     asked.epsilon, asked.delta, rho=asked.rho,
                     max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
                 )  # fmt: skip
-                rows = [(line,) for line in lines.splitlines()]
-                return _Set(None, ("plan",), (VARCHAR,), iter(rows), len(rows))
+                return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case None:
                 query = self.connection.sql(sql, parameters or ())
                 release = query.run(
                     asked.epsilon, asked.delta, rho=asked.rho,
                     max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights, fresh=fresh,
                 )  # fmt: skip
-                return _Set(release, release.columns, release.types, iter(release), len(release))
+                return _Set(release.columns, release.types, release)
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -202,16 +202,18 @@ class Cursor(Answer):
 
 
 class _Set:
-    """One result: the answer it comes from, if one; its columns; the rows not fetched yet; how many there were."""
+    """One result: the answer it comes from, or rows of its own; its columns; how many rows there were at first."""
 
-    __slots__ = ("columns", "height", "release", "rows", "types")
+    __slots__ = ("_rows", "columns", "height", "release", "types")
 
-    def __init__(
-        self,
-        release: Release | None,
-        columns: tuple[str, ...],
-        types: tuple[SqlType, ...],
-        rows: Iterator[tuple[Any, ...]],
-        height: int,
-    ) -> None:
-        self.release, self.columns, self.types, self.rows, self.height = release, columns, types, rows, height
+    def __init__(self, columns: tuple[str, ...], types: tuple[SqlType, ...], source: Release | list[Row]) -> None:
+        self.columns, self.types, self.height = columns, types, len(source)
+        self.release = source if isinstance(source, Release) else None
+        self._rows: Iterator[Row] | Iterable[Row] = source
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows not fetched yet. An answer makes its rows only when the first one is wanted."""
+        if not isinstance(self._rows, Iterator):
+            self._rows = iter(self._rows)
+        return self._rows

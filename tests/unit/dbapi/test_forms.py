@@ -141,6 +141,9 @@ def test_many_rows_are_held_in_columns(con: dpsql.Connection) -> None:
     answer.df(), answer.pl(), answer.arrow(), len(answer), answer.intervals()
     assert "rows" not in vars(answer._table)  # no row was made
     assert answer.rows is answer.rows and "rows" in vars(answer._table)
+    cur = con.execute("SELECT city, SUM(age) AS ages FROM members GROUP BY city")
+    cur.df(), cur.rowcount, cur.description
+    assert "rows" not in vars(cur.release._table) and cur.fetchone() and "rows" in vars(cur.release._table)
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
