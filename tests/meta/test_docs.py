@@ -80,6 +80,8 @@ def place(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("data", "*.sqlite*"))
     shutil.copytree(data, tmp_path / "examples" / "flights" / "data")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("PLOOMBER_STATS_ENABLED", "false")  # of jupysql's parts: no test reaches the network
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
