@@ -100,7 +100,7 @@ def _opened(path: Path, flags: int) -> TextIO:
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode):
             raise OSError("not a regular file")
-        if found.st_mode & 0o077:
+        if found.st_mode & 0o077 and hasattr(os, "fchmod"):
             os.fchmod(number, 0o600)
         return os.fdopen(number, "w", encoding="utf-8")
     except BaseException:

@@ -48,25 +48,28 @@ def run_items(shell: Shell, items: Iterable[Item]) -> None:
     for item in items:
         if stops_at_errors(shell) and (shell.depth or not shell.prompting):
             perform(shell, item)
-        else:
-            guarded(shell, item)
+        elif guarded(shell, item) == exits.INTERRUPTED:
+            shell.feed.drop()  # of several statements that were pasted, none is run after a Ctrl-C
+            return
         if shell.done:
             return
 
 
 def guarded(shell: Shell, item: Item) -> int:
-    """Do one thing and print what goes wrong; the exit code that it stands for. Raises BrokenPipeError."""
+    """Do one thing and print what goes wrong; the exit code that it stands for.
+
+    Raises BrokenPipeError; KeyboardInterrupt, unless it stops what was typed at a prompt.
+    """
     try:
         perform(shell, item)
         return exits.OK
     except Error as error:
         exits.complain(error.diagnostics)
         return exits.status_of(error)
-    except Cancelled as stopped:
-        exits.say(f"\n{stopped}" if shell.prompting else str(stopped))
-        return exits.INTERRUPTED
-    except KeyboardInterrupt:
-        exits.say("\ncancelled" if shell.prompting else exits.interrupted())
+    except KeyboardInterrupt as stopped:
+        if shell.depth or not shell.prompting:
+            raise
+        exits.say(f"\n{stopped if isinstance(stopped, Cancelled) else 'cancelled'}")
         return exits.INTERRUPTED
     except BrokenPipeError:
         raise
