@@ -18,6 +18,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.sql.dialects import DIALECTS, adapt
 from dpsql.sql.google import Clause, attach, lift
+from dpsql.sql.spans import code_of
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -249,11 +250,12 @@ _CLAUSES = (
     "BETWEEN",
     "QUALIFY",
 )
-_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)\s*\)?)", re.IGNORECASE)
+_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
     """What the text says to a person although no parser sees it: message, place and repair."""
+    source = Source(code_of(source.text))  # words in comments and strings are no mistakes
     start = _whole(source).start
     word = re.compile(r"[A-Za-z_]+").match(source.text, start)
     close = (

@@ -32,14 +32,14 @@ _NO_CODE = re.compile(r"""--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|"(?:[^
 
 
 @lru_cache(maxsize=8)
-def _code(text: str) -> str:
+def code_of(text: str) -> str:
     """The text with blanks for comments and underscores for strings and quoted names: nothing is found in them."""
     return _NO_CODE.sub(lambda m: (" " if m[0][0] in "-/" else "_") * len(m[0]), text)
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
     """A non-empty span for any node."""
-    text = _code(text)
+    text = code_of(text)
     own = _hull(node)
     if own is None:
         own = _keyword(node, text)
@@ -49,7 +49,7 @@ def span_of(node: exp.Expr, text: str) -> Span:
         own = None if at is None else _hull(at)
     if own is None or at is None:
         return Span(0, max(1, len(text)))
-    if isinstance(at, exp.Func | exp.Paren | exp.Filter):
+    if isinstance(at, exp.Func | exp.Paren | exp.Filter | exp.Window):
         own = _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
             return Span(own.start, _bracket(text, own.start, own.end))  # the type has no token either
@@ -132,7 +132,7 @@ def _close(span: Span, text: str) -> Span:
 def query_span(node: exp.Expr, text: str) -> Span:
     """A subquery with the brackets around it: neither they nor the word SELECT have tokens in the tree."""
     own = span_of(node, text)
-    text = _code(text)
+    text = code_of(text)
     for opening in reversed(list(_SUBQUERY.finditer(text, 0, own.end))):
         end = _bracket(text, opening.start(), opening.start() + 1)
         if opening.start() <= own.start and end >= own.end:
