@@ -39,9 +39,9 @@ class Revision:
         for name in names:
             end = answer.index(b"\n", at)
             header, at = answer[at:end].rsplit(b" ", 2), end + 1
-            if len(header) == 3 and header[1] == b"blob":
-                found[name] = answer[at : at + int(header[2])]
-            if len(header) == 3 and header[1] in (b"blob", b"tree", b"commit"):
+            if len(header) == 3 and header[2].isdigit():  # else: NAME missing
+                if header[1] == b"blob":
+                    found[name] = answer[at : at + int(header[2])]
                 at += int(header[2]) + 1
         return found
 
