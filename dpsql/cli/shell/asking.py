@@ -170,7 +170,7 @@ def history(shell: Shell, arguments: list[str]) -> None:
         case []:
             _show(shell, kept.entries())
         case [other, *_]:
-            with open_new(other, kept_files(shell)) as file:  # \s FILE, as in psql
+            with open_new(other, kept_files(shell), 0o600) as file:  # \s FILE, as in psql
                 file.writelines(f"{entry}\n" for entry in kept.entries())
 
 

@@ -72,7 +72,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\r", "\\reset"), "", "Forget what was typed.", asking.reset, 0),
         Command(("\\i", "\\include"), "FILE", "Run a file.", asking.include),
         Command(("\\ir",), "FILE", "Run a file; its name counts from the file that names it.", asking.include_relative),
-        Command(("\\history", "\\s"), "[N | off | clear]", "The last N inputs; keep none; forget all.", asking.history),
+        Command(("\\history", "\\s"), "[N|FILE|off|clear]", "Inputs: show, save, keep none, forget.", asking.history),
     ),
     "Output": (
         Command(("\\x",), "[on | off | auto]", "One line for each value.", setting.expanded),

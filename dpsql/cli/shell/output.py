@@ -73,11 +73,12 @@ class Output:
             file.close()
 
 
-def open_new(path: str, kept: Sequence[Path] = ()) -> TextIO:
+def open_new(path: str, kept: Sequence[Path] = (), mode: int = 0o666) -> TextIO:
     """A file for answers: a new one, or something that is no regular file, such as /dev/null.
 
     Nothing is overwritten, for it could be a ledger, and nothing is put where one is going to be: `kept` names that,
-    and files of the same folder whose names begin so. Raises Rejected DP903, DP906.
+    and files of the same folder whose names begin so. mode: who may read it, less the umask.
+    Raises Rejected DP903, DP906.
     """
     if path.lstrip().startswith("|"):
         raise reject(
@@ -92,7 +93,7 @@ def open_new(path: str, kept: Sequence[Path] = ()) -> TextIO:
             raise reject("DP903", f"{path!r} is where the ledger keeps its accounts", help=["write to another file"])
         exists = where.exists() and stat.S_ISREG(where.stat().st_mode)
         if not exists:
-            return where.open("w", encoding="utf-8")
+            return open(where, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode))
         raise reject("DP903", f"{path!r} exists already", help=["remove it first, or write to another file"])
     except OSError as error:
         reason = (error.strerror or os.strerror(error.errno or 0)).lower()
