@@ -22,7 +22,7 @@ from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
 from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
 from dpsql.sql.checked import checked
-from dpsql.sql.habits import INSTEAD, LISTED, needs_window, of_aggregate, of_column
+from dpsql.sql.habits import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
 from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has, written_at
@@ -260,8 +260,8 @@ class ExprBinder:
 
     def refuse(self, node: exp.Expr) -> Rejected:
         """Build (not raise) the refusal of a node that has no meaning here."""
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-            return self.refuse(node.this)  # sqlglot puts it around ANY_VALUE(x)
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) or is_quantile(node):
+            return self.refuse(node.this)  # put around ANY_VALUE(x), PERCENTILE_CONT(x)
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
             return self.refuse_subquery(node)
         if isinstance(node, exp.Window):

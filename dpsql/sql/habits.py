@@ -38,6 +38,11 @@ _BY_HAND = "count what lies below a value:  COUNT(*) FILTER (WHERE x < 100)"
 _ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
 
 
+def is_quantile(node: exp.Expr) -> bool:
+    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."""
+    return isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc)
+
+
 def of_aggregate(node: exp.AggFunc) -> str:
     """The help for an aggregate that is not supported."""
     match node:

@@ -397,7 +397,7 @@ def test_every_query_of_the_examples_that_is_admitted_can_be_derived_as_it_is_wr
     found = 0
     for path in sorted((root / "examples").glob("*/queries/*.sql")):
         sql = path.read_text(encoding="utf-8")
-        held = [load_policy(p) for p in path.parent.parent.glob("*.yaml")]
+        held = [load_policy(p) for p in path.parent.parent.glob("[!.]*.yaml")]
         if any(admitted(sql, each) is not None for each in held):
             found += 1
             assert derivable(sql), path.name

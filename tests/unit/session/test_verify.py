@@ -23,7 +23,7 @@ from dpsql.session.verify import Checked, Verification, verify, verify_policy
 ROOT = Path(__file__).resolve().parents[3]
 POLICIES = [
     *sorted((ROOT / "tests" / "policies").glob("*.yaml")),
-    *sorted((ROOT / "examples").glob("*/*.yaml")),
+    *sorted((ROOT / "examples").glob("*/[!.]*.yaml")),
     ROOT / "dpsql" / "cli" / "demo_files" / "clinic.yaml",
 ]
 TEXT = """\
