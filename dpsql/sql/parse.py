@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -84,7 +85,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
-        raise _syntax_error(error, source) from None
+        raise _syntax_error(error, source, tokens) from None
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError):
         # The tokenizer and, on odd input, the parser itself: whatever it is, the text is not a query we understand.
         raise reject(
@@ -206,7 +207,7 @@ def _whole(source: Source) -> Span:
     return Span(start, start + max(1, len(line)))
 
 
-def _syntax_error(error: ParseError, source: Source) -> Rejected:
+def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> Rejected:
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "the text cannot be read as SQL")
     # sqlglot describes tokens by their Python repr; people want to read where and what.
@@ -224,6 +225,9 @@ def _syntax_error(error: ParseError, source: Source) -> Rejected:
     begin = max(0, offset - len(highlight)) if highlight else start
     end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
     span = Span(min(begin, end - 1), end) if highlight else _whole(source)
+    # Behind a comment of several lines its columns count from elsewhere, but so do those of its tokens.
+    meant = [t for t in tokens if (t.line, t.col) == (line, column) and source.text[t.start : t.end + 1] == highlight]
+    span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
     # Where the parser knows what is missing, nothing has to be guessed from the words around it.
     counted = missing is not None or "number of provided arguments" in description
     known = None if counted else _known_mistake(source, span)

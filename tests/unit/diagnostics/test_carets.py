@@ -30,6 +30,7 @@ QUERIES = (
     "SELECT CASE WHEN cst > 1 THEN 2 END , ABS ( nobody ) FROM visits",
     "SELECT COUNT ( * FROM visits",
     "SELECT a b c FROM visits",
+    "SELECT 1 FROM visits ORDER BY code LIMIT 3 LIMIT 4",
     "SELECT COUNT ( * ) FRM visits",
     "SELECT TOP 3 code FROM visits",
     "SELECT COUNT ( * ) FROM visits GROUPBY code",
