@@ -66,7 +66,7 @@ class ProgrammingError(DatabaseError):
 
 
 class NotSupportedError(DatabaseError):
-    """PEP 249: a method that the database does not have. Never raised: what is not supported is Rejected, with a code."""
+    """PEP 249: a method that the database does not have. Never raised: what is refused is Rejected, with a code."""
 
 
 class Rejected(ProgrammingError):

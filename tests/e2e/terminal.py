@@ -120,11 +120,6 @@ class Terminal:
         """Press keys. Enter is \\r, Ctrl-C \\x03, Ctrl-D \\x04, Tab \\t."""
         self.child.send(text)
 
-    def resize(self, columns: int, lines: int) -> None:
-        """Make the window another size; the program gets SIGWINCH."""
-        self._screen.resize(lines, columns)
-        self.child.setwinsize(lines, columns)
-
     def _answer(self, text: str) -> None:
         self.child.send(text)
 
