@@ -186,6 +186,14 @@ MUTATIONS = (
     ),
     # --- stability of operators ---
     Mutation(
+        "draft-carried-over",
+        "dpsql/analysis/derive.py",
+        "(ctx.drafted if draft else ctx.derived)[id(node)] = found",
+        "ctx.derived[id(node)] = found",
+        "a draft's facts, which ignore what only the finished plan has, are believed of the plan itself",
+        ("tests/unit/analysis/test_derive.py",),
+    ),
+    Mutation(
         "frequency-of-the-wrong-side",
         "dpsql/analysis/rules/join_rows.py",
         "parts = _times(left.stability, m_right), _times(right.stability, m_left)",
