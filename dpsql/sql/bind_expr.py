@@ -291,6 +291,11 @@ class ExprBinder:
                 "DP105", "a list in brackets is not supported here", span=self.span(node),
                 help=['if it is a name, quote it:  "name"'],
             )  # fmt: skip
+        if isinstance(node, exp.Struct | exp.ToMap):
+            return reject(
+                "DP105", "structs and maps are not supported", span=self.span(node),
+                help=["select their values as columns"],
+            )  # fmt: skip
         if isinstance(node, exp.ArrayOverlaps):
             return reject("DP105", "operator && is not supported", span=self.span(node), help=["write AND"])
         if isinstance(node, exp.Tuple):

@@ -1,7 +1,7 @@
 """Where a syntax node stands in the text: the hull of its tokens, else its keyword beside them, else its parent's hull.
 
 sqlglot keeps positions of names and literals only. A call's name and closing bracket are added back, and what is
-written with a keyword alone (CURRENT_DATE, `?`, INTERVAL, NULL) is looked for where the tree says that it stands.
+written without them (CURRENT_USER, `?`, INTERVAL, NULL, `{}`) is looked for where the tree says that it stands.
 """
 
 from __future__ import annotations
@@ -21,10 +21,23 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
     exp.Interval: r"INTERVAL\b",
     exp.CurrentDate: r"(?:CURRENT_DATE|TODAY)\b",
     exp.CurrentTime: r"(?:CURRENT_TIME|LOCALTIME)\b",
+    exp.Localtime: r"LOCALTIME\b",
+    exp.CurrentUser: r"CURRENT_USER\b",
+    exp.SessionUser: r"SESSION_USER\b",
+    exp.CurrentCatalog: r"CURRENT_CATALOG\b",
+    exp.Array: r"(?:ARRAY\s*)?\[",
+    exp.Map: r"MAP\b",
+    exp.ToMap: r"MAP\b",
+    exp.Struct: r"\{",
     exp.CurrentTimestamp: r"(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP|NOW)\b",
     exp.Star: r"\*",
     exp.Group: r"GROUP\s+BY\b",
+    exp.Array: r"(?:\bARRAY\s*)?\[",
+    exp.JSONObject: r"\bJSON_OBJECT\b",
+    exp.Struct: r"\{",
+    exp.ToMap: r"\bMAP\b",
 }
+"""How what is written without a name is written; a function is looked for by its name."""
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 
 
@@ -49,6 +62,8 @@ def span_of(node: exp.Expr, text: str) -> Span:
         own = None if at is None else _hull(at)
     if own is None or at is None:
         return Span(0, max(1, len(text)))
+    if isinstance(at, exp.Struct | exp.ToMap) and (braces := _braces(own, text)) is not None:
+        return braces
     if isinstance(at, exp.Func | exp.Paren | exp.Filter | exp.Window):
         own = _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
@@ -91,6 +106,8 @@ def _hull(node: exp.Expr) -> Span | None:
 def _keyword(node: exp.Expr, text: str) -> Span | None:
     """The node's keyword, looked for after the tokens that stand before the node in the tree."""
     pattern = next((p for kind, p in _KEYWORDS.items() if isinstance(node, kind)), None)
+    if pattern is None and isinstance(node, exp.Func):
+        pattern = rf"\b(?:{'|'.join(map(re.escape, node.sql_names()))})\b"
     if pattern is None:
         return None
     start = passed = 0
@@ -127,6 +144,14 @@ def _close(span: Span, text: str) -> Span:
             break
         end, missing = following + 1, missing - 1
     return Span(span.start, end)
+
+
+def _braces(span: Span, text: str) -> Span | None:
+    """The braces around a struct's values, with MAP before them; None if it is written as a call."""
+    start = span.start + (text[span.start] == "{")
+    before = re.compile(r"(?:\bMAP\s*)?\{[^{}]*\Z", re.IGNORECASE).search(text, 0, start)
+    behind = re.compile(r"[^{}]*\}").match(text, span.end)
+    return None if before is None or behind is None else Span(before.start(), behind.end())
 
 
 def query_span(node: exp.Expr, text: str) -> Span:

@@ -41,6 +41,12 @@ def found(sql: str) -> list[tuple[str, str]]:
         ),
         ("SELECT SUM(visit_id), SUM(patient_id * 2), AVG(dose) FROM visits",
          [("DP201", "visit_id"), ("DP201", "patient_id"), ("DP103", "dose")]),
+        # What has no name in the text is not named after what stands behind it.
+        ("SELECT {'a': 1}, COUNT(*) FROM visits", [("DP105", "{'a': 1}")]),
+        ("SELECT {'a': NULL}, COUNT(*) FROM visits", [("DP105", "{'a': NULL}")]),
+        ("SELECT MAP {'a': 1}, COUNT(*), AVG(costt) FROM visits", [("DP105", "MAP {'a': 1}"), ("DP103", "costt")]),
+        ("SELECT COUNT(*), session_user, [], costt FROM visits",
+         [("DP105", "session_user"), ("DP105", "["), ("DP103", "costt")]),
         # What a mistake leads to is no mistake of its own.
         ("SELECT SUM(w.costt) FROM (SELECT costt FROM visits) AS w", [("DP103", "costt")]),
         ("SELECT costt * 2 AS c, COUNT(*) FROM visits GROUP BY c", [("DP103", "costt")]),
