@@ -24,6 +24,8 @@ from dpsql.sql.spans import code_of
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
+UNREADABLE = (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
+"""What sqlglot raises for texts that are no SQL, some of it not meant to be raised."""
 MAX_LENGTH = 100_000
 """Longest accepted statement, in characters."""
 MAX_DEPTH = 200
@@ -86,13 +88,13 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
         raise _syntax_error(error, source, tokens) from None
-    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError):
+    except RecursionError:
+        raise _too_deep(source) from None
+    except UNREADABLE:
         # The tokenizer and, on odd input, the parser itself: whatever it is, the text is not a query we understand.
         raise reject(
             "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
         ) from None
-    except RecursionError:
-        raise _too_deep(source) from None
     if len(trees) != 1:
         found = "no statement" if not trees else f"{len(trees)} statements"
         raise reject(

@@ -5,17 +5,13 @@ Nothing is bound: a text that does not parse has no references, and its check sa
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.sql.parse import require_dialect
-
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+from dpsql.sql.parse import UNREADABLE, require_dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ def references_in(text: str, dialect: str = "duckdb") -> References:
     require_dialect(dialect)
     try:
         trees = [t for t in sqlglot.parse(text + "\n", read=dialect.lower()) if t is not None]
-    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
+    except UNREADABLE:
         return References()
     tables: list[Reference] = []
     queries: list[Reference] = []

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import Token, TokenType
-from sqlglot.errors import SqlglotError
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.sql.habits import LISTED
+from dpsql.sql.parse import UNREADABLE
 
 _MEANT = re.compile(r"did you mean (\S+)\?\Z")
 _EITHER = re.compile(r"did you mean (\S+(?: or \S+)+)\?\Z")
@@ -38,7 +38,7 @@ def with_fixes(diagnostics: Sequence[Diagnostic], source: Source, dialect: str =
         return tuple(diagnostics)
     try:
         tokens: list[Token] = sqlglot.tokenize(source.text + "\n", read=dialect)
-    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
+    except UNREADABLE:
         tokens = []
     return tuple(
         _fixed(d, _fix(d, source.text, tokens)) if own else d for d, own in zip(diagnostics, about, strict=True)

@@ -14,8 +14,8 @@ from typing import Final, Literal
 
 import sqlglot
 from sqlglot import Token, TokenType
-from sqlglot.errors import SqlglotError
 
+from dpsql.sql.parse import UNREADABLE
 from dpsql.sql.split import Statement
 
 Quoting = Literal["", "'", '"']
@@ -94,5 +94,5 @@ def quoted(value: str, quoting: Quoting) -> str:
 def _tokens(text: str, dialect: str) -> list[Token] | None:
     try:
         return sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
-    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
+    except UNREADABLE:
         return None

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot.errors import SqlglotError
 
-from dpsql.sql.parse import require_dialect
+from dpsql.sql.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
@@ -66,7 +65,7 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
     require_dialect(dialect)
     try:
         tokens = sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
-    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
+    except UNREADABLE:
         return Parts((Statement(text, 0, shape_of(text.split())),), ())
     found: list[Statement] = []
     comments: list[Comment] = []
