@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
@@ -51,9 +52,20 @@ def tightest(shell: Shell) -> Left | None:
     return Left("ε", *min((a.epsilon, b.epsilon) for a, b in found))
 
 
-def spent(shell: Shell) -> PrivacyLoss:
-    """What the account has spent by now. Raises CannotOpen DP407."""
-    return shell.connection.budget.spent if has_ledger(shell) else NO_LOSS
+def spent(shell: Shell) -> dict[str, PrivacyLoss]:
+    """Privacy unit → what the account has spent of it by now. Raises CannotOpen DP407."""
+    budget = shell.connection.budget if has_ledger(shell) else {}
+    return {unit: now.spent for unit, now in budget.items()}
+
+
+def charged(before: Mapping[str, PrivacyLoss], now: Mapping[str, PrivacyLoss]) -> PrivacyLoss:
+    """What has been spent between two looks at the account, of the unit that was charged most."""
+    since = [(loss, before.get(unit, NO_LOSS)) for unit, loss in now.items()]
+    return PrivacyLoss(
+        max((a.epsilon - b.epsilon for a, b in since), default=Fraction(0)),
+        max((a.delta - b.delta for a, b in since), default=Fraction(0)),
+        max((a.rho - b.rho for a, b in since), default=Fraction(0)),
+    )
 
 
 def has_ledger(shell: Shell) -> bool:

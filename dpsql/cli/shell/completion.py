@@ -51,7 +51,7 @@ class ShellCompleter(Completer):
             return
         name, space, rest = line.partition(" ")
         if not space:
-            yield from _among(sorted(COMMANDS), name, str)
+            yield from _commands(name)
         elif name in _QUERIES:
             yield from self._sql(rest)
         elif name in _FILES:
@@ -100,10 +100,15 @@ def _functions() -> list[str]:
     return sorted({*(str(names[0]).upper() for names in found if isinstance(names, list)), "COUNT", "SUM", "AVG"})
 
 
-def _among(known: list[str], typed: str, fold: type[str] | None = None) -> Iterator[Completion]:
-    """Those of the known words that begin as typed; letter case counts for commands only."""
+def _commands(typed: str) -> Iterator[Completion]:
+    """Those that begin as typed: \\h and \\H are not the same."""
+    for name in sorted(COMMANDS):
+        if name.startswith(typed):
+            yield Completion(name, start_position=-len(typed), display_meta=COMMANDS[name].help)
+
+
+def _among(known: list[str], typed: str) -> Iterator[Completion]:
+    """Those of the known words that begin as typed, in any letter case."""
     for word in known:
-        same = word.startswith(typed) if fold else word.casefold().startswith(typed.casefold())
-        if same:
-            help = COMMANDS[word].help if word in COMMANDS and fold else ""
-            yield Completion(word, start_position=-len(typed), display_meta=help)
+        if word.casefold().startswith(typed.casefold()):
+            yield Completion(word, start_position=-len(typed))

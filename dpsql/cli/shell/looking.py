@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpsql.cli import budget as budgets
 from dpsql.cli.layout import Row, plain_table
@@ -17,7 +18,7 @@ from dpsql.functions.registry import describe_registry
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.models import Policy
 from dpsql.policy.show import promises, show_policy, whose_rows
-from dpsql.policy.tables import Column, Table, TableDomain, ValuesDomain
+from dpsql.policy.tables import Bound, Column, Table, TableDomain, ValuesDomain
 from dpsql.release.cells import cell
 from dpsql.session.connection import ledger_places
 
@@ -73,9 +74,8 @@ def _known(column: Column) -> str:
     return "; ".join(parts)
 
 
-def _end(end: object) -> str:
-    numerator = getattr(end, "denominator", None)
-    return str(end) if numerator is None or numerator == 1 else f"{float(end):g}"  # type: ignore[arg-type]
+def _end(end: Bound) -> str:
+    return f"{float(end):g}" if isinstance(end, Fraction) and end.denominator != 1 else str(end)
 
 
 def tables(shell: Shell, arguments: list[str]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final
 
 from dpsql.cli import exits
@@ -126,9 +127,9 @@ def left_words(price: PrivacyLoss, left: PrivacyLoss) -> str:
     return f"ρ {accounts.short(left.rho)}" if price.rho else f"ε {accounts.short(left.epsilon)}"
 
 
-def percent(share: object) -> str:
+def percent(share: Fraction) -> str:
     """A share in percent, rounded."""
-    return f"{float(share) * 100:.0f} %"  # type: ignore[arg-type]
+    return f"{float(share) * 100:.0f} %"
 
 
 def _query(shell: Shell, sql: str) -> None:
@@ -149,14 +150,13 @@ class Cancelled(KeyboardInterrupt):
     """A query that was stopped. Its text says what that cost."""
 
 
-def _charged_since(shell: Shell, before: PrivacyLoss) -> str:
+def _charged_since(shell: Shell, before: Mapping[str, PrivacyLoss]) -> str:
     try:
-        now = accounts.spent(shell)
+        charged = accounts.charged(before, accounts.spent(shell))
     except Error:
         return exits.interrupted()
-    if now == before:
+    if charged == PrivacyLoss():
         return "cancelled; nothing was charged"
-    charged = PrivacyLoss(now.epsilon - before.epsilon, now.delta - before.delta, now.rho - before.rho)
     return f"cancelled; {charged} was charged before the engine started, and is not given back"
 
 
