@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 from dpsql.checking.diff import Comparison, Pair, columns_of
+from dpsql.checking.formats.texts import whole
 from dpsql.checking.measures import ColumnMeasure, Measures
+from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss, show_spent
 
 PolicyState = Literal["there", "missing", "invalid"]
@@ -37,7 +39,7 @@ def as_text(comparison: Comparison, about: About) -> str:
     for pair in comparison.shown:
         worse = "  WORSE" if pair.worse else ""
         lines += ["", f"{_place(pair)}  {pair.status}{worse}"]
-        rows = [*_rows(pair)]
+        rows = [(one_line(name), one_line(text)) for name, text in _rows(pair)]
         width = max((len(name) for name, _ in rows), default=0)
         lines += [f"    {name:<{width}}  {text}" for name, text in rows]
     return "\n".join([*lines, "", _summary(comparison)])
@@ -60,21 +62,18 @@ def as_markdown(comparison: Comparison, about: About) -> str:
 def as_json(comparison: Comparison, about: About) -> str:
     """The stable form (docs/howto/review-changes.md). Unchanged queries are left out."""
     counts = {status: sum(pair.status == status for pair in comparison.pairs) for status in (*_ORDER, "unchanged")}
-    return json.dumps(
-        {
-            "against": about.against,
-            "commit": about.commit,
-            "policy": {
-                "path": about.policy,
-                "changed": comparison.policy_changed,
-                "in_commit": about.old_policy == "there",
-            },
-            "queries": [_record(pair) for pair in comparison.shown],
-            "summary": {**counts, "worse": len(comparison.worse)},
+    report = {
+        "against": about.against,
+        "commit": about.commit,
+        "policy": {
+            "path": about.policy,
+            "changed": comparison.policy_changed,
+            "in_commit": about.old_policy == "there",
         },
-        indent=2,
-        ensure_ascii=False,
-    )
+        "queries": [_record(pair) for pair in comparison.shown],
+        "summary": {**counts, "worse": len(comparison.worse)},
+    }
+    return json.dumps(whole(report), indent=2, ensure_ascii=False)
 
 
 FORMATS: Final[dict[str, Callable[[Comparison, About], str]]] = {
@@ -178,12 +177,13 @@ def _headline(comparison: Comparison, about: About) -> str:
     if about.old_policy != "there":
         why = "not in that commit" if about.old_policy == "missing" else "not valid in that commit"
         policy = f"{about.policy} is {why}, so both are checked against it as it is now"
-    return f"compared with {about.against} ({about.commit[:10]}): {policy}"
+    return one_line(f"compared with {about.against} ({about.commit[:10]}): {policy}")
 
 
 def _place(pair: Pair) -> str:
+    """Without line ends or control characters: on a line of its own a name could be a command to what runs CI."""
     name = f" ({pair.query.name})" if pair.query.name else ""
-    return f"{pair.query.path}:{pair.query.line}{name}"
+    return one_line(f"{pair.query.path}:{pair.query.line}{name}")
 
 
 def _summary(comparison: Comparison) -> str:
@@ -198,4 +198,5 @@ def _amount(x: float | Fraction) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    text = one_line(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return text.replace("`", "'")  # it would end the code that a place is shown as

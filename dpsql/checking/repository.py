@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from dpsql.diagnostics.errors import Rejected, reject
 
 _SECONDS = 120
+_COMMIT = re.compile(rb"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,21 @@ def open_revision(name: str, folder: Path) -> Revision:
             commit = _git(folder, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"])
         except Rejected:
             commit = None
-    if not commit:
+    if not commit or not _COMMIT.fullmatch(commit.strip()):  # `^main` is a commit to leave out
         raise reject(
             "DP903", f"--against: {name!r} is no commit of this repository",
             help=["name a branch, a tag or a commit, e.g.  --against origin/main",
                   "in CI, fetch it first:  git fetch origin main"],
         )  # fmt: skip
     return Revision(Path(os.path.realpath(os.fsdecode(root.rstrip(b"\n")))), name, commit.decode("ascii").strip())
+
+
+def is_tracked(folder: Path) -> bool:
+    """Whether git has files of a folder, so that they came with the repository; False where there is no git."""
+    try:
+        return bool(_git(folder, ["-c", "core.fsmonitor=false", "ls-files", "-z", "--", "."]))
+    except Rejected:
+        return False
 
 
 def _git(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:

@@ -67,8 +67,8 @@ def examine_documents(documents: Sequence[Document], settings: Settings) -> dict
     texts = list(dict.fromkeys(document.text for document in documents))
     content = _content(settings.policy)
     cache = None
-    if settings.cache is not None and content is not None:
-        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect)
+    if settings.cache is not None and content is not None and not _is_foreign(settings.cache):
+        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect, settings.options.parameters)
     found = {} if cache is None else cache.find(texts)
     missing = [text for text in texts if text not in found]
     if missing or not found:  # with nothing to examine, policy and dialect are still looked at
@@ -79,12 +79,20 @@ def examine_documents(documents: Sequence[Document], settings: Settings) -> dict
     return found
 
 
+def _is_foreign(folder: Path) -> bool:
+    """Whether a cache came with the repository: whoever can commit a file could then hide what is found in others."""
+    from dpsql.checking.repository import is_tracked
+
+    return folder.exists() and is_tracked(folder)
+
+
 def _examine(texts: Sequence[str], settings: Settings) -> dict[str, Examination]:
     from dpsql.checking.parallel import examine_all
     from dpsql.sql.parse import require_dialect
 
     require_dialect(settings.options.dialect)
-    results = examine_all(texts, load(settings), settings.options.dialect, settings.jobs)
+    options = settings.options
+    results = examine_all(texts, load(settings), options.dialect, settings.jobs, parameters=options.parameters)
     return {text: result for text, result in zip(texts, results, strict=True) if result is not None}
 
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -24,20 +25,20 @@ _WORD = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "UTINYINT":
 
 
 def to_arrow(columns: Mapping[str, Column], types: Sequence[SqlType]) -> pyarrow.Table:
-    """An Arrow table."""
+    """An Arrow table. Raises Rejected DP903 for a value that Arrow has no place for."""
     import pyarrow
 
-    arrays = [_arrow_array(values, type_) for values, type_ in zip(columns.values(), types, strict=True)]
+    arrays = [_arrow_array(name, values, t) for (name, values), t in zip(columns.items(), types, strict=True)]
     return pyarrow.Table.from_arrays(arrays, names=list(columns))
 
 
-def _arrow_array(values: Column, type_: SqlType) -> pyarrow.Array:
+def _arrow_array(name: str, values: Column, type_: SqlType) -> pyarrow.Array:
     import pyarrow
 
     for wanted in _arrow_types(type_):
-        with contextlib.suppress(pyarrow.ArrowInvalid, OverflowError):
+        with contextlib.suppress(pyarrow.ArrowException, OverflowError):
             return pyarrow.array(_texts(values) if type_.kind is Kind.UUID else values, wanted)
-    raise AssertionError(f"a column of {type_} holds something else")
+    raise _no_place(name, type_, "Arrow")
 
 
 def _arrow_types(type_: SqlType) -> list[pyarrow.DataType]:
@@ -68,7 +69,7 @@ def _arrow_types(type_: SqlType) -> list[pyarrow.DataType]:
 
 
 def to_polars(columns: Mapping[str, Column], types: Sequence[SqlType]) -> polars.DataFrame:
-    """A polars DataFrame."""
+    """A polars DataFrame. Raises Rejected DP903 for a value that polars has no place for."""
     import polars
 
     return polars.DataFrame(
@@ -84,7 +85,7 @@ def _polars_series(name: str, values: Column, type_: SqlType) -> polars.Series:
     for wanted in _polars_types(type_):
         with contextlib.suppress(OverflowError, TypeError, polars.exceptions.PolarsError):
             return polars.Series(name, values, wanted)
-    raise AssertionError(f"a column of {type_} holds something else")
+    raise _no_place(name, type_, "polars")
 
 
 def _polars_types(type_: SqlType) -> list[Any]:
@@ -115,12 +116,16 @@ def _polars_types(type_: SqlType) -> list[Any]:
 
 
 def to_pandas(columns: Mapping[str, Column], types: Sequence[SqlType]) -> pandas.DataFrame:
-    """A pandas DataFrame."""
+    """A pandas DataFrame. Raises Rejected DP903 for a value that pandas has no place for."""
     import pandas
 
-    return pandas.DataFrame(
-        {name: _pandas_series(values, t) for (name, values), t in zip(columns.items(), types, strict=True)}
-    )
+    found: dict[str, pandas.Series[Any]] = {}
+    for (name, values), type_ in zip(columns.items(), types, strict=True):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            found[name] = _pandas_series(values, type_)
+        if name not in found:
+            raise _no_place(name, type_, "pandas")
+    return pandas.DataFrame(found)
 
 
 def _pandas_series(values: Column, type_: SqlType) -> pandas.Series[Any]:
@@ -146,6 +151,14 @@ def _pandas_series(values: Column, type_: SqlType) -> pandas.Series[Any]:
         case _:
             dtype = "object"
     return pandas.Series(values, dtype=dtype)
+
+
+def _no_place(name: str, type_: SqlType, library: str) -> Rejected:
+    """What SQL has and the library has not: a day after the year 9999, TIME '24:00:00'."""
+    return reject(
+        "DP903", f"column {name} holds a {type_} that {library} has no place for",
+        help=["take the rows themselves:  answer.rows,  or convert it in the query:  CAST(… AS VARCHAR)"],
+    )  # fmt: skip
 
 
 def _texts(values: Column) -> Column:

@@ -58,13 +58,13 @@ def draw(
     for name, one in zip(wanted, made if len(wanted) > 1 else [made], strict=True):
         found = [_float(columns[name][i]) for i in rows]
         _draw(one, [places[i] for i in rows], found, [bounds[i].get(name) for i in rows], kind, continuous)
-        one.set_ylabel(name)
+        one.set_ylabel(_safe(name))
         if not continuous:
             one.set_xticks(range(len(rows)) if len(rows) <= _MOST_LABELS else [])
             if len(rows) <= _MOST_LABELS:
                 one.set_xticklabels([_safe(label) for label in labels], rotation=0 if len(rows) <= 6 else 60)
     last = made[-1] if len(wanted) > 1 else made
-    last.set_xlabel(" · ".join(keys))
+    last.set_xlabel(_safe(" · ".join(keys)))
     return made
 
 
