@@ -98,9 +98,8 @@ def _now(paths: Sequence[str], settings: Settings) -> dict[str, Document]:
     """Path, as somebody in the current folder would write it → file. Raises Rejected DP903 for what cannot be read."""
     from dpsql.cli.check import read_documents
 
-    there = [path for path in paths if os.path.lexists(path) or glob.has_magic(path)]
+    there = [path for path in paths if os.path.lexists(path) or glob.glob(path, recursive=True)]  # others were, maybe
     documents, refused = read_documents(there, settings)
-    refused = [d for d in refused if not d.message.startswith("no file matches")]  # an older version may have some
     if refused:
         raise Rejected(refused)
     return {_shown(Path(document.name)): document for document in documents}
@@ -108,10 +107,10 @@ def _now(paths: Sequence[str], settings: Settings) -> dict[str, Document]:
 
 def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple[dict[str, Document], bytes | None]:
     """The files of the commit that the paths stand for, named in the same way; and its policy file, if it has one."""
-    wanted = [path for path in revision.files() if _is_wanted(revision.root / path, paths, settings.wanted)]
     from dpsql.checking.document import Document
     from dpsql.cli.check import maker
 
+    wanted = [path for path in revision.files() if _is_wanted(revision.root / path, paths, settings.wanted)]
     policy = revision.within(settings.policy)
     contents = revision.read(wanted if policy is None else [*wanted, policy])
     document, files = maker(settings), {}
