@@ -2,8 +2,8 @@
 
 What a person contributes is bounded by drawing rows of each (`truncate_per_group`). Groups are cut with `keep="first"`:
 the default, a random choice, fails in polars over a name that occurs twice. Told to keep n groups, version 0.16.0 keeps
-n - 1 of them (seen with 4 groups a person and n of 1 to 4): it is told one more, so that it counts what the others count,
-with a little more noise. Joins of private tables are refused.
+n - 1 (seen with 4 groups a person and n of 1 to 4): it is told one more, and counts what the others count, with a
+little more noise. Joins of private tables are refused.
 """
 
 from __future__ import annotations
