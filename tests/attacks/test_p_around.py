@@ -111,3 +111,24 @@ def test_no_name_is_a_formula_of_a_picture(make: Callable[..., Clinic]) -> None:
         axes = con.execute(sql, epsilon=1, delta=DELTA).plot()
     axes.figure.canvas.draw()  # where matplotlib reads formulas
     pyplot.close(axes.figure)
+
+
+def test_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal quotes the line that it is about: whoever has nothing but the shell would read the table so."""
+    (tmp_path / "rows.csv").write_text("1,of-one-person\n", encoding="utf-8")
+    (tmp_path / "link.sql").symlink_to("rows.csv")
+    os.link(tmp_path / "rows.csv", tmp_path / "hard.sql")
+    (tmp_path / "fine.sql").write_text("SELECT COUNT(*) AS n FROM t;", encoding="utf-8")
+    reader = "read_csv('r*.csv', auto_detect = false, header = false, columns = {'pid': 'BIGINT', 'name': 'VARCHAR'})"
+    (tmp_path / "p.yaml").write_text(
+        f'version: 1\nname: p\nledger: l.db\ntables:\n  t:\n    source: "{reader}"\n    unit: {{column: pid}}\n'
+        "    max_rows_per_unit: 1\n    columns: {pid: {type: bigint}, name: {type: varchar}}\n"
+        "budgets: {total: {epsilon: 9}}\n",
+        encoding="utf-8",
+    )
+    policy = str(tmp_path / "p.yaml")
+    for name in ("rows.csv", "link.sql", "hard.sql", f"../{tmp_path.name}/rows.csv"):
+        assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / name}'"]) != 0
+        out, err = capsys.readouterr()
+        assert "error[DP906]" in err and "of-one-person" not in out + err
+    assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / 'fine.sql'}'"]) == 0

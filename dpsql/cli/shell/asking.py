@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from dpsql.cli.shell.feed import Place
 from dpsql.cli.shell.output import clean, open_new
 from dpsql.cli.shell.pager import edited
 from dpsql.cli.shell.state import Shell
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Error, Rejected, reject
 from dpsql.session.connection import ledger_places
 from dpsql.sql.scan import is_empty, with_variables
@@ -89,7 +92,7 @@ def edit(shell: Shell, arguments: list[str]) -> None:
     if not shell.prompting:
         raise reject("DP903", "\\e needs a prompt", help=["edit the file that is read instead"])
     if arguments:
-        text = read_file(arguments[0]).text
+        text = _read(shell, Path(arguments[0])).text
     else:
         try:
             text = _current(shell)[0]
@@ -118,8 +121,30 @@ def _include(shell: Shell, arguments: list[str], command: str, base: Path) -> No
         raise reject("DP903", f"{command} needs a file", help=[f"write  {command} FILE"])
     if shell.depth >= MOST_DEPTH:
         raise reject("DP903", f"more than {MOST_DEPTH} files read one another", help=["does a file read itself?"])
-    source = read_file(str(base / Path(arguments[0])))
+    source = _read(shell, base / Path(arguments[0]))
     run_text(shell, source.text, source.name)
+
+
+def _read(shell: Shell, path: Path) -> Source:
+    """A file of SQL. Raises Rejected DP906 for one of the policy's data: a refusal would quote its lines, DP903."""
+    policy = shell.connection.policy
+    sources = (t.source.absolute(policy.directory).paths for t in policy.tables.values() if t.source is not None)
+    patterns = [pattern for paths in sources for pattern in paths]
+    if policy.database_path is not None:
+        patterns.append(glob.escape(str(policy.database_path)))
+    if any(_same_file(path, held) for pattern in patterns for held in glob.iglob(pattern, recursive=True)):
+        raise reject(
+            "DP906", f"{str(path)!r} holds rows of the policy's tables, and is not read as SQL",
+            help=["name a file of queries"],
+        )  # fmt: skip
+    return read_file(str(path))
+
+
+def _same_file(one: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # it is not there, or its name holds a NUL: reading it says so
+        return False
 
 
 def output(shell: Shell, arguments: list[str]) -> None:
