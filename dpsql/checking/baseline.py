@@ -96,8 +96,15 @@ def read_baseline(file: Path) -> Baseline:
 
 
 def write_baseline(file: Path, findings: Iterable[Finding]) -> int:
-    """Write the findings as a baseline, sorted, and say how many there are. Raises Rejected DP903."""
+    """Write the findings as a baseline, sorted, and say how many there are.
+
+    Raises Rejected DP903: it cannot be written, or it is there and no baseline: nothing else is overwritten.
+    """
     folder = file.absolute().parent
+    if _holds_something_else(file):
+        raise reject(
+            "DP903", f"{str(file)!r} is there already, and is no baseline", help=["remove it, or name another file"]
+        )
     entries = Counter(key_of(finding, folder) for finding in findings)
     lines = ",\n".join(f"  {json.dumps({**key._asdict(), 'count': count})}" for key, count in sorted(entries.items()))
     text = (
@@ -109,6 +116,18 @@ def write_baseline(file: Path, findings: Iterable[Finding]) -> int:
         reason = (error.strerror or "it cannot be opened").lower()
         raise reject("DP903", f"the baseline {str(file)!r} cannot be written: {reason}") from None
     return sum(entries.values())
+
+
+def _holds_something_else(file: Path) -> bool:
+    """Whether it is a policy, a ledger, a query …; baselines of other versions begin as ours do."""
+    if not file.is_file():
+        return False
+    try:
+        with file.open("rb") as stream:
+            begin = stream.read(64)
+    except OSError:
+        return False
+    return bool(begin) and not begin.lstrip().startswith(b'{"version"')
 
 
 def _relative(name: str, folder: Path) -> str:

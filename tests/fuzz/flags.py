@@ -35,7 +35,8 @@ MAY_BE_MADE = (LEDGER, "clinic.ledger.head", "other.sqlite", "state")
 """By a refusal: a ledger that is not there yet, and its head."""
 COMMANDS = ("query clinic.yaml", "explain clinic.yaml", "check --policy clinic.yaml", "budget clinic.yaml", "rule",
             "audit clinic.yaml", "policy check", "policy show", "policy schema", "policy init", "policy audit",
-            "policy verify", "policy", "demo", "")  # fmt: skip
+            "policy verify", "policy", "demo", "", "check . --policy clinic.yaml", "shell clinic.yaml", "clinic.yaml",
+            "diff --against HEAD --policy clinic.yaml", "lsp --policy clinic.yaml")  # fmt: skip
 WORDS = (
     "query", "explain", "check", "budget", "rule", "policy", "show", "audit", "verify", "schema", "init", "demo",
     "clinic.yaml", "clinic.duckdb", "q.sql", "binary", "empty", "folder", "nowhere", "p.yaml", COUNT, GROUPED, PAID,
@@ -50,6 +51,11 @@ WORDS = (
     "out.png",
     "json", "csv", "jsonl", "markdown", "table", "text", "full", "concise", "bigquery", "klingon", "100", "-100", "1e3",
     "other.sqlite", LEDGER, "clinic.ledger.head", "SELECT SUM(age) FROM patients", "SELECT age FROM patients",
+    "shell", "diff", "lsp", ".", "dpsql.toml", "new", "--against", "HEAD", "--dbt", "--fix", "--diff", "--unsafe-fixes",
+    "--statistics", "--budget-report", "--exit-zero", "--strict", "--no-config", "--config", "--select", "--ignore",
+    "--baseline", "--write-baseline", "--stdin-filename", "--templater", "jinja", "--template-var", "--jobs", "-c",
+    "-v", "-P", "-o", "-x", "-A", "-t", "-q", "--csv", "--pset", "border=2", "\\d", "\\budget", "\\q", "\\o new",
+    "\\i q.sql", "\\! ls", "\\timing", "\\cost", "SET epsilon = 0.1", "SHOW epsilon", "EXPLAIN SELECT 1",
 )  # fmt: skip
 
 
@@ -61,7 +67,11 @@ PAIRS = tuple(
         "--ledger": "q.sql other.sqlite",
         "--format": "json csv jsonl markdown table text", "--dialect": "bigquery postgres tsql", "--plot": "out.html",
         "--output-format": "json concise full", "--rho": "0.1", "-f": "q.sql - nowhere", "--runs": "100 99",
-        "-o": "new",
+        "-o": "new", "-P": "format=csv intervals=cols null=x bogus=1", "-v": "n=3 ON_ERROR_STOP=off",
+        "-c": "\\d \\budget \\epsilon \\q \\! \\i ; é", "--select": "DP3 DP5,DP301", "--ignore": "DP5 DP201 DP",
+        "--max-epsilon": "0.1 0", "--max-epsilon-per-file": "0.1 x", "--jobs": "1 0", "--templater": "jinja none",
+        "--template-var": "a=1 =", "--write-baseline": f"new q.sql {LEDGER}", "--baseline": "empty q.sql",
+        "--config": "p.yaml nowhere", "--dbt": "folder nowhere", "--against": "HEAD -x", "--stdin-filename": "a.sql é",
     }.items()
     for value in values.split()
 )  # fmt: skip
@@ -94,7 +104,7 @@ def _calling(folder: Path, stdin: bytes) -> Iterator[tuple[io.TextIOWrapper, io.
     here, environment = Path.cwd(), dict(os.environ)
     streams = sys.stdin, sys.stdout, sys.stderr
     os.chdir(folder)
-    os.environ |= {"XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "100"}
+    os.environ |= {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "state"), "COLUMNS": "100"}
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     sys.stdout, sys.stderr = out, err
     try:
@@ -124,9 +134,13 @@ def one(data: bytes) -> str:
         assert len(said) < 20_000
         after = charged(folder)
         assert after[: len(entries)] == entries, "an entry is lost"
-        if status:
-            finding = words[:1] in (["check"], ["audit"]) or words[:2] == ["policy", "verify"]
-            assert CODE.search(said) or (finding and CODE.search(shown)) or "Usage:" in said, said
+        if words[:1] in (["shell"], ["clinic.yaml"], ["p.yaml"]):  # what comes before a refusal was done
+            assert not status or CODE.search(said) or "Usage:" in said, said
+            assert len(after) - len(entries) <= 1 + len(words), "more than what was asked was charged"
+        elif status:
+            finding = words[:1] in (["check"], ["diff"], ["audit"]) or words[:2] == ["policy", "verify"]
+            told = CODE.search(said) or (finding and CODE.search(shown)) or "Usage:" in said
+            assert told or "--budget-report" in words, said  # in place of the findings
             assert after == entries, "a refusal was charged"
             assert finding or shown == "", shown
             made = {p.relative_to(folder).parts[0] for p in folder.rglob("*") if p not in files}

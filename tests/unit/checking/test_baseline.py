@@ -97,3 +97,15 @@ def test_files_that_are_no_baseline(content: bytes | None, tmp_path: Path) -> No
 def test_a_baseline_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(Rejected, match="DP903"):
         write_baseline(tmp_path / "nowhere" / "known.json", [])
+
+
+def test_nothing_but_a_baseline_is_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "clinic.ledger.sqlite"
+    file.write_bytes(b"SQLite format 3\x00")
+    with pytest.raises(Rejected, match="is there already, and is no baseline"):
+        write_baseline(file, [])
+    assert file.read_bytes() == b"SQLite format 3\x00"
+    for content in (b"", b'{"version": 7, "of another": "dpsql"}\n'):
+        file.write_bytes(content)
+        write_baseline(file, [])
+        assert read_baseline(file).entries == {}
