@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from dpsql.cli import budget as budgets
@@ -14,6 +15,7 @@ from dpsql.cli.shell.words import unquoted
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.pages_loader import load_page
+from dpsql.editor.words import AGGREGATES
 from dpsql.functions.registry import describe_registry
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.models import Policy
@@ -36,7 +38,11 @@ def describe(shell: Shell, arguments: list[str]) -> None:
     if not arguments:
         tables(shell, arguments)
         return
-    table = _found(shell.connection.policy, unquoted(arguments[0]))
+    for table in _matching(shell.connection.policy, arguments[0]):
+        _describe(shell, table)
+
+
+def _describe(shell: Shell, table: Table) -> None:
     rows = [
         [
             cell(c.name),
@@ -54,6 +60,16 @@ def _found(policy: Policy, name: str) -> Table:
     found = policy.table(name)
     if found is None:
         raise reject("DP102", f"the policy lists no table {name!r}{did_you_mean(name, policy.tables)}")
+    return found
+
+
+def _matching(policy: Policy, word: str) -> list[Table]:
+    """The tables of a name, or of a pattern with * and ?. Raises Rejected DP102 if there is none."""
+    if word.startswith('"') or not set(word) & set("*?"):
+        return [_found(policy, unquoted(word))]
+    found = [t for t in policy.tables.values() if fnmatchcase(t.name.lower(), word.lower().replace("[", "[[]"))]
+    if not found:
+        raise reject("DP102", f"the policy lists no table like {word!r}", help=["\\d  lists the tables"])
     return found
 
 
@@ -79,8 +95,9 @@ def _end(end: Bound) -> str:
 
 
 def tables(shell: Shell, arguments: list[str]) -> None:
-    """The tables, private ones with whose rows they hold."""
+    """All tables or those of a name or pattern, private ones with whose rows they hold."""
     policy = shell.connection.policy
+    shown = _matching(policy, arguments[0]) if arguments else list(policy.tables.values())
     rows = [
         [
             cell(t.name),
@@ -88,7 +105,7 @@ def tables(shell: Shell, arguments: list[str]) -> None:
             cell(_whose(policy, t.name)),
             cell(len(t.columns)),
         ]
-        for t in policy.tables.values()
+        for t in shown
     ]
     _table(shell, ("table", "kind", "unit", "columns"), rows, f"({len(rows)} table{'' if len(rows) == 1 else 's'})")
 
@@ -118,7 +135,8 @@ class _Function:
 
 
 def _functions() -> list[_Function]:
-    return [
+    aggregates = [_Function((name.upper(),), a.signature, a.summary, "aggregate") for name, a in AGGREGATES.items()]
+    return aggregates + [
         _Function(tuple(n.upper() for n in _names(f)), str(f["signature"]), str(f["summary"]), family)
         for family, found in describe_registry().items()
         for f in found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dpsql.cli import exits
 from dpsql.cli.shell.feed import Feed, Meta, Place, command_behind
@@ -11,6 +11,9 @@ from dpsql.cli.shell.prompt import continuation_text, prompt_text
 from dpsql.cli.shell.reading import run_items, smart
 from dpsql.cli.shell.state import Shell
 from dpsql.sql.scan import ends_outside, is_empty, scan
+
+_BARE: Final = {"help": "\\?", "quit": "\\q", "exit": "\\q"}
+"""Words that psql, too, takes for meta-commands when they are all that is typed at an empty prompt."""
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -33,8 +36,10 @@ def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = 
                 break
             if shell.history is not None:
                 shell.history.add(text)
-            look = is_look(text, shell.feed.pending)
-            run_items(shell, [Meta(text.strip(), Place())] if look else shell.feed.take(text))
+            meant = bare_word(text, shell.feed.pending)
+            if meant is None and is_look(text, shell.feed.pending):
+                meant = text.strip()
+            run_items(shell, shell.feed.take(text) if meant is None else [Meta(meant, Place())])
         except KeyboardInterrupt:  # wherever it comes, it never leaves the shell
             shell.feed.drop()
             if not smart():
@@ -44,6 +49,8 @@ def run_prompt(shell: Shell, *, vi: bool = False, complete_while_typing: bool = 
 
 def finished(text: str, pending: str, dialect: str) -> bool:
     """Whether Enter hands an input over: it is a meta-command, or ends with the semicolon of a statement."""
+    if bare_word(text, pending) is not None:
+        return True
     if is_look(text, pending):
         return ends_outside(text, dialect)
     whole = (pending + text).rstrip()
@@ -59,6 +66,11 @@ def finished(text: str, pending: str, dialect: str) -> bool:
         return False
     rest = whole[found.rest :]
     return is_empty(rest, dialect) or rest.strip().startswith("\\")
+
+
+def bare_word(text: str, pending: str) -> str | None:
+    """The meta-command that `help`, `quit` or `exit` stands for, if it is the whole of an input."""
+    return None if pending.strip() else _BARE.get(text.strip().rstrip(";").rstrip().lower())
 
 
 def is_look(text: str, pending: str) -> bool:

@@ -49,8 +49,8 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\copyright",), "", "Under which terms dpsql may be used.", looking.copyright, 0),
     ),
     "Tables and policy": (
-        Command(("\\d",), "[TABLE]", "List the tables, or show one: columns, types, bounds, keys.", looking.describe),
-        Command(("\\dt",), "", "List the tables.", looking.tables, 0),
+        Command(("\\d",), "[TABLE]", "List the tables, or show those like pat*: columns, keys.", looking.describe),
+        Command(("\\dt",), "[TABLE]", "List the tables, or those like pat*.", looking.tables),
         Command(("\\df",), "[NAME]", "List the functions, or those whose name begins so.", looking.functions),
         Command(("\\l", "\\list"), "", "The policy: its data, units and accountant.", looking.databases, 0),
         Command(("\\policy",), "[TABLE]", "The policy in force, with every default filled in.", looking.policy),

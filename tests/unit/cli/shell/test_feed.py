@@ -103,6 +103,10 @@ def test_a_statement_without_end_is_refused() -> None:
         ("\\explain SELECT 1", "", True),
         ("\\explain SELECT 1\nFROM t", "", True),
         ("\\explain SELECT 'a", "", False),
+        ("help", "", True),
+        (" QUIT; ", "", True),
+        ("exit", "SELECT 1\n", False),
+        ("help me", "", False),
     ],
 )
 def test_enter_hands_over_what_is_finished(text: str, pending: str, expected: bool) -> None:

@@ -9,9 +9,12 @@ import pytest
 
 from dpsql.cli.shell.accounts import Left, share, short
 from dpsql.cli.shell.highlight import ExplainLexer, ShellLexer, painted_explain
+from dpsql.cli.shell.looking import _functions, _matching
 from dpsql.cli.shell.meta import COMMANDS, GROUPS, help_text, split_name, unknown
 from dpsql.cli.shell.output import clean, line_width
+from dpsql.diagnostics.errors import Rejected
 from dpsql.loss import PrivacyLoss
+from dpsql.policy.models import Policy
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,19 @@ def test_unknown_commands_are_guessed() -> None:
 def test_control_characters_and_widths() -> None:
     assert clean("a\x1b[31m\tb\nc\u202e") == "a\ufffd[31m    b\nc\ufffd"
     assert line_width("\x1b[1m日本\x1b[0m ") == 5 and line_width("abc") == 3
+
+
+def test_help_knows_aggregates() -> None:
+    names = {name for f in _functions() for name in f.names}
+    assert {"COUNT", "SUM", "AVG", "STDDEV_SAMP", "CLIP"} <= names
+
+
+def test_tables_like_a_pattern() -> None:
+    tables = {n: {"public": True, "columns": {"x": {"type": "bigint"}}} for n in ("visits", "Villages", "wards")}
+    policy = Policy.from_dict({"version": 1, "name": "p", "tables": tables})
+    assert [t.name for t in _matching(policy, "VI*")] == ["visits", "Villages"]
+    assert [t.name for t in _matching(policy, "war?s")] == ["wards"]
+    assert [t.name for t in _matching(policy, "wards")] == ["wards"]
+    for wrong in ("q*", "[vw]*", "ward", '"v*"'):
+        with pytest.raises(Rejected):
+            _matching(policy, wrong)
