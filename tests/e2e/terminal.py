@@ -61,6 +61,7 @@ class Terminal:
         self._screen = _Screen(columns, lines, self._answer)
         self._stream = pyte.Stream(self._screen)
         self.raw = ""
+        self._shown: tuple[int, list[str]] = (-1, [])
 
     def __enter__(self) -> Terminal:
         return self
@@ -73,7 +74,13 @@ class Terminal:
     @property
     def screen(self) -> str:
         """The lines of the screen, without spaces at their ends."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+        return "\n".join(line.rstrip() for line in self._lines()).rstrip()
+
+    def _lines(self) -> list[str]:
+        """The screen's lines; pyte puts them together anew each time, which takes a while."""
+        if self._shown[0] != len(self.raw):
+            self._shown = len(self.raw), self._screen.display
+        return self._shown[1]
 
     @property
     def everything(self) -> str:
@@ -112,7 +119,7 @@ class Terminal:
     def at_prompt(self) -> bool:
         """Whether the cursor stands behind a prompt with nothing typed."""
         y, x = self._screen.cursor.y, self._screen.cursor.x
-        return bool(PROMPT.search(self._screen.display[y][:x]))
+        return bool(PROMPT.search(self._lines()[y][:x]))
 
     # --- what is typed -----------------------------------------------------------------------------------------------
 
@@ -138,7 +145,10 @@ class Terminal:
     def resize(self, columns: int, lines: int) -> None:
         """Another size, at a prompt, which is drawn again."""
         start = len(self.raw)
+        if (columns, lines) == (self._screen.columns, self._screen.lines):
+            return
         self._screen.resize(lines, columns)
+        self._shown = (-1, [])
         self.child.setwinsize(lines, columns)
         self.wait(lambda: _ON in self.raw[start:] and self.at_prompt)
 

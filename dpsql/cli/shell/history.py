@@ -18,6 +18,8 @@ from dpsql.diagnostics.errors import reject
 MOST: Final = 5_000
 """Inputs that are kept; older ones are dropped when a shell starts."""
 _LONGEST: Final = 100_000
+_CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""No link is followed, and a pipe that nobody reads is an error instead of a wait."""
 
 
 class History:
@@ -75,6 +77,8 @@ def _read(path: Path) -> list[str]:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     found: list[str] = []
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise OSError("not a regular file")
     if path.exists():
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -95,7 +99,7 @@ def _read(path: Path) -> list[str]:
 
 def _opened(path: Path, flags: int) -> TextIO:
     """The file, for writing; mode 0600 from the moment it is there. Raises OSError: not a file of our own."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | flags, 0o600)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | _CAREFUL | flags, 0o600)
     try:
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode):

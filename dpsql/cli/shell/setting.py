@@ -25,7 +25,7 @@ def _set(shell: Shell, name: str, value: str | None) -> None:
 def _tell(shell: Shell, text: str) -> None:
     """What changed, to somebody at a prompt."""
     if shell.prompting and not shell.quiet:
-        shell.output.line(text)
+        shell.output.line(clean(text))
 
 
 def _first(arguments: list[str]) -> str | None:
@@ -39,7 +39,7 @@ def pset(shell: Shell, arguments: list[str]) -> None:
             rows = [[cell(o.name), cell(o.shown(shell.looks)), cell(o.values)] for o in OPTIONS.values()]
             shell.output.line(plain_table(("option", "now", "values"), rows))
         case [name] if not option(name).switches:
-            shell.output.line(f"{option(name).name}: {option(name).shown(shell.looks)}")
+            shell.output.line(clean(f"{option(name).name}: {option(name).shown(shell.looks)}"))
         case [name, *value]:
             _set(shell, option(name).name, _first(value))
 
@@ -87,7 +87,7 @@ def _amount(shell: Shell, name: str, arguments: list[str]) -> None:
         shell.set_amount(name, None if arguments[0].lower() in _OFF else arguments[0])
         _tell(shell, f"{name}: {shell.amount(name)}")
     else:
-        shell.output.line(f"{name}: {shell.amount(name)}")
+        shell.output.line(clean(f"{name}: {shell.amount(name)}"))
 
 
 def fresh(shell: Shell, arguments: list[str]) -> None:
