@@ -1,6 +1,7 @@
 """Examinations that were made before, in files of a folder that may be deleted at any time.
 
-One file for each set of circumstances: dpsql's own code, the parser, the policy and the dialect; in it the
+One file for each set of circumstances: dpsql's own code, the parser, the policy, the dialect and the
+values of parameters; in it the
 examination of each text by the text's hash. A file that is damaged or of another form is as good as none; a folder
 that cannot be written to is no error. The oldest files, and the oldest texts of a file, are forgotten.
 """
@@ -11,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -20,6 +22,7 @@ from typing import Final
 
 from dpsql.checking.examination import Examination
 from dpsql.checking.records import Record, from_record, to_record
+from dpsql.checking.values import Values, fingerprint
 
 FOLDER: Final = ".dpsql_cache"
 """The usual name of the folder."""
@@ -27,18 +30,22 @@ FOLDER: Final = ".dpsql_cache"
 _FORM: Final = 1
 _MOST_TEXTS: Final = 20_000
 _MOST_FILES: Final = 16
+_OWN: Final = re.compile(r"[0-9a-f]{32}\.json")
 
 
 class Cache:
-    """The examinations of texts under one policy and dialect.
+    """The examinations of texts under one policy, dialect and values of parameters.
 
     folder: where the files lie; made when something is written. policy: the policy file's bytes, and the name that
     messages call it by.
     """
 
-    def __init__(self, folder: Path, policy: bytes, policy_name: str, dialect: str) -> None:
+    def __init__(
+        self, folder: Path, policy: bytes, policy_name: str, dialect: str, parameters: Values | None = None
+    ) -> None:
         self._folder = folder
-        circumstances = [str(_FORM), _code(), version("sqlglot"), sys.version, policy_name, dialect.lower()]
+        values = fingerprint(parameters or {})
+        circumstances = [str(_FORM), _code(), version("sqlglot"), sys.version, policy_name, dialect.lower(), values]
         self._path = folder / f"{_hash(*(c.encode('utf-8', 'surrogateescape') for c in circumstances), policy)}.json"
         self._records: dict[str, Record] = _read(self._path)
 
@@ -72,9 +79,8 @@ class Cache:
 
     def _write(self, body: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        ignore = self._folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("# made by `dpsql check`; may be deleted\n*\n", encoding="utf-8")
+        if not any(self._folder.iterdir()):  # in a folder of something else git would lose sight of that
+            (self._folder / ".gitignore").write_text("# made by `dpsql check`; may be deleted\n*\n", encoding="utf-8")
         handle, name = tempfile.mkstemp(prefix=".writing-", dir=self._folder)
         try:
             with open(handle, "w", encoding="utf-8") as file:
@@ -84,7 +90,8 @@ class Cache:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        own = [path for path in self._folder.glob("*.json") if _OWN.fullmatch(path.name)]
+        files = sorted(own, key=lambda path: path.stat().st_mtime_ns)
         for path in files[:-_MOST_FILES]:
             path.unlink(missing_ok=True)
 

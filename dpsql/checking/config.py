@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from dpsql.checking.selection import wrong_codes
+from dpsql.checking.values import configured, named
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import exact_epsilon
@@ -52,6 +53,7 @@ def _amount(value: object) -> Fraction:
 
 
 Amount = Annotated[Fraction, BeforeValidator(_amount)]
+Parameter = Annotated[StrictStr, AfterValidator(named)]
 Ignored = Annotated[list[StrictStr], _codes(True)]
 
 
@@ -81,6 +83,7 @@ class Configuration(BaseModel):
     templater: Literal["none", "jinja"] | None = None
     templates: dict[StrictStr, Any] = {}
     template_macros: list[StrictStr] = []
+    parameters: dict[Parameter, Annotated[Any, AfterValidator(configured)]] = {}
 
 
 class Found(BaseModel):

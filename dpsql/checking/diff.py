@@ -10,11 +10,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dpsql.checking.document import Document
 from dpsql.checking.measures import ColumnMeasure, Measures, measures_of
+from dpsql.checking.parameters import given_in
+from dpsql.checking.values import Values, fingerprint
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.loss import PrivacyLoss
 from dpsql.policy.models import Policy
@@ -30,13 +32,17 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement of one version. line: of the file, from 1. name: from its comment, or none. shape: see split."""
+    """One statement of one version. line: of the file, from 1. name: from its comment, or none. shape: see split.
+
+    values: what it is checked with.
+    """
 
     path: str
     line: int
     name: str
     text: str
     shape: str
+    values: Values = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +118,20 @@ class Comparison:
         return tuple(pair for pair in self.pairs if pair.worse)
 
 
-def compare(old: Side, new: Side, dialect: str = "duckdb") -> Comparison:
-    """Compare two versions. Raises Rejected DP903 for an unknown dialect."""
-    before, after = (list(_queries(side, dialect)) for side in (old, new))
+def compare(old: Side, new: Side, dialect: str = "duckdb", parameters: Values | None = None) -> Comparison:
+    """Compare two versions. parameters: values beside those of comments, for both.
+
+    Raises Rejected DP903 for an unknown dialect.
+    """
+    before, after = (list(_queries(side, dialect, parameters or {})) for side in (old, new))
     same_policy = old.policy == new.policy
     found = []
     for a, b in _matched(before, after):
-        if a is not None and b is not None and same_policy and a.text == b.text:
+        if a is not None and b is not None and same_policy and _same(a, b):
             found.append(Pair(a, b, _NOTHING, _NOTHING))
             continue
-        left = None if a is None else measures_of(a.text, old.policy, dialect)
-        right = None if b is None else measures_of(b.text, new.policy, dialect)
+        left = None if a is None else measures_of(a.text, old.policy, dialect, a.values)
+        right = None if b is None else measures_of(b.text, new.policy, dialect, b.values)
         found.append(Pair(a, b, left, right))
     found.sort(key=lambda pair: (pair.query.path, pair.query.line, pair.new is None))
     return Comparison(tuple(found), not same_policy)
@@ -131,16 +140,21 @@ def compare(old: Side, new: Side, dialect: str = "duckdb") -> Comparison:
 _NOTHING = Measures()
 
 
-def _queries(side: Side, dialect: str) -> Iterator[Query]:
+def _same(one: Query, other: Query) -> bool:
+    return one.text == other.text and fingerprint(one.values) == fingerprint(other.values)
+
+
+def _queries(side: Side, dialect: str, parameters: Values) -> Iterator[Query]:
     for path in sorted(side.files):
         document = side.files[path]
         parts = split_text(document.text, dialect)
         behind = 0
-        for part in parts.statements:
+        given = given_in(document.text, parts, dialect, parameters)
+        for part, values in zip(parts.statements, given.values, strict=True):
             names = [_NAME.match(c.text) for c in parts.comments if behind <= c.start < part.end]
             named = [match[1] for match in names if match is not None]
             line = document.source.position(document.placed(Span(part.start, part.end)).start)[0]
-            yield Query(path, line, named[0] if named else "", part.text, part.shape)
+            yield Query(path, line, named[0] if named else "", part.text, part.shape, values)
             behind = part.end
 
 

@@ -1,4 +1,5 @@
-"""What the policy says about a text, before anything is ignored: a function of text, dialect and policy alone.
+"""What the policy says about a text, before anything is ignored: a function of text, dialect, values of parameters and
+policy alone.
 
 So it can be made in another process, and kept (cache.py): it names no file and holds no setting.
 """
@@ -7,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from dpsql.checking.ignores import Ignore, read_ignores
+from dpsql.checking.values import Values
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.loss import PrivacyLoss
 from dpsql.policy.models import Policy
+
+_NO_VALUES: Final[Values] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +46,39 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The statements of a text and the comments in it that ask for findings to be ignored."""
+    """The statements of a text, and the comments in it that ask for findings to be ignored or are wrong."""
 
     statements: tuple[Statement, ...]
     ignores: tuple[Ignore, ...]
 
 
-def examine(text: str, policy: Policy, dialect: str) -> Examination:
-    """Every statement against the policy. Raises Rejected DP903 for an unknown dialect."""
+def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES) -> Examination:
+    """Every statement against the policy. parameters: values for all texts, beside those of this one's comments.
+
+    Raises Rejected DP903 for an unknown dialect.
+    """
+    from dpsql.checking.parameters import given_in
     from dpsql.sql.split import split_text
 
     parts = split_text(text, dialect)
     spans = tuple(Span(part.start, part.end) for part in parts.statements)
+    given = given_in(text, parts, dialect, parameters)
+    ignores = read_ignores(text, spans, [Span(c.start, c.start + len(c.text)) for c in parts.comments])
     return Examination(
-        tuple(_examine(part.text, part.start, part.shape, policy, dialect) for part in parts.statements),
-        read_ignores(text, spans, [Span(c.start, c.start + len(c.text)) for c in parts.comments]),
+        tuple(
+            _examine(part.text, part.start, part.shape, policy, dialect, values)
+            for part, values in zip(parts.statements, given.values, strict=True)
+        ),
+        (*ignores, *given.wrong),
     )
 
 
-def _examine(text: str, start: int, shape: str, policy: Policy, dialect: str) -> Statement:
+def _examine(text: str, start: int, shape: str, policy: Policy, dialect: str, values: Values) -> Statement:
+    from dpsql.checking.parameters import with_help
     from dpsql.session.check import examine as examine_query
 
-    found = examine_query(Source(text, ""), policy, dialect=dialect)
-    diagnostics = tuple(_in_text(d, text, start) for d in found.diagnostics)
+    found = examine_query(Source(text, ""), policy, values, dialect=dialect)
+    diagnostics = tuple(_in_text(with_help(d, text, dialect, values), text, start) for d in found.diagnostics)
     price = None
     if found.plan is not None:
         cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())

@@ -15,6 +15,8 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
 
 _MARK = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
+VALUES = re.compile(_MARK.pattern + r"\s*parameters\b", re.IGNORECASE)
+"""How a comment with values begins: parameters.py reads it."""
 _BODY = re.compile(r"\s*ignore\s*\[([^\]]*)\](.*?)(?:\*/)?\s*\Z", re.IGNORECASE | re.DOTALL)
 _FORM = "write  -- dpsql: ignore[DP301] why it is right here"
 
@@ -35,9 +37,9 @@ class Ignore:
 def read_ignores(text: str, statements: Sequence[Span], comments: Sequence[Span]) -> tuple[Ignore, ...]:
     """The comments of a text that are for the check, in order."""
     return tuple(
-        _read(text, comment, _about(text, comment, statements, comments))
+        _read(text, comment, about(text, comment, statements, comments))
         for comment in comments
-        if _MARK.match(text, comment.start, comment.end)
+        if _MARK.match(text, comment.start, comment.end) and not VALUES.match(text, comment.start, comment.end)
     )
 
 
@@ -73,7 +75,16 @@ def _read(text: str, comment: Span, statement: int | None) -> Ignore:
     assert mark is not None
     body = _BODY.match(text, mark.end(), comment.end)
     if body is None:
-        return Ignore(comment, statement, (), (_wrong(comment, "this comment says nothing that dpsql knows", _FORM),))
+        return Ignore(
+            comment,
+            statement,
+            (),
+            (
+                _wrong(
+                    comment, "this comment says nothing that dpsql knows", f"{_FORM}  or  -- dpsql: parameters(lo = 18)"
+                ),
+            ),
+        )
     codes: list[tuple[str, Span]] = []
     mistakes: list[Diagnostic] = []
     for code, span in _words(body[1], body.start(1)):
@@ -115,7 +126,8 @@ def _words(text: str, start: int) -> Iterator[tuple[str, Span]]:
         yield match[0].upper(), Span(start + match.start(), start + match.end())
 
 
-def _about(text: str, comment: Span, statements: Sequence[Span], comments: Sequence[Span]) -> int | None:
+def about(text: str, comment: Span, statements: Sequence[Span], comments: Sequence[Span]) -> int | None:
+    """The number of the statement that a comment is about; None: of none."""
     above: int | None = None
     for number, span in enumerate(statements):
         if span.start <= comment.start < span.end:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.checking.values import Values
 from dpsql.compiler.explain import output_error
 from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.diagnostic import Source
@@ -45,9 +46,12 @@ class Measures:
         return bool(self.refusals)
 
 
-def measures_of(text: str, policy: Policy, dialect: str) -> Measures:
-    """The measures of one statement, from its text and the policy alone. Raises Rejected DP903: unknown dialect."""
-    found = examine(Source(text), policy, dialect=dialect)
+def measures_of(text: str, policy: Policy, dialect: str, values: Values) -> Measures:
+    """The measures of one statement, from its text, the values of its parameters and the policy alone.
+
+    Raises Rejected DP903: unknown dialect.
+    """
+    found = examine(Source(text), policy, values, dialect=dialect)
     if found.plan is None:
         return Measures(tuple((d.code, d.message) for d in found.diagnostics if d.severity == "error"))
     return _of_plan(found.plan)

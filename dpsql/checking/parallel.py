@@ -10,10 +10,11 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Final
+from typing import Final, TypeAlias
 
 from dpsql.checking.examination import Examination, examine
 from dpsql.checking.records import Record, from_record, to_record
+from dpsql.checking.values import Values
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.policy.models import Policy
 
@@ -22,6 +23,9 @@ WORTH_A_PROCESS: Final = {"fork": 150, "spawn": 600}
 _CHUNK: Final = 16
 _AHEAD: Final = 3
 """Chunks that each other process has waiting: enough to be busy while this one works on one."""
+
+_Asked: TypeAlias = tuple[Policy, str, Values]
+"""What every text is examined with: policy, dialect, values of parameters."""
 
 
 def usual_jobs() -> int:
@@ -32,22 +36,28 @@ def usual_jobs() -> int:
 
 
 def examine_all(
-    texts: Sequence[str], policy: Policy, dialect: str, jobs: int | None = None, start: str | None = None
+    texts: Sequence[str],
+    policy: Policy,
+    dialect: str,
+    jobs: int | None = None,
+    start: str | None = None,
+    parameters: Values | None = None,
 ) -> list[Examination | None]:
     """The examination of each text; None where dpsql itself failed.
 
     jobs: how many processes, None: as many as there are processors, if there are texts enough. start: how others are
-    started (`spawn`, `fork`), None: as is safe here.
+    started (`spawn`, `fork`), None: as is safe here. parameters: values for all texts.
     Raises Rejected DP903 for an unknown dialect, DP904 if another process ends without a result.
     """
     chunks = [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)]
     start = start or _start()
+    asked = policy, dialect, parameters or {}
     wanted = min(usual_jobs(), 1 + len(texts) // WORTH_A_PROCESS[start]) if jobs is None else jobs
     wanted = min(wanted, len(chunks))
     if wanted <= 1:
-        return [_safely(text, policy, dialect) for text in texts]
+        return [_safely(text, *asked) for text in texts]
     try:
-        return _with_others(chunks, policy, dialect, wanted - 1, start)
+        return _with_others(chunks, asked, wanted - 1, start)
     except BrokenProcessPool:
         raise reject(
             "DP904", "a process of the check ended without a result",
@@ -55,21 +65,19 @@ def examine_all(
         ) from None  # fmt: skip
 
 
-def _with_others(
-    chunks: Sequence[Sequence[str]], policy: Policy, dialect: str, others: int, start: str
-) -> list[Examination | None]:
+def _with_others(chunks: Sequence[Sequence[str]], asked: _Asked, others: int, start: str) -> list[Examination | None]:
     """This process takes chunks from the front while others, which have to start first, take them from the end."""
     done: dict[int, list[Examination | None]] = {}
     given: dict[int, Future[list[Record]]] = {}
     front, back = 0, len(chunks)
-    with ProcessPoolExecutor(others, multiprocessing.get_context(start), _begin, (policy, dialect)) as pool:
+    with ProcessPoolExecutor(others, multiprocessing.get_context(start), _begin, asked) as pool:
         while front < back:
             waiting = sum(not future.done() for future in given.values())
             for _ in range(min(_AHEAD * others - waiting, back - front)):
                 back -= 1
                 given[back] = pool.submit(_work, list(chunks[back]))
             if front < back:
-                done[front] = [_safely(text, policy, dialect) for text in chunks[front]]
+                done[front] = [_safely(text, *asked) for text in chunks[front]]
                 front += 1
         for number, future in given.items():
             done[number] = [None if record is None else from_record(record) for record in future.result()]
@@ -81,23 +89,23 @@ def _start() -> str:
     return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
 
 
-def _safely(text: str, policy: Policy, dialect: str) -> Examination | None:
+def _safely(text: str, policy: Policy, dialect: str, parameters: Values) -> Examination | None:
     try:
-        return examine(text, policy, dialect)
+        return examine(text, policy, dialect, parameters)
     except Error:
         raise
     except Exception:  # an error in dpsql, which must not hide what is found in other files; reported by the caller
         return None
 
 
-_given: tuple[Policy, str] | None = None
+_given: _Asked | None = None
 
 
-def _begin(policy: Policy, dialect: str) -> None:
+def _begin(policy: Policy, dialect: str, parameters: Values) -> None:
     """What another process does first: Ctrl-C is the first process's business."""
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _given = (policy, dialect)
+    _given = (policy, dialect, parameters)
 
 
 def _work(texts: list[str]) -> list[Record]:

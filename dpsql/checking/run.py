@@ -68,7 +68,7 @@ def examine_documents(documents: Sequence[Document], settings: Settings) -> dict
     content = _content(settings.policy)
     cache = None
     if settings.cache is not None and content is not None and not _is_foreign(settings.cache):
-        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect)
+        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect, settings.options.parameters)
     found = {} if cache is None else cache.find(texts)
     missing = [text for text in texts if text not in found]
     if missing or not found:  # with nothing to examine, policy and dialect are still looked at
@@ -91,7 +91,8 @@ def _examine(texts: Sequence[str], settings: Settings) -> dict[str, Examination]
     from dpsql.sql.parse import require_dialect
 
     require_dialect(settings.options.dialect)
-    results = examine_all(texts, load(settings), settings.options.dialect, settings.jobs)
+    options = settings.options
+    results = examine_all(texts, load(settings), options.dialect, settings.jobs, parameters=options.parameters)
     return {text: result for text, result in zip(texts, results, strict=True) if result is not None}
 
 

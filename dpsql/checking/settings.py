@@ -14,6 +14,7 @@ from dpsql.checking.limits import Limits
 from dpsql.checking.making import Making, variables_of
 from dpsql.checking.selection import Selection, selection, wrong_codes
 from dpsql.checking.statements import Options
+from dpsql.checking.values import given_values
 from dpsql.diagnostics.errors import reject
 from dpsql.loss import exact_epsilon
 
@@ -44,6 +45,7 @@ class Asked:
     templater: str | None = None
     template_vars: Sequence[str] = ()
     template_macros: Sequence[str] = ()
+    parameters: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def settle(asked: Asked, folder: Path) -> Settings:
                 _amount("--max-epsilon", asked.max_epsilon) or values.max_epsilon,
                 _amount("--max-epsilon-per-file", asked.max_epsilon_per_file) or values.max_epsilon_per_file,
             ),
+            {**values.parameters, **given_values(asked.parameters)},
         ),
         Wanted(
             str(root),

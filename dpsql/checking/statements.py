@@ -11,17 +11,20 @@ from dpsql.checking.fixing import with_removal
 from dpsql.checking.ignores import apply_ignores
 from dpsql.checking.limits import Limits
 from dpsql.checking.selection import Selection
+from dpsql.checking.values import Values
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.models import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a text is checked, beyond the policy: its dialect, what is shown, and how much ε may be asked for."""
+    """How a text is checked, beyond the policy: its dialect, what is shown, how much ε may be asked for, and values
+    for parameters that it gives none for itself."""
 
     dialect: str = "duckdb"
     selection: Selection = field(default_factory=Selection)
     limits: Limits = field(default_factory=Limits)
+    parameters: Values = field(default_factory=dict)
 
 
 def check_text(source: Source, policy: Policy, options: Options | None = None) -> list[Finding]:
@@ -34,7 +37,7 @@ def check_text(source: Source, policy: Policy, options: Options | None = None) -
 
 def check_document(document: Document, policy: Policy, options: Options) -> list[Finding]:
     """`check_text` of SQL that may have been made from the user's file. Raises Rejected DP903."""
-    return findings_of(document, examine(document.text, policy, options.dialect), options)
+    return findings_of(document, examine(document.text, policy, options.dialect, options.parameters), options)
 
 
 def findings_of(document: Document, examination: Examination, options: Options) -> list[Finding]:

@@ -118,6 +118,12 @@ def check(
         list[str] | None,
         typer.Option("--template-macros", metavar="PATH", help="Files of macros that templates may call; repeatable."),
     ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parameter", metavar="NAME=VALUE", help="Check $NAME with this SQL constant or text; repeatable."
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="The configuration, instead of the nearest dpsql.toml."),
@@ -164,6 +170,7 @@ def check(
         None if templater is None else templater.value,
         template_var or (),
         template_macros or (),
+        parameter or (),
     )
     wish = command.Wish(
         stdin_filename,

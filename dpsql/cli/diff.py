@@ -56,16 +56,26 @@ def diff(
     dialect: Annotated[
         str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect. Default: the configuration's.")
     ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", metavar="NAME=VALUE", help="Check $NAME with this, now and then; repeatable."),
+    ] = None,
 ) -> int:
     """Compare stability, sensitivity, cost and expected errors of queries with those of another commit.
 
     The policy of that commit counts for its queries, so a change of the policy alone shows, too. No data is needed.
     """
-    return run(paths or ["."], against, policy, output_format.value, fail_on_worse, dialect)
+    return run(paths or ["."], against, policy, output_format.value, fail_on_worse, dialect, parameter or ())
 
 
 def run(
-    paths: Sequence[str], against: str, policy: str | None, format: str, fail_on_worse: bool, dialect: str | None
+    paths: Sequence[str],
+    against: str,
+    policy: str | None,
+    format: str,
+    fail_on_worse: bool,
+    dialect: str | None,
+    parameters: Sequence[str] = (),
 ) -> int:
     """Raises dpsql.Error if nothing could be compared."""
     from dpsql.checking.diff import Side, compare
@@ -76,7 +86,7 @@ def run(
 
     if "-" in paths:
         raise reject("DP903", "standard input has no older version", help=["name files or folders"])
-    settings = settle(Asked(policy=policy, dialect=dialect, cache=False), Path.cwd())
+    settings = settle(Asked(policy=policy, dialect=dialect, cache=False, parameters=parameters), Path.cwd())
     if settings.making.dbt is not None:
         raise reject(
             "DP903", "dpsql diff reads files in git, and what dbt compiled of older models is not there",
@@ -89,7 +99,7 @@ def run(
     if not old and not new:
         raise reject("DP903", f"no *.sql file in {', '.join(paths)}, now or then", help=["name files or folders"])
     then, state = _policy_then(known, now, f"{against}:{settings.policy}")
-    comparison = compare(Side(old, then), Side(new, now), settings.options.dialect)
+    comparison = compare(Side(old, then), Side(new, now), settings.options.dialect, settings.options.parameters)
     print(FORMATS[format](comparison, About(against, revision.commit, settings.policy, state)))
     return exits.CHECK_FINDINGS if fail_on_worse and comparison.worse else exits.OK
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsql.checking.parameters import given_in
+from dpsql.checking.values import Values
 from dpsql.compiler.explain import component_name, expected_error, facts_text, output_error
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -22,6 +24,7 @@ from dpsql.policy.models import Policy
 from dpsql.policy.show import promises, whose_rows
 from dpsql.policy.tables import Column, Table
 from dpsql.session.check import static_plan
+from dpsql.sql.split import split_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,13 @@ class Hover:
     text: str
 
 
-def hover(text: str, offset: int, policy: Policy, dialect: str = "duckdb") -> Hover | None:
-    """What there is to say about the word at `offset`; None if there is nothing. Never raises."""
+def hover(
+    text: str, offset: int, policy: Policy, dialect: str = "duckdb", parameters: Values | None = None
+) -> Hover | None:
+    """What there is to say about the word at `offset`; None if there is nothing. Never raises.
+
+    parameters: values beside those of the text's comments.
+    """
     found = list(tokens(text, dialect))
     at = next((t for t in found if t.start <= offset < t.end), None)
     at = at or next((t for t in found if t.end == offset), None)
@@ -41,12 +49,19 @@ def hover(text: str, offset: int, policy: Policy, dialect: str = "duckdb") -> Ho
         return None
     statement, start, end = statement_at(found, at.start + 1, len(text))
     place = place_at(grouped(statement, start, end), at.start + 1, policy)
-    plan = _Plan(text[start:end], start, policy, dialect)
+    plan = _Plan(text[start:end], start, policy, dialect, _values_at(text, at.start, dialect, parameters or {}))
     number = statement.index(at)
     before = statement[number - 1] if number else None
     after = statement[number + 1] if number + 1 < len(statement) else None
     lines = _lines(at, before, after, place, policy, plan)
     return Hover(Span(at.start, at.end), "\n\n".join(lines)) if lines else None
+
+
+def _values_at(text: str, offset: int, dialect: str, parameters: Values) -> Values:
+    """What the statement around a place is checked with."""
+    parts = split_text(text, dialect)
+    given = given_in(text, parts, dialect, parameters).values
+    return next((v for p, v in zip(parts.statements, given, strict=True) if p.start <= offset < p.end), {})
 
 
 def _lines(
@@ -132,11 +147,11 @@ def _function(at: Token, plan: _Plan) -> list[str]:
 class _Plan:
     """What the plan of the statement says; nothing if it has none."""
 
-    def __init__(self, text: str, start: int, policy: Policy, dialect: str) -> None:
+    def __init__(self, text: str, start: int, policy: Policy, dialect: str, values: Values) -> None:
         self.start = start
         self.plan: Plan | None = None
         try:
-            self.plan = static_plan(Source(text), policy, dialect=dialect)
+            self.plan = static_plan(Source(text), policy, values, dialect=dialect)
         except Rejected:
             return
 

@@ -272,7 +272,7 @@ def _hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
     text = ls.text_of(uri)
     lines = ls.lines(text)
     offset = lines.offset(params.position.line, params.position.character)
-    found = hover(text, offset, setting.policy, setting.options.dialect)
+    found = hover(text, offset, setting.policy, setting.options.dialect, setting.options.parameters)
     if found is None:
         return None
     content = types.MarkupContent(types.MarkupKind.Markdown, found.text)

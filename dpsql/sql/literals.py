@@ -112,7 +112,13 @@ def from_python(value: Any, span: Span) -> Literal:
             return Literal(value, BLOB, span)
         case dt.datetime():
             if value.tzinfo is not None:
-                value = value.astimezone(dt.UTC).replace(tzinfo=None)
+                try:
+                    value = value.astimezone(dt.UTC).replace(tzinfo=None)
+                except OverflowError:
+                    raise reject(
+                        "DP013", "in UTC, this time is before the year 1 or after 9999", span=span,
+                        help=["pass it without a time zone"],
+                    ) from None  # fmt: skip
             return Literal(value, TIMESTAMP, span)
         case dt.date():
             return Literal(value, DATE, span)

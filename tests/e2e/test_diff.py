@@ -94,6 +94,14 @@ def write(path: str, text: str) -> None:
 Diff = Callable[..., tuple[int, str, str]]
 
 
+def test_values_of_parameters(diff: Diff) -> None:
+    write("queries/new.sql", "SELECT COUNT(*) AS n FROM patients WHERE age > $lo\n")
+    assert [q["path"] for q in records(diff)] == ["queries/new.sql"]
+    assert "DP013" in diff()[1] and "DP013" not in diff("--parameter", "lo=30")[1]
+    write("queries/new.sql", "-- dpsql: parameters(lo = 30)\n" + Path("queries/new.sql").read_text(encoding="utf-8"))
+    assert "DP013" not in diff()[1]
+
+
 def test_nothing_has_changed(diff: Diff) -> None:
     status, out, _ = diff("--fail-on-worse")
     assert status == 0 and "the same policy" in out and out.endswith("5 unchanged; none worse\n")

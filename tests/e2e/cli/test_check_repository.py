@@ -44,6 +44,19 @@ def concise(dpsql: Call, *arguments: str, stdin: bytes = b"") -> list[str]:
     return [f"{place.rpartition(':')[0]} {said.split()[0]}" for place, said in lines]
 
 
+def test_values_of_parameters(dpsql: Call, repository: Path) -> None:
+    (repository / "queries" / "p.sql").write_text("SELECT COUNT(*) AS n FROM patients WHERE age > $lo AND region = $r")
+    assert concise(dpsql) == ["queries/p.sql:1 DP013"] * 2
+    assert "[parameters] in dpsql.toml" in dpsql("check").out
+    assert concise(dpsql, "--parameter", "lo=30", "--parameter", "r=north") == []
+    configure(repository, 'parameters = {lo = 30, r = "north"}')
+    assert concise(dpsql) == []
+    assert concise(dpsql, "--parameter", "lo='x'") != []  # stronger, and not what the cache holds for other values
+    assert concise(dpsql) == []
+    done = dpsql("check", "--parameter", "lo")
+    assert done.status == 2 and done.codes == {"DP903"}
+
+
 def test_no_policy_is_a_usage_error(dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = dpsql("check")

@@ -203,7 +203,7 @@ def test_a_policy_that_changes_meanwhile_is_not_mixed_up(tmp_path: Path, monkeyp
     own.write_bytes(POLICY.read_bytes())
     cached = replace(settings(tmp_path, policy=str(own)), cache=tmp_path / "cache")
 
-    def changing(texts: list[str], *arguments: object) -> list[Examination | None]:
+    def changing(texts: list[str], *arguments: object, **named: object) -> list[Examination | None]:
         own.write_bytes(POLICY.read_bytes() + b"\n")
         return [examine(text, policy(), "duckdb") for text in texts]
 
