@@ -74,7 +74,7 @@ def _analyze(sql: str, span: Span) -> Error:
 
 def _tell(shell: Shell, name: str) -> None:
     if shell.prompting and not shell.quiet:
-        shell.output.line(f"{name.lower()}: {shell.amount(name.lower())}")
+        shell.output.line(clean(f"{name.lower()}: {shell.amount(name.lower())}"))
 
 
 def explain(shell: Shell, sql: str) -> None:
