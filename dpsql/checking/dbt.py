@@ -92,7 +92,7 @@ class _Weaver:
         inlined = self._inlined(model)
         changes = list(self._changes(model, references))
         if inlined:
-            queries = ",\n".join(f"{_INLINED}{m.name} AS (\n{self._text(m)}\n)" for m in inlined)
+            queries = ",\n".join(f"{_inlined(m)} AS (\n{self._text(m)}\n)" for m in inlined)
             place = self._first_use(model, references)
             if references.first is None:
                 start, head = 0, f"WITH {queries}\n"
@@ -158,7 +158,7 @@ class _Weaver:
                     yield Change(reference.span, _aliased(_renamed(name), name, reference))
                 continue
             read = self._model(reference, model)
-            table = self._table(reference) if read is None else _INLINED + read.name
+            table = self._table(reference) if read is None else _inlined(read)
             if table is not None and (len(reference.parts) > 1 or table != name):
                 yield Change(reference.span, _aliased(table, name, reference))
 
@@ -225,6 +225,14 @@ class _Remark:
         place = self.back(span)
         line, column = Source(self.model.compiled).position(place.start)
         return f"made by dbt: {self.model.compiled_path}:{line}:{column}"
+
+
+def _inlined(model: Model) -> str:
+    """What a model is called as a WITH query: one word, whatever its file is called, for it becomes a part of the text.
+
+    Two models that are called alike then are refused as two queries of one name.
+    """
+    return _INLINED + re.sub(r"\W", "_", model.name)
 
 
 def _renamed(name: str) -> str:

@@ -124,7 +124,8 @@ def _model(root: Path, manifest: Path, key: str, node: Mapping[str, Any]) -> Mod
     depends = node.get("depends_on")
     reads = depends.get("nodes") if isinstance(depends, Mapping) else None
     relation = node.get("relation_name")
-    injected = [cte.get("sql") for cte in node.get("extra_ctes") or () if isinstance(cte, Mapping)]
+    put = node.get("extra_ctes")
+    injected = [cte.get("sql") for cte in (put if isinstance(put, list) else ()) if isinstance(cte, Mapping)]
     return Model(
         key,
         _field(node, "name", str, manifest, key),
@@ -134,7 +135,7 @@ def _model(root: Path, manifest: Path, key: str, node: Mapping[str, Any]) -> Mod
         str(node.get("compiled_path") or f"target/compiled/{path}"),
         parts_of(relation) if isinstance(relation, str) else (),
         tuple(read for read in reads if isinstance(read, str)) if isinstance(reads, list) else None,
-        tuple(text.strip() for text in injected if isinstance(text, str)),
+        tuple(text.strip() for text in injected if isinstance(text, str) and text.strip()),
         config.get("materialized") == "ephemeral",
         _wanted(config.get("meta")),
     )

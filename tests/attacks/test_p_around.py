@@ -132,3 +132,13 @@ def test_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFi
         out, err = capsys.readouterr()
         assert "error[DP906]" in err and "of-one-person" not in out + err
     assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / 'fine.sql'}'"]) == 0
+
+
+def test_a_cache_in_a_folder_of_something_else_takes_nothing_from_it(tmp_path: Path) -> None:
+    """`cache-dir` is the repository's to set: what lies there already is neither removed nor hidden from git."""
+    for number in range(40):
+        (tmp_path / f"{number}.json").write_text("{}")
+    own = replace(settings(tmp_path, jobs=1), cache=tmp_path)
+    check_documents(documents(NO_BOUNDS), own)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {f"{number}.json" for number in range(40)} and len(names) == 41 and ".gitignore" not in names

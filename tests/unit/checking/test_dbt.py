@@ -132,6 +132,31 @@ def test_unknown_fields_and_nodes_do_not_matter(tmp_path: Path, policy: Policy) 
     assert set(found(read_models(root, policy), policy, root)) == set(EXPECTED)
 
 
+@pytest.mark.parametrize("ctes", [5, {}, "SELECT 1", [{"sql": ""}], [{"sql": 1}, 2]])
+def test_ephemeral_models_of_another_form_are_none(ctes: object, tmp_path: Path, policy: Policy) -> None:
+    root = changed(tmp_path, lambda m: model(m, "letters").update(extra_ctes=ctes))
+    assert set(found(read_models(root, policy), policy, root)) == set(EXPECTED)
+
+
+def test_no_name_of_a_model_becomes_sql(tmp_path: Path, policy: Policy) -> None:
+    """The name of a file is its model's: what follows `--` in it must not take the rest of a line with it."""
+    shown = {}
+    for name in ("e", "e AS (SELECT 1) -- "):
+
+        def more(manifest: dict[str, Any], name: str = name) -> None:
+            below = {**model(manifest, "letters"), "name": name, "relation_name": '"w"."s"."e"'}
+            below |= {"compiled_code": "SELECT fee FROM visits", "raw_code": None}
+            manifest["nodes"]["model.clinic.e"] = below
+            model(manifest, "letters").update(
+                compiled_code="SELECT COUNT(*) FROM w.s.e WHERE fee > (SELECT SUM(fee) FROM visits)", raw_code=None
+            )
+
+        root = changed(tmp_path / str(len(name)), more)
+        shown[name] = [place(d) for d in found(read_models(root, policy), policy, root)["models/marts/letters.sql"]]
+    first, second = shown.values()
+    assert first and first == second
+
+
 def test_a_model_may_say_whether_it_is_checked(tmp_path: Path, policy: Policy) -> None:
     def said(manifest: dict[str, Any]) -> None:
         model(manifest, "letters")["config"]["meta"] = {"dpsql": {"check": False}}
