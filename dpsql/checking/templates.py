@@ -18,7 +18,6 @@ from dpsql.checking.mapping import Mapping as Back
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 
-TEMPLATERS: Final = ("none", "jinja")
 _MOST_CHARACTERS: Final = 1_000_000
 _TAG = re.compile(r"\{[{%#]")
 _LINE_END = re.compile(r"\r\n?")

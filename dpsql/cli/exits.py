@@ -3,9 +3,9 @@
     0 ok · 1 usage or engine failure · 2 cannot open data, policy or ledger · 3 a statement failed
     4 refused by the privacy analysis · 5 budget exhausted · 130 interrupted
 
-`dpsql check` and `dpsql policy verify` use 0 clean · 1 findings · 2 could not check; `dpsql audit` 0 not refuted ·
-1 refuted, and 2 in place of every other 1. No exception's own text is ever
-shown, and no traceback: both may hold values of single rows.
+`dpsql check`, `dpsql diff` and `dpsql policy verify` use 0 clean · 1 findings · 2 could not check; `dpsql audit` 0 not
+refuted · 1 refuted, and 2 in place of every other 1. No exception's own text is ever shown, and no traceback: both may
+hold values of single rows.
 """
 
 from __future__ import annotations

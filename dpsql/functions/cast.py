@@ -18,7 +18,7 @@ from dpsql.functions.registry import literal
 from dpsql.functions.rounding import outward
 from dpsql.functions.shift import DAY_US, safe
 from dpsql.functions.signature import iv_meet, may_fail, stored
-from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
+from dpsql.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval, everything
 from dpsql.types import Kind, SqlType
@@ -125,7 +125,7 @@ def _finite(arg: Value, target: SqlType) -> bool:
 
 
 def _known(arg: Value) -> Scalar:
-    assert not isinstance(arg.constant, _Missing)
+    assert not isinstance(arg.constant, Missing)
     return arg.constant
 
 

@@ -28,7 +28,7 @@ from dpsql.functions import (
 from dpsql.functions.base import Args, Function, SignatureError
 from dpsql.functions.domains import map_domain, midnight
 from dpsql.functions.signature import HUGE, as_double, iv_meet, on_ranges
-from dpsql.functions.value import Domain, Scalar, Value, _Missing, type_range
+from dpsql.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.numbers.interval import Interval, everything, point
 from dpsql.types import Kind, SqlType
 
@@ -167,7 +167,7 @@ def _evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType
 
 
 def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
-    values = [a.constant for a in args if not isinstance(a.constant, _Missing)]
+    values = [a.constant for a in args if not isinstance(a.constant, Missing)]
     try:
         return literal(evaluate(function, values, result_type), result_type)
     except (ArithmeticError, ValueError, TypeError):
@@ -181,7 +181,7 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
     moving = [i for i, a in enumerate(args) if not a.is_constant]
     if len(moving) != 1:
         return None
-    fixed = [None if isinstance(a.constant, _Missing) else a.constant for a in args]
+    fixed = [None if isinstance(a.constant, Missing) else a.constant for a in args]
 
     def image(key: Scalar) -> Scalar:
         fixed[moving[0]] = key

@@ -15,12 +15,14 @@ Scalar = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt
 """A SQL value on the Python side. INTEGER is int, DECIMAL is Decimal, DOUBLE is float, DATE is date."""
 
 
-class _Missing:
+class Missing:
+    """The type of MISSING."""
+
     def __repr__(self) -> str:
         return "MISSING"
 
 
-MISSING = _Missing()
+MISSING = Missing()
 """Marks a Value that is not a constant (None is the constant NULL)."""
 
 
@@ -73,12 +75,12 @@ class Value:
     nullable: bool = True
     finite: bool = True
     domain: Domain | None = None
-    constant: Scalar | _Missing = MISSING
+    constant: Scalar | Missing = MISSING
 
     @property
     def is_constant(self) -> bool:
         """True for literals and expressions folded to one."""
-        return not isinstance(self.constant, _Missing)
+        return not isinstance(self.constant, Missing)
 
 
 @cache

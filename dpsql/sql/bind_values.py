@@ -12,7 +12,7 @@ from dpsql.diagnostics.words import with_article
 from dpsql.functions.base import SignatureError
 from dpsql.functions.cast import cast
 from dpsql.functions.registry import literal
-from dpsql.functions.value import _Missing
+from dpsql.functions.value import Missing
 from dpsql.plan.expr import Expr, Literal, LiteralValue, children
 from dpsql.plan.nodes import Values
 from dpsql.sql.bind_expr import ExprBinder
@@ -61,7 +61,7 @@ def _constant(bound: Expr, binder: ExprBinder) -> Literal:
     if isinstance(bound, Literal):
         return bound
     value = binder.value(bound)
-    if isinstance(value.constant, _Missing):
+    if isinstance(value.constant, Missing):
         raise reject(
             "DP115", "a row of VALUES holds constants only", span=bound.span,
             help=["write the value itself, or pass it as a parameter:  ?, $1 or $name"],
@@ -97,7 +97,7 @@ def _converted(cell: Literal, target: SqlType) -> LiteralValue:
         value = cast(literal(cell.value, cell.type), target).constant
     except SignatureError:
         value = None
-    if isinstance(value, _Missing) or (value is None and cell.value is not None):
+    if isinstance(value, Missing) or (value is None and cell.value is not None):
         raise reject(
             "DP106", f"{cell.value!r} is not {with_article(target)}", span=cell.span,
             help=["write all values of the column in one type"],
