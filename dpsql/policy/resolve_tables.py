@@ -189,7 +189,7 @@ def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCal
         scope.issues.add(
             loc,
             f"lets {call.reader} guess the schema of a private table from its rows, so that one row could change it",
-            f"say what the file looks like:  {call.reader}('…', {more}{told})",
+            f"say what the file looks like:  {call.reader}('…', {more}{told})  (`dpsql policy init FILE` drafts it)",
         )
     return call
 

@@ -17,6 +17,9 @@ from dpsql.release.noisy import NoisyRelease
 from dpsql.release.post import Rows
 from dpsql.types import SqlType
 
+_SHOWN = 20
+"""Rows that a prompt of Python shows."""
+
 if TYPE_CHECKING:
     import pandas
     import polars
@@ -167,6 +170,13 @@ class Release:
         from dpsql.release.html import as_html
 
         return as_html(self)
+
+    def __repr__(self) -> str:
+        """What a prompt of Python shows: the table, of many rows the first."""
+        if len(self.rows) <= _SHOWN:
+            return _as_text(self)
+        first = "\n".join(_as_text(self).split("\n")[: _SHOWN + 1])
+        return f"{first}\n… ({len(self.rows)} rows)"
 
     def __str__(self) -> str:
         return _as_text(self)

@@ -5,6 +5,7 @@ The lists are found by `public_keys`; here they are put into the plan, and their
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -113,8 +114,10 @@ def _check_kind(item: Item, facts: Facts) -> None:
     kind = facts.value(item.expr).type.kind
     if kind not in _KEY_KINDS:
         shown = expression(item.expr)
+        is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)", shown) is not None
+        whole = shown if is_whole else f"floor({shown})"
         advice = {
-            Kind.DOUBLE: f"round it to whole numbers:  CAST(floor({shown}) AS INTEGER), or use CASE",
+            Kind.DOUBLE: f"round it to whole numbers:  CAST({whole} AS INTEGER), or use CASE",
             Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
         raise reject(

@@ -232,7 +232,7 @@ def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) ->
     span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
     # Where the parser knows what is missing, nothing has to be guessed from the words around it.
     counted = missing is not None or "number of provided arguments" in description
-    known = None if counted else _known_mistake(source, span)
+    known = _keyword_as_name(source) or (None if counted else _known_mistake(source, span))
     if known is not None:
         description, span, advice = known
     else:
@@ -256,7 +256,16 @@ _CLAUSES = (
     "BETWEEN",
     "QUALIFY",
 )
+_KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
+
+
+def _keyword_as_name(source: Source) -> tuple[str, Span, str] | None:
+    """A keyword before a comma, a comparison or a closing bracket: a column of that name was meant."""
+    found = _KEYWORD_AS_NAME.search(code_of(source.text))
+    if found is None:
+        return None
+    return f"{found[1]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[1]}"'
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:

@@ -149,3 +149,14 @@ def test_text_shows_numbers_as_tables_do(shared: Connection) -> None:
     """A value and its ± are shown to the same digit, whatever their size."""
     answer = shared.sql("SELECT COUNT(*) AS n, SUM(CLIP(age, 0, 100) * 1e9) AS large FROM members").run(epsilon=2)
     assert re.fullmatch(rf"{answer.rows[0][0]} ± \d+ +{answer.rows[0][1]:.0f} ± \d{{11,}}", str(answer).splitlines()[1])
+
+
+def test_the_prompt_of_python_shows_the_first_rows(mixed: Release) -> None:
+    assert repr(mixed) == str(mixed)
+
+
+def test_the_prompt_of_python_tells_of_further_rows(shared: Connection) -> None:
+    rows = ", ".join(f"({i})" for i in range(50))
+    many = shared.sql(f"SELECT x FROM (VALUES {rows}) AS t(x)").run(epsilon=1)
+    lines = repr(many).split("\n")
+    assert len(lines) == 22 and lines[0] == "x" and lines[-1] == "… (50 rows)"

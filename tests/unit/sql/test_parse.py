@@ -82,3 +82,21 @@ def test_what_the_first_word_is() -> None:
     (found,) = refusal.value.diagnostics
     assert "DROP" in found.message and found.source is not None
     assert found.source.text[found.span.start : found.span.end] == "drop table t"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("SELECT union, AVG(x) AS m FROM t GROUP BY union", "union"),
+        ("SELECT COUNT(*) AS n FROM t WHERE Union = 3", "Union"),
+        ("SELECT SUM(having) AS n FROM t", "having"),
+    ],
+)
+def test_a_keyword_where_a_name_was_meant(sql: str, word: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        parse(Source(sql))
+    (found,) = refused.value.diagnostics
+    assert found.span is not None and sql[found.span.start : found.span.end] == word
+    assert found.help == (f'write  "{word}"',)
+    quoted = sql.replace(word, f'"{word}"')
+    parse(Source(quoted))
