@@ -59,8 +59,8 @@ def explain_svg() -> str:
         f'viewBox="0 0 {wide} {high}" role="img" '
         'aria-label="A query and its EXPLAIN: operators with stability, components with sensitivity, noise and price">',
         f'<rect width="{wide}" height="{high}" rx="8" fill="#0d1117"/>',
-        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" '
-        'xml:space="preserve" style="white-space: pre">',  # the latter for browsers of today
+        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" xml:space="preserve">',
+        "<style>text { white-space: pre }</style>",  # browsers of today do not know xml:space
     ]
     for number, (line, colour) in enumerate(shown):
         if line:

@@ -59,8 +59,8 @@ def svg(screen: pyte.Screen) -> str:
         'role="img" '
         'aria-label="The shell: an answer, a refusal with its repair, a price, an answer given again for nothing">',
         f'<rect width="{wide}" height="{high}" rx="8" fill="#0d1117"/>',
-        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" '
-        'xml:space="preserve" style="white-space: pre">',  # the latter for browsers of today
+        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" xml:space="preserve">',
+        "<style>text { white-space: pre }</style>",  # browsers of today do not know xml:space
     ]
     for row in range(used):
         cells = [screen.buffer[row][column] for column in range(COLUMNS)]
