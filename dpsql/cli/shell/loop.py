@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -97,12 +98,24 @@ class _Editing:
     def __call__(self, shell: Shell) -> str:
         default, shell.edit = shell.edit, ""
         begun = shell.feed.waiting
-        return self._session.prompt(
-            continuation_text(shell) if begun else prompt_text(shell),
-            default=default,
-            # a long line that goes on below it is one line: nothing stands before its rest
-            prompt_continuation=lambda width, line, wrapped: "" if wrapped else continuation_text(shell, width),
-        )
+        # At the prompt Ctrl-C is a key. As a signal it comes only just before, where there is nothing to clear, or just
+        # after, where it is about what was typed; inside of the line editor or asyncio it would break them.
+        pressed: list[int] = []
+        handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+        try:
+            text = self._session.prompt(
+                continuation_text(shell) if begun else prompt_text(shell),
+                default=default,
+                # a long line that goes on below it is one line: nothing stands before its rest
+                prompt_continuation=lambda width, line, wrapped: "" if wrapped else continuation_text(shell, width),
+                pre_run=pressed.clear,
+                handle_sigint=False,
+            )
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        if pressed:
+            raise KeyboardInterrupt
+        return text
 
 
 def _editing(shell: Shell, vi: bool, complete_while_typing: bool) -> _Editing:
