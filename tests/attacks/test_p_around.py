@@ -44,7 +44,7 @@ def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @GIT
-def test_a_committed_cache_hides_no_finding(git: Callable[..., None], tmp_path: Path) -> None:
+def test_probe_a_committed_cache_hides_no_finding(git: Callable[..., None], tmp_path: Path) -> None:
     """A forged entry says that a query without bounds is fine; its hash is right, for anybody can compute it."""
     own = settings(tmp_path, jobs=1)
     wanted = documents(NO_BOUNDS)
@@ -57,7 +57,7 @@ def test_a_committed_cache_hides_no_finding(git: Callable[..., None], tmp_path: 
 
 
 @GIT
-def test_a_name_is_no_command_to_what_runs_ci(
+def test_probe_a_name_is_no_command_to_what_runs_ci(
     git: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """GitHub's runner obeys a line that begins with `::`: no name of a file, table or query begins one."""
@@ -82,7 +82,7 @@ def test_a_name_is_no_command_to_what_runs_ci(
 @pytest.mark.parametrize(
     "name", ["--upload-pack=touch owned", "-Oowned", "^HEAD", "HEAD..HEAD", "HEAD:p.yaml", "a\n-b"]
 )
-def test_a_ref_is_a_commit_or_nothing(
+def test_probe_a_ref_is_a_commit_or_nothing(
     git: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     shutil.copy(POLICY, tmp_path / "p.yaml")
@@ -93,7 +93,7 @@ def test_a_ref_is_a_commit_or_nothing(
     assert not (tmp_path / "owned").exists()
 
 
-def test_what_a_library_has_no_place_for_is_refused_in_our_words(make: Callable[..., Clinic]) -> None:
+def test_probe_what_a_library_has_no_place_for_is_refused_in_our_words(make: Callable[..., Clinic]) -> None:
     with make().connect() as con:
         late = con.execute("SELECT DATE '9999-12-31' + INTERVAL 1 DAY AS k, COUNT(*) AS n FROM patients", epsilon=1)
         night = con.execute("SELECT TIME '24:00:00' AS k, COUNT(*) AS n FROM patients", epsilon=1)
@@ -104,8 +104,9 @@ def test_what_a_library_has_no_place_for_is_refused_in_our_words(make: Callable[
         assert late.df().shape == night.df().shape == (1, 2)
 
 
-def test_no_name_is_a_formula_of_a_picture(make: Callable[..., Clinic]) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_probe_no_name_is_a_formula_of_a_picture(make: Callable[..., Clinic]) -> None:
+    from matplotlib import pyplot
+
     with make().connect() as con:
         sql = 'SELECT diag AS "$x^{$", COUNT(*) AS "a$b_{$" FROM patients GROUP BY diag'
         axes = con.execute(sql, epsilon=1, delta=DELTA).plot()
@@ -113,7 +114,7 @@ def test_no_name_is_a_formula_of_a_picture(make: Callable[..., Clinic]) -> None:
     pyplot.close(axes.figure)
 
 
-def test_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probe_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A refusal quotes the line that it is about: whoever has nothing but the shell would read the table so."""
     (tmp_path / "rows.csv").write_text("1,of-one-person\n", encoding="utf-8")
     (tmp_path / "link.sql").symlink_to("rows.csv")
@@ -134,7 +135,7 @@ def test_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / 'fine.sql'}'"]) == 0
 
 
-def test_a_cache_in_a_folder_of_something_else_takes_nothing_from_it(tmp_path: Path) -> None:
+def test_probe_a_cache_in_a_folder_of_something_else_takes_nothing_from_it(tmp_path: Path) -> None:
     """`cache-dir` is the repository's to set: what lies there already is neither removed nor hidden from git."""
     for number in range(40):
         (tmp_path / f"{number}.json").write_text("{}")
