@@ -181,6 +181,12 @@ def show_left(x: Fraction, digits: int = 6) -> str:
     return _show(x, digits, ROUND_FLOOR)
 
 
+def left_text(left: PrivacyLoss, *, in_rho: bool = False) -> str:
+    """What is left, rounded down, in ε or (zCDP) in ρ; δ only if there is any."""
+    main = f"ρ {show_left(left.rho)}" if in_rho else f"ε {show_left(left.epsilon)}"
+    return f"{main} δ {show_left(left.delta)}" if left.delta else main
+
+
 def _show(x: Fraction, digits: int, rounding: str) -> str:
     context = Context(prec=digits, rounding=rounding)
     shown = context.normalize(context.divide(Decimal(x.numerator), Decimal(x.denominator)))

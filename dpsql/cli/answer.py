@@ -22,7 +22,7 @@ from dpsql.cli.layout import (
 )
 from dpsql.cli.options import Format, Intervals
 from dpsql.diagnostics.layout import one_line, visible
-from dpsql.loss import PrivacyLoss, show_left
+from dpsql.loss import PrivacyLoss, left_text
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import Cell, cell, plain
 from dpsql.release.result import Release, half_widths, unique_names
@@ -222,12 +222,6 @@ def footer_of(
         price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
     around = level is not None and any(b is not None for row in release.intervals(level) for b in row.values())
     return "; ".join([price, *remarks, *release.notes, *([f"± at {float(100 * (level or 0)):g} %"] if around else [])])
-
-
-def left_text(left: PrivacyLoss, *, in_rho: bool = False) -> str:
-    """What is left, rounded down, in ε or (zCDP) in ρ; δ only if there is any."""
-    main = f"ρ {show_left(left.rho)}" if in_rho else f"ε {show_left(left.epsilon)}"
-    return f"{main} δ {show_left(left.delta)}" if left.delta else main
 
 
 def loss_json(loss: PrivacyLoss) -> Mapping[str, Any]:

@@ -13,11 +13,11 @@ from dpsql.budget.head import Head
 from dpsql.budget.ledger import Entry, Receipt
 from dpsql.budget.sqlite import accept_head
 from dpsql.cli import budget_plot
-from dpsql.cli.answer import left_text, loss_json
+from dpsql.cli.answer import loss_json
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
-from dpsql.loss import NO_LOSS, PrivacyLoss, remaining
+from dpsql.loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.policy.show import loss_text

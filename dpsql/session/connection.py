@@ -17,7 +17,7 @@ from dpsql.compiler import Plan, Settings
 from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
-from dpsql.loss import PrivacyLoss, remaining
+from dpsql.loss import PrivacyLoss, left_text, remaining
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
@@ -87,6 +87,15 @@ class Budget:
     total_spent: PrivacyLoss
     total_remaining: PrivacyLoss | None
 
+    def __str__(self) -> str:
+        """One line; what is spent is rounded up and what is left down."""
+        own = f"spent {self.spent}, {_left(self.remaining)}"
+        return f"{self.unit}: {own}; in total spent {self.total_spent}, {_left(self.total_remaining)}"
+
+
+def _left(left: PrivacyLoss | None) -> str:
+    return "no limit" if left is None else f"left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+
 
 class Budgets(dict[str, Budget]):
     """Privacy unit → Budget, with the tightest numbers over all units in front."""
@@ -100,6 +109,12 @@ class Budgets(dict[str, Budget]):
     def remaining(self) -> PrivacyLoss | None:
         """What a query that touches every unit could still spend; None if no cap is declared."""
         return _each(min, [r for b in self.values() for r in (b.remaining, b.total_remaining) if r is not None])
+
+    def __str__(self) -> str:
+        """One line per unit."""
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__
 
 
 def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss]) -> PrivacyLoss | None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.cli.answer import Style, answer_text, as_csv, as_json, footer_of, left_text
+from dpsql.cli.answer import Style, answer_text, as_csv, as_json, footer_of
 from dpsql.cli.options import Format, Intervals
-from dpsql.loss import PrivacyLoss
+from dpsql.loss import PrivacyLoss, left_text
 from dpsql.numbers.confidence import LEVEL
 
 
