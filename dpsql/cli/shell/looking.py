@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dpsql.cli import budget as budgets
 from dpsql.cli.layout import Row, plain_table
+from dpsql.cli.rule import for_terminal
 from dpsql.cli.shell.output import clean
 from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.words import unquoted
@@ -232,7 +233,9 @@ def help_on(shell: Shell, arguments: list[str]) -> None:
         return
     name = arguments[0].upper()
     if name in CODES:
-        shell.output.write(load_page(name), shell.looks.pager)
+        page, columns = load_page(name), shell.output.columns
+        text = for_terminal(page, columns) if shell.output.color and columns is not None else page
+        shell.output.write(text, shell.looks.pager)
         return
     found = [f for f in _functions() if name.rstrip("()") in f.names]
     if not found:

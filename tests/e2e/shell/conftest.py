@@ -132,6 +132,7 @@ def pattern(screen: str) -> str:
     and of dashes, which follow the numbers' widths, are short."""
     text = re.sub(r"\[ε [\d.]+/([\d.]+)\]", r"[L/\1]", screen)
     text = re.sub(r"left ε [\d.e-]+(?: δ [\d.e-]+)?", "left L", text)
+    text = re.sub(r"what is left \(ε [\d.]+\)", "what is left (L)", text)
     text = re.sub(r"-?\d+(?:\.\d+)? ± (\d+(?:\.\d+)?)", r"N ± \1", text)
     text = re.sub(r"(?<=[|,│]) *-?\d{3,}(?=\s|,|$)", " N", text, flags=re.MULTILINE)
     text = re.sub(r"± \d+\.\d+", "± W", text)  # of an average: follows its noise
