@@ -112,7 +112,9 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
         "explain what is refused": ("\\explain SELECT SUM(debt) AS s FROM people",),
         "nothing to explain": ("\\r", "\\cost SELECT 1 +"),
         # of a query that nobody else asks: answers in the store would be free
-        "what a price is": ("\\cost SELECT region, COUNT(*) AS n, AVG(age) AS a FROM people WHERE age > 6 GROUP BY region",),
+        "what a price is": (
+            "\\cost SELECT region, COUNT(*) AS n, AVG(age) AS a FROM people WHERE age > 6 GROUP BY region",
+        ),
         "what public tables cost": ("\\cost SELECT code FROM codes",),
     },
 }  # fmt: skip
