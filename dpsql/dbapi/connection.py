@@ -37,7 +37,8 @@ def connect(
     source: a policy (file or object), whose data is opened read-only and locked; or a DuckDB connection that is already
         open, together with `policy=` (nothing is locked then; results say so).
     frames: table name of the policy → pandas, polars or Arrow table that holds its rows, private or public as the
-        policy says; no table that has a `source:`. They are copied; on a connection of yours they are registered.
+        policy says; no table that has a `source:` or lies in the policy's `database:`. They are copied; on a connection
+        of yours they are registered.
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
     ledger: path of the ledger, instead of the policy's; or a Ledger object.
     epsilon, delta: defaults of this session's queries.

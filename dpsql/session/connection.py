@@ -55,6 +55,11 @@ def open_data(
     engine: DuckDBEngine
     tables = by_table(loaded, frames or {})
     if isinstance(source, Policy | str | PathLike):
+        if tables and loaded.database_path is not None:
+            raise reject(
+                "DP903", f"a frame is given for table `{next(iter(tables))}`, which lies in the policy's `database`",
+                help=["leave the frame out, or ask the custodian to take `database` out of the policy"],
+            )  # fmt: skip
         sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
         engine = DuckDBEngine.open(
             loaded.database_path, sources, loaded.directory, frames=tables,

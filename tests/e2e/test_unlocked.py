@@ -116,7 +116,7 @@ def test_a_frame_is_a_table(tmp_path: Path, kind: str) -> None:
         connection.execute("SELECT * FROM orders")
 
 
-def test_a_frame_without_a_connection_of_ones_own_is_refused(shop: Shop) -> None:
+def test_a_frame_for_a_table_of_the_policys_database_is_refused(shop: Shop) -> None:
     with pytest.raises(Rejected) as refusal:
         dpsql.connect(shop.policy, frames={"orders": frame_of("pandas")})
     assert [d.code for d in refusal.value.diagnostics] == ["DP903"]
