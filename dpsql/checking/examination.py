@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from dpsql.checking.ignores import Ignore, read_ignores
+from dpsql.checking.comments import Remark, directives_in
+from dpsql.checking.ignores import read_ignores
 from dpsql.checking.values import Values
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.loss import PrivacyLoss
@@ -46,10 +47,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The statements of a text, and the comments in it that ask for findings to be ignored or are wrong."""
+    """The statements of a text, and what its comments say that ask for findings to be ignored or are wrong."""
 
     statements: tuple[Statement, ...]
-    ignores: tuple[Ignore, ...]
+    remarks: tuple[Remark, ...]
 
 
 def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES) -> Examination:
@@ -61,9 +62,8 @@ def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VA
     from dpsql.sql.split import split_text
 
     parts = split_text(text, dialect)
-    spans = tuple(Span(part.start, part.end) for part in parts.statements)
     given = given_in(text, parts, dialect, parameters)
-    ignores = read_ignores(text, spans, [Span(c.start, c.start + len(c.text)) for c in parts.comments])
+    ignores = read_ignores(text, directives_in(text, parts))
     return Examination(
         tuple(
             _examine(part.text, part.start, part.shape, policy, dialect, values)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpsql.checking.comments import Remark
 from dpsql.checking.finding import Finding
-from dpsql.checking.ignores import Ignore
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Span
 from dpsql.diagnostics.errors import reject
 
@@ -73,14 +73,14 @@ def _overlap(one: Span, other: Span) -> bool:
 # --- comments that ignore nothing ------------------------------------------------------------------------------------
 
 
-def with_removal(text: str, ignores: Sequence[Ignore], diagnostic: Diagnostic) -> Diagnostic:
+def with_removal(text: str, remarks: Sequence[Remark], diagnostic: Diagnostic) -> Diagnostic:
     """A finding about an ignored code that does not occur, with the fix that takes the code out of its comment."""
     span = diagnostic.span
-    ignore = None if span is None else next((i for i in ignores if _within(span, i.span)), None)
-    if span is None or ignore is None:
+    remark = None if span is None else next((r for r in remarks if _within(span, r.span)), None)
+    if span is None or remark is None:
         return diagnostic
-    if len(ignore.codes) == 1 and not ignore.mistakes:
-        return replace(diagnostic, fix=Fix("remove the comment", (_without_comment(text, ignore.span),), safe=True))
+    if len(remark.codes) == 1 and not remark.mistakes:
+        return replace(diagnostic, fix=Fix("remove the comment", (_without_comment(text, remark.span),), safe=True))
     behind = re.compile(r"\s*,\s*").match(text, span.end)
     if behind is not None:
         gone = Span(span.start, behind.end())

@@ -1,7 +1,7 @@
 """`-- dpsql: parameters(lo = 18, since = DATE '2024-01-01')`: values that a statement is checked with.
 
-A file of queries has no caller who passes values, and a plan depends on them. The comment is about the same statement
-as one that ignores would be (ignores.py). Values without a name are for `?`, in order. The comment is stronger than
+A file of queries has no caller who passes values, and a plan depends on them. The statement that a comment is about is
+found as for all comments (comments.py). Values without a name are for `?`, in order. The comment is stronger than
 values for all files, of the command line and of the configuration, which a statement takes only if it asks for them.
 Nothing is executed. What is wrong with a comment is a DP013, which cannot be ignored.
 """
@@ -12,14 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.checking.ignores import VALUES, Ignore, about
+from dpsql.checking.comments import PARAMETERS, Directive, Remark, directives_in
 from dpsql.checking.values import Value, Values, read_constant
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.sql.parameters import no_value
 from dpsql.sql.placeholders import placeholders
 from dpsql.sql.split import Parts
 
 _NAME = re.compile(r"\$?(\w+)\s*=\s*")
 _BLANK = re.compile(r"\s*")
+_UP_TO = re.compile(r"[^,)]*")
 _FORM = "write  -- dpsql: parameters(lo = 18, since = DATE '2024-01-01')  for $lo and $since,  parameters(18)  for ?"
 
 
@@ -28,7 +30,7 @@ class Given:
     """The values of each statement of a text, and the comments that something is wrong with."""
 
     values: tuple[Values, ...]
-    wrong: tuple[Ignore, ...]
+    wrong: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,7 @@ class _Entry:
 
 def given_in(text: str, parts: Parts, dialect: str, general: Values) -> Given:
     """What the statements of a text are checked with. general: values for all files."""
-    statements = [Span(part.start, part.end) for part in parts.statements]
-    comments = [Span(c.start, c.start + len(c.text)) for c in parts.comments]
-    own: list[dict[str, Value]] = [{} for _ in statements]
+    own: list[dict[str, Value]] = [{} for _ in parts.statements]
     asked: dict[int, frozenset[str] | None] = {}
     wrong = []
 
@@ -51,19 +51,18 @@ def given_in(text: str, parts: Parts, dialect: str, general: Values) -> Given:
             asked[number] = placeholders(parts.statements[number].text, dialect)
         return asked[number]
 
-    for comment in comments:
-        start = VALUES.match(text, comment.start, comment.end)
-        if start is None:
+    for directive in directives_in(text, parts):
+        if directive.word != PARAMETERS:
             continue
-        entries, mistakes = _read(text, start.end(), comment)
-        number = about(text, comment, statements, comments)
+        entries, mistakes = _read(text, directive)
+        number = directive.statement
         if number is None:
-            mistakes = [_wrong(comment, "this comment is about no statement",
+            mistakes = [_wrong(directive.span, "this comment is about no statement",
                                "put it into the statement, at the end of its line, or directly above it")]  # fmt: skip
         else:
             mistakes += _taken(entries, own[number], names(number))
         if mistakes:
-            wrong.append(Ignore(comment, number, (), tuple(mistakes)))
+            wrong.append(Remark(directive.span, number, (), tuple(mistakes)))
     values = [
         {**{name: value for name, value in general.items() if name in (names(number) or ())}, **mine}
         if general
@@ -75,10 +74,10 @@ def given_in(text: str, parts: Parts, dialect: str, general: Values) -> Given:
 
 def with_help(diagnostic: Diagnostic, text: str, dialect: str, values: Values) -> Diagnostic:
     """A finding about a statement; if it is that a value is missing, with how one is given in a file."""
-    if diagnostic.code != "DP013" or not diagnostic.message.startswith("no value was given"):
+    if diagnostic.code != "DP013":
         return diagnostic
     missing = sorted((placeholders(text, dialect) or frozenset()) - values.keys(), key=lambda n: (len(n), n))
-    if not missing:
+    if diagnostic.message not in map(no_value, missing):  # something is wrong with a value that was given
         return diagnostic
     numbered = missing == [str(n + 1) for n in range(len(missing))]
     listed = ", ".join("VALUE" if numbered else f"{name} = VALUE" for name in missing)
@@ -107,21 +106,18 @@ def _taken(entries: Sequence[_Entry], own: dict[str, Value], names: frozenset[st
     return mistakes
 
 
-def _read(text: str, at: int, comment: Span) -> tuple[list[_Entry], list[Diagnostic]]:
-    """The values of a comment, from behind its word on, up to the first mistake."""
-    end = (
-        comment.end - 2 if text.startswith("/*", comment.start) and text.endswith("*/", 0, comment.end) else comment.end
-    )
-    end = max(at, end)
+def _read(text: str, directive: Directive) -> tuple[list[_Entry], list[Diagnostic]]:
+    """The values of a comment, up to the first mistake."""
+    comment, at, end = directive.span, directive.body.start, directive.body.end
 
     def blank(place: int) -> int:
         found = _BLANK.match(text, place, end)
         return place if found is None else found.end()
 
     def here(place: int) -> Span:
-        stop = re.compile(r"[^,)]*").match(text, place, end)
+        stop = _UP_TO.match(text, place, end)
         length = 0 if stop is None else len(stop[0].rstrip())
-        return Span(place, min(place + max(length, 1), comment.end)) if place < end else comment
+        return Span(place, place + max(length, 1)) if place < end else comment
 
     entries: list[_Entry] = []
     at = blank(at)

@@ -9,8 +9,8 @@ import re
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from dpsql.checking.comments import Remark
 from dpsql.checking.examination import Examination, Price, Statement
-from dpsql.checking.ignores import Ignore
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.loss import PrivacyLoss
 
@@ -22,17 +22,17 @@ Record: TypeAlias = Any
 
 def to_record(examination: Examination) -> Record:
     """The examination as JSON knows it."""
-    return [[_statement(s) for s in examination.statements], [_ignore(i) for i in examination.ignores]]
+    return [[_statement(s) for s in examination.statements], [_remark(r) for r in examination.remarks]]
 
 
 def from_record(record: Record) -> Examination:
     """What `to_record` was given. Raises ValueError for anything that it does not make."""
     try:
-        statements, ignores = record
-        found = Examination(tuple(map(_to_statement, statements)), tuple(map(_to_ignore, ignores)))
+        statements, remarks = record
+        found = Examination(tuple(map(_to_statement, statements)), tuple(map(_to_remark, remarks)))
     except (TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
         raise ValueError("not an examination") from error
-    if any(ignore.statement is not None and ignore.statement >= len(found.statements) for ignore in found.ignores):
+    if any(r.statement is not None and r.statement >= len(found.statements) for r in found.remarks):
         raise ValueError("a comment about a statement that is not there")
     return found
 
@@ -57,14 +57,14 @@ def _to_statement(record: Record) -> Statement:
     )
 
 
-def _ignore(ignore: Ignore) -> Record:
-    codes = [[code, _span(span)] for code, span in ignore.codes]
-    return [_span(ignore.span), ignore.statement, codes, [_diagnostic(d) for d in ignore.mistakes]]
+def _remark(remark: Remark) -> Record:
+    codes = [[code, _span(span)] for code, span in remark.codes]
+    return [_span(remark.span), remark.statement, codes, [_diagnostic(d) for d in remark.mistakes]]
 
 
-def _to_ignore(record: Record) -> Ignore:
+def _to_remark(record: Record) -> Remark:
     span, statement, codes, mistakes = record
-    return Ignore(
+    return Remark(
         _to_span(span),
         None if statement is None else _integer(statement),
         tuple((_text(code), _to_span(place)) for code, place in codes),

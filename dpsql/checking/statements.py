@@ -56,16 +56,16 @@ def _all(text: str, examination: Examination, limits: Limits) -> list[Finding]:
     found: list[tuple[int, Finding]] = []
     for number, statement in enumerate(examination.statements):
         diagnostics = [*statement.diagnostics, *asked.get(number, ())]
-        left, unused = apply_ignores(examination.ignores, number, diagnostics)
-        unused = [with_removal(text, examination.ignores, d) for d in unused]
+        left, unused = apply_ignores(examination.remarks, number, diagnostics)
+        unused = [with_removal(text, examination.remarks, d) for d in unused]
         start = statement.span.start
         found += [(start, Finding(d, _text(text, statement), statement.shape)) for d in (*left, *unused)]
-    for ignore in examination.ignores:
-        about = None if ignore.statement is None else examination.statements[ignore.statement]
-        comment = text[ignore.span.start : ignore.span.end]
-        for mistake in ignore.mistakes:
+    for remark in examination.remarks:
+        about = None if remark.statement is None else examination.statements[remark.statement]
+        comment = text[remark.span.start : remark.span.end]
+        for mistake in remark.mistakes:
             statement_text, shape = (comment, "") if about is None else (_text(text, about), about.shape)
-            found.append((ignore.span.start, Finding(mistake, statement_text, shape)))
+            found.append((remark.span.start, Finding(mistake, statement_text, shape)))
     return [finding for _, finding in sorted(found, key=lambda placed: placed[0])]
 
 

@@ -20,7 +20,7 @@ _MOST_DIGITS: Final = 400
 _CONSTANT = re.compile(
     r"(?P<word>NULL|TRUE|FALSE)(?!\w)"
     r"|(?:(?P<type>DATE|TIMESTAMP)\s*)?'(?P<text>(?:[^']|'')*)'"
-    r"|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?P<exponent>E[-+]?[0-9]+)?)(?![\w.:-])",
+    r"|(?P<number>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<exponent>E[-+]?[0-9]+)?)(?![\w.:-])",
     re.IGNORECASE,
 )
 _WORDS: Final = {"NULL": None, "TRUE": True, "FALSE": False}

@@ -48,6 +48,11 @@ class Numbering:
         return Column(number, name, type_, span)
 
 
+def no_value(name: str) -> str:
+    """The message of the DP013 about a parameter that no value was given for; other DP013 are about values."""
+    return f"no value was given for parameter ${name}"
+
+
 @dataclass(slots=True)
 class Parameters:
     """Values for `?`, `$1` and `$name`; remembers which were used."""
@@ -77,8 +82,8 @@ class Parameters:
         )
         how = "parameters={'name': value} for $name" if not name.isdigit() else "parameters=[value, …] for ? and $1"
         return reject(
-            "DP013", f"no value was given for parameter ${name}", span=span, help=[f"pass  {how}"], notes=[given]
-        )
+            "DP013", no_value(name), span=span, help=[f"pass  {how}"], notes=[given]
+        )  # fmt: skip
 
     def unused(self) -> list[str]:
         """Names (or positions) of values that no placeholder asked for."""

@@ -68,7 +68,7 @@ def test_the_texts_hold_findings_of_every_kind(examined: list[Examination]) -> N
     everything = [d for e in examined for s in e.statements for d in s.diagnostics]
     assert {d.code[:3] for d in everything} >= {"DP0", "DP1", "DP2", "DP3", "DP5"}
     assert any(d.fix for d in everything) and any(d.severity == "warning" for d in everything)
-    assert any(e.ignores for e in examined) and any(i.mistakes for e in examined for i in e.ignores)
+    assert any(e.remarks for e in examined) and any(r.mistakes for e in examined for r in e.remarks)
     assert {len(e.statements) for e in examined} >= {0, 1, 2}
     assert any(s.price is not None and s.price.cost for e in examined for s in e.statements)
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from dpsql.checking import parallel
 from dpsql.checking.cache import Cache
+from dpsql.checking.comments import directives_in
 from dpsql.checking.config import read_configuration
 from dpsql.checking.diff import Side, compare
 from dpsql.checking.examination import examine
-from dpsql.checking.ignores import VALUES
+from dpsql.checking.ignores import read_ignores
 from dpsql.checking.parameters import given_in
 from dpsql.checking.prices import CHARGED, REFUSED, budget_report
 from dpsql.checking.records import from_record, to_record
@@ -211,7 +212,7 @@ def test_cache_and_processes_go_by_the_values(tmp_path: Path) -> None:
     examined = examine_documents(documents(text), low)[text]
     assert examined == examine(text, policy(), "duckdb", {"most": 10})
     broken = examine(f"-- dpsql: parameters(x = 1)\n{NAMED}", policy(), "duckdb")
-    assert broken.ignores and from_record(to_record(broken)) == broken
+    assert broken.remarks and from_record(to_record(broken)) == broken
 
 
 @pytest.mark.processes
@@ -287,4 +288,25 @@ def test_no_comment_makes_it_fail(written: str, comment: str) -> None:
     for finding in found(text):
         span = finding.diagnostic.span
         assert span is not None and 0 <= span.start <= span.end <= len(text)
-    assert VALUES.match(text) or written[:1] in ("e", "l", "1", "D", "N", "é")
+
+
+def test_a_missing_value_is_not_what_is_wrong_with_another() -> None:
+    text = NAMED.replace("$lo", "$lo AND region = $where")
+    diagnostics = [f.diagnostic for f in found(text, Options(parameters={"where": "a\0b", "lo": 3}))]
+    assert [d.message for d in diagnostics] == ["a text cannot contain a NUL character"]
+    first, *_ = (f.diagnostic for f in found(text.replace("$lo", "3").replace("$where", "$where AND age < $hi"),
+                                             Options(parameters={"where": "a\0b"})))  # fmt: skip
+    assert "NUL" in first.message and first.help == ("remove it",)
+
+
+def test_long_comments_and_many_are_read_at_once() -> None:
+    """Each took time that grew with its square, which for these is minutes."""
+    digits = "9" * 100_000
+    assert "a constant of SQL" in found(f"-- dpsql: parameters({digits}x)\n{NAMED}")[0].diagnostic.message
+    line = "-- dpsql: ignore[DP501]" + " " * 100_000 + "x\n"
+    many = "-- dpsql: ignore[DP501] x\n" * 10_000
+    for text in (line + GOOD, many + GOOD):
+        parts = split_text(text)
+        directives = directives_in(text, parts)
+        assert {d.statement for d in directives} == {0}
+        assert not any(remark.mistakes for remark in read_ignores(text, directives))
