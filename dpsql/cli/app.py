@@ -228,7 +228,7 @@ def lsp(
     ] = None,
     dialect: Annotated[str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect.")] = None,
 ) -> int:
-    """Serve an editor: diagnostics while typing, hover, completion, quick fixes. Needs  pip install 'dpsql[lsp]'."""
+    """Serve an editor: diagnostics while typing, hover, completion, quick fixes. Needs dpsql's extra `lsp`."""
     from dpsql.cli import lsp as command
 
     return command.run(policy, dialect)

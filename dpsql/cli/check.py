@@ -76,9 +76,14 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
         report = replace(report, findings=(), known=count)
     _print(replace(outcome, report=report), settings, wish, sys.stderr if repaired_stdin else sys.stdout)
     _say_gone(outcome, settings)
+    status = _status(report, settings, wish)
+    if wish.budget_report and status == exits.CHECK_FINDINGS:  # standard output does not say why
+        from dpsql.checking.formats import concise
+
+        exits.say(concise.render(report))
     if settings.output_format == "full":
         exits.say(_summary(report))
-    return _status(report, settings, wish)
+    return status
 
 
 def read_documents(

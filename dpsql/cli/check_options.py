@@ -108,7 +108,7 @@ def check(
     ] = None,
     templater: Annotated[
         Templater | None,
-        typer.Option("--templater", help="jinja renders files first (pip install 'dpsql[templates]')."),
+        typer.Option("--templater", help="jinja renders files first; needs dpsql's extra `templates`."),
     ] = None,
     template_var: Annotated[
         list[str] | None,

@@ -140,7 +140,7 @@ def one(data: bytes) -> str:
         elif status:
             finding = words[:1] in (["check"], ["diff"], ["audit"]) or words[:2] == ["policy", "verify"]
             told = CODE.search(said) or (finding and CODE.search(shown)) or "Usage:" in said
-            assert told or "--budget-report" in words, said  # in place of the findings
+            assert told, said
             assert after == entries, "a refusal was charged"
             assert finding or shown == "", shown
             made = {p.relative_to(folder).parts[0] for p in folder.rglob("*") if p not in files}

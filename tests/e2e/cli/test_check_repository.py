@@ -125,7 +125,13 @@ def test_limits_comments_statistics_and_zero(dpsql: Call, repository: Path) -> N
     assert concise(dpsql, "--max-epsilon", "5") == ["queries/a.sql:2 DP902", "queries/a.sql:3 DP902"]
     done = dpsql("check", "--budget-report")
     assert "queries/a.sql:5" in done.out and "the first 2 fit" in done.out
-    assert json.loads(dpsql("check", "--budget-report", "--output-format", "json").out)["budgets"][0]["fitting"] == 2
+    reason = [line.split(":", 2)[1:] for line in done.err.splitlines()[:-1]]
+    assert done.err.splitlines()[-1].startswith("checked 5 statements")
+    assert done.status == 1 and [line[0] for line in reason] == ["1", "3", "5"] and "DP412" in reason[0][1]
+    done = dpsql("check", "--budget-report", "--output-format", "json")
+    assert done.status == 1 and "DP412" in done.err and json.loads(done.out)["budgets"][0]["fitting"] == 2
+    done = dpsql("check", "--budget-report", "--exit-zero", "--output-format", "json")
+    assert done.status == 0 and not done.err
 
 
 def test_baseline(dpsql: Call, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
