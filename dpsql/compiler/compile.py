@@ -16,6 +16,7 @@ from dpsql.compiler.clause import require_clause, with_clause
 from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.named import outputs_named
 from dpsql.compiler.notes import drawn_by, notes_of
+from dpsql.compiler.outside import outside
 from dpsql.compiler.plan import Plan, PlannedRelease
 from dpsql.compiler.post import post_processing
 from dpsql.compiler.relied import rely_on_declared
@@ -161,6 +162,7 @@ def _planned(
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
         for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
     )
+    warnings = (*outside(bound.root, policy, source), *warnings)
     names = [c.name for c in bound.columns]
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
     # Measured public facts decide noise that neither the tree nor the statements tell.

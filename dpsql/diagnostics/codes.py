@@ -83,6 +83,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP502", "limits-discard-most", "limits or clips discard most of what is counted"),
     Code("DP503", "epsilon-too-small-for-groups", "epsilon is too small for the number of groups"),
     Code("DP504", "average-of-few-rows", "an average over very few rows"),
+    Code("DP505", "value-not-listed", "a column is compared with a value that the policy does not list"),
     Code("DP901", "engine-failed", "the engine failed"),
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),
