@@ -10,7 +10,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.sql.parse import parse
 
-_MARKS = re.compile(r"[?$@:]")
+_MARKS = re.compile(r"[?$@:%]")
 
 
 def placeholders(text: str, dialect: str = "duckdb") -> frozenset[str] | None:
@@ -25,6 +25,7 @@ def placeholders(text: str, dialect: str = "duckdb") -> frozenset[str] | None:
     except Rejected:
         return None
     return frozenset(
-        node.name if isinstance(node, exp.Parameter) else str(node.this)
+        node.this.name if isinstance(node, exp.Parameter) else str(node.this)
         for node in tree.find_all(exp.Parameter, exp.Placeholder)
+        if not isinstance(node.parent, exp.Parameter)  # `@@x` is one parameter
     )

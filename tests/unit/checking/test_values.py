@@ -192,6 +192,12 @@ def test_wrong_options(given: str) -> None:
 def test_the_names_that_a_query_asks_for() -> None:
     assert placeholders("SELECT $a, $1, ?, '$b', x::int -- $c") == {"a", "1"}
     assert placeholders("SELECT ?, @lo", "bigquery") == {"1", "lo"}
+    for text, dialect in (("@@lo", "tsql"), ("%(lo)s", "postgres"), (":lo", "postgres"), ("$$1", "spark")):
+        written = NAMED.replace("$lo", text)
+        names = placeholders(written, dialect)
+        assert names is not None and len(names) == 1
+        assert codes(written, Options(dialect)) == ["DP013"]
+        assert codes(written, Options(dialect, parameters=dict.fromkeys(names, 18))) == []
     assert placeholders("SELECT 1") == frozenset() and placeholders("SELEC $a") is None
 
 
