@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -221,6 +224,9 @@ for line in sys.stdin:
     print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children]), flush=True)
 """
 
+LOST = re.compile(r"Exception ignored in: .*?\n(?:.*\n)*?KeyboardInterrupt: ?\n")
+"""How Python says that a Ctrl-C came where no exception can be raised."""
+
 
 class Nursery:
     """Starts children that query a shop; `kill` reaches each of them."""
@@ -266,6 +272,24 @@ class Nursery:
     def wait(self) -> list[int]:
         """Wait for the children started last; their exit codes, negative for a signal."""
         return self._line()
+
+    def interrupt(self, child: int, output: Path) -> None:
+        """Press Ctrl-C until the child is gone: again after each one that Python itself says it has lost.
+
+        What arrives in the callback of a weak reference or in a finaliser cannot be raised there: a person presses
+        again, too. Any other Ctrl-C that is lost makes this wait in vain.
+        """
+        errors = output.with_suffix(".txt.err")
+        pressed = 0
+        deadline = time.monotonic() + 300
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                if pressed <= len(LOST.findall(errors.read_text() if errors.exists() else "")):
+                    os.kill(child, signal.SIGINT)
+                    pressed += 1
+                os.kill(child, 0)
+                time.sleep(0.001)
+        assert time.monotonic() < deadline, "a Ctrl-C was lost and nobody said so"
 
     def _line(self) -> list[int]:
         assert self._process.stdout is not None
