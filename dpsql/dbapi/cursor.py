@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from dpsql.dbapi.answer import Answer
-from dpsql.dbapi.statements import Explain, Set, special
-from dpsql.diagnostics.errors import reject
-from dpsql.loss import exactly
+from dpsql.dbapi.statements import Explain, Set, Show, amount_text, in_full, special
+from dpsql.diagnostics.errors import Error, reject
 from dpsql.release.result import Release
 from dpsql.session.settings import USUAL, Amount, Asked
 from dpsql.types import VARCHAR, SqlType
@@ -64,7 +64,8 @@ class Cursor(Answer):
         """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
 
         sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho), which hold for later queries of the
-            connection and give what holds now, and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
+            connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
+            `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
@@ -89,15 +90,19 @@ class Cursor(Answer):
         statement = special(given) if isinstance(given, str) else None
         match statement:
             case Set(name=name, amount=amount):
-                now = self.connection.set(name, amount)
-                told = (name, None if now is None else exactly(now))
-                return _Set(("setting", "value"), (VARCHAR, VARCHAR), [told])
+                return _setting(name, self.connection.set(name, amount))
+            case Show(name=name):
+                return _setting(name, getattr(self.connection.planner.settings, name))
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters or ())
-                lines = query.explain(
-                    asked.epsilon, asked.delta, rho=asked.rho,
-                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                )  # fmt: skip
+                try:
+                    lines = query.explain(
+                        asked.epsilon, asked.delta, rho=asked.rho,
+                        max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+                    )  # fmt: skip
+                except Error as error:
+                    error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
+                    raise
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case None:
                 query = self.connection.sql(sql, parameters or ())
@@ -199,6 +204,10 @@ class Cursor(Answer):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "no rows" if self.rowcount < 0 else f"{self.rowcount} rows"
         return f"<dpsql.Cursor: {state}>"
+
+
+def _setting(name: str, now: Fraction | None) -> _Set:
+    return _Set(("setting", "value"), (VARCHAR, VARCHAR), [(name, None if now is None else amount_text(now))])
 
 
 class _Set:

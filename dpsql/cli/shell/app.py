@@ -67,6 +67,8 @@ def run(options: Options) -> int:
         policy,
         analyst=texts.get("analyst"),
         ledger=ledger,
+        epsilon=texts.get("epsilon"),
+        delta=texts.get("delta"),
         threads=options.threads,
         memory_limit=options.memory_limit,
     ) as connection:
@@ -81,9 +83,6 @@ def run(options: Options) -> int:
             yes=options.yes,
             output=Output(paged=prompting),
         )
-        for name in ("epsilon", "delta"):
-            if name in texts:
-                shell.set_amount(name, texts[name])
         for name, value in config.variables.items():
             assign(shell, name, value)
         for text in options.variables:

@@ -64,7 +64,7 @@ def cost(shell: Shell, arguments: list[str]) -> None:
     _look(shell, arguments, statements.cost)
 
 
-def _look(shell: Shell, arguments: list[str], show: statements.Show) -> None:
+def _look(shell: Shell, arguments: list[str], show: statements.Look) -> None:
     text, place = (arguments[0], Place()) if arguments else _current(shell)
     sql = with_variables(text, shell.variables.get, shell.dialect).strip()
     while sql.endswith(";"):

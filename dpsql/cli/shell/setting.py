@@ -84,8 +84,9 @@ def delta(shell: Shell, arguments: list[str]) -> None:
 
 def _amount(shell: Shell, name: str, arguments: list[str]) -> None:
     if arguments:
-        shell.set_amount(name, None if arguments[0].lower() in _OFF else arguments[0])
-        _tell(shell, f"{name}: {shell.amount(name)}")
+        amount = None if arguments[0].lower() in _OFF else arguments[0]
+        shell.set_amount(name, amount)
+        _tell(shell, shell.told(name, amount))
     else:
         shell.output.line(clean(f"{name}: {shell.amount(name)}"))
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from dpsql.cli.shell.feed import Feed, Place
 from dpsql.cli.shell.looks import Looks
 from dpsql.cli.shell.output import Output
-from dpsql.compiler.settings import Settings
+from dpsql.dbapi.statements import SETTINGS, amount_text
 from dpsql.diagnostics.errors import reject
-from dpsql.session.settings import Asked
+from dpsql.session.settings import USUAL, Asked, confidence_level
 
 if TYPE_CHECKING:
     from dpsql import Connection
     from dpsql.cli.shell.history import History
-
-AMOUNTS: Final = ("epsilon", "delta", "rho", "confidence")
-"""What `SET name = …` sets for the queries that follow."""
 
 
 @dataclass(slots=True)
@@ -27,7 +25,7 @@ class Shell:
     """The state of a shell.
 
     analyst: as the caller named himself. ledger: the file, if it is not the policy's. prompting: whether somebody sits
-    at a prompt. asked: what holds for the queries that follow. fresh: they pay for new noise. yes: nothing is asked.
+    at a prompt. confidence: of the intervals that are shown. fresh: queries pay for new noise. yes: nothing is asked.
     confirm: how it is asked. last: the statement that ran last. feed: the input that is being read. depth: how many
     files are open within one another. done: it is to be left. edit: what the next prompt begins with.
     """
@@ -36,7 +34,7 @@ class Shell:
     analyst: str | None = None
     ledger: Path | None = None
     looks: Looks = field(default_factory=Looks)
-    asked: Asked = field(default_factory=Asked)
+    confidence: str | float = USUAL
     dialect: str = "duckdb"
     prompting: bool = False
     quiet: bool = False
@@ -52,26 +50,37 @@ class Shell:
     edit: str = ""
     confirm: Callable[[str], bool] | None = None
 
+    @property
+    def asked(self) -> Asked:
+        """What is asked of a query beyond the session's settings."""
+        return Asked(confidence=self.confidence)
+
     def set_amount(self, name: str, amount: str | None) -> None:
-        """Set how much the queries that follow spend, or (None) let the policy say. Raises Rejected DP406, DP903."""
-        name = name.lower()
-        if name not in AMOUNTS:
-            raise reject(
-                "DP903", f"there is no setting {name!r}", help=[f"settings are {', '.join(AMOUNTS)}; looks: \\pset"]
-            )
-        base = Asked()
-        changes: dict[str, Any] = {name: getattr(base, name) if amount is None else amount.strip()}
-        if name in ("epsilon", "rho"):  # each says how much to spend
-            changes = {"epsilon": None, "rho": None, **changes}
-        changed = replace(self.asked, **changes)
-        changed.settled(Settings())
-        self.asked = changed
+        """Set what the queries that follow spend, or (None) go back to how the shell was started.
+
+        Raises Rejected DP406, DP903.
+        """
+        if name == "confidence":
+            wanted = USUAL if amount is None else amount
+            confidence_level(wanted)
+            self.confidence = wanted
+        elif name in SETTINGS:
+            self.connection.set(name, amount)
+        else:
+            known = ", ".join(SETTINGS)
+            raise reject("DP903", f"there is no setting {name!r}", help=[f"settings are {known}; looks: \\pset"])
 
     def amount(self, name: str) -> str:
         """A setting in words."""
-        own = getattr(self.asked, name)
+        if name == "confidence":
+            return str(self.confidence)
+        defaults = self.connection.policy.defaults
+        own: Fraction | None = getattr(self.connection.planner.settings, name)
         if own is not None:
-            return str(own)
-        default = {"epsilon": self.connection.policy.defaults.epsilon, "delta": self.connection.policy.defaults.delta}
-        found = default.get(name)
-        return "not set" if found is None else f"{float(found):g} (the policy's default)"
+            return amount_text(own)
+        default = {"epsilon": defaults.epsilon, "delta": defaults.delta}.get(name)
+        return "not set" if default is None else f"{amount_text(default)} (the policy's default)"
+
+    def told(self, name: str, amount: str | None) -> str:
+        """What is said once `set_amount` has set an amount."""
+        return f"{name}: {'back to ' if amount is None else ''}{self.amount(name)}"

@@ -15,11 +15,12 @@ from dpsql.cli.query import account_remark, left_after
 from dpsql.cli.shell import accounts
 from dpsql.cli.shell.feed import Place
 from dpsql.cli.shell.output import clean, line_width
-from dpsql.cli.shell.state import AMOUNTS, Shell
+from dpsql.cli.shell.state import Shell
 from dpsql.compiler import Plan
 from dpsql.compiler.explain import as_text
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
-from dpsql.diagnostics.errors import Error, reject
+from dpsql.dbapi.statements import Explain, Set, Show, in_full, special
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
@@ -27,13 +28,9 @@ from dpsql.session.planning import Question
 from dpsql.session.settings import confidence_level
 from dpsql.sql.scan import with_variables
 
-Show = Callable[[Shell, str], None]
+Look = Callable[[Shell, str], None]
 """`explain` or `cost`."""
 
-_SET: Final = re.compile(r"SET\s+(?:SESSION\s+)?(\w+)\s*(?:=|\s+TO\s)\s*(.+)", re.IGNORECASE | re.DOTALL)
-_RESET: Final = re.compile(r"RESET\s+(\w+)", re.IGNORECASE)
-_SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(AMOUNTS)})", re.IGNORECASE)
-_EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\b)?", re.IGNORECASE)
 _HELP: Final = {
     "DP401": "in this shell:  \\epsilon 0.2",
     "DP013": "in this shell:  \\set name value,  and  :name,  :'name'  or  :\"name\"  in the query",
@@ -46,35 +43,19 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
     shell.last = text, place
     sql = with_variables(text, shell.variables.get, shell.dialect)
     try:
-        if found := _SET.fullmatch(sql):
-            shell.set_amount(found[1], found[2].strip().strip("'\""))
-            _tell(shell, found[1])
-        elif found := _RESET.fullmatch(sql):
-            shell.set_amount(found[1], None)
-            _tell(shell, found[1])
-        elif found := _SHOW.fullmatch(sql):
-            shell.output.line(shell.amount(found[1].lower()))
-        elif found := _EXPLAIN.match(sql):
-            if found[1]:
-                raise _analyze(sql, Span(*found.span(1)))
-            explain(shell, " " * found.end() + sql[found.end() :])
-        else:
-            _query(shell, sql)
+        match special(sql, shell.dialect):
+            case Set(name=name, amount=amount):
+                shell.set_amount(name, amount)
+                if shell.prompting and not shell.quiet:
+                    shell.output.line(clean(shell.told(name, amount)))
+            case Show(name=name):
+                shell.output.line(shell.amount(name))
+            case Explain(sql=query):
+                explain(shell, query)
+            case None:
+                _query(shell, sql)
     except Error as error:
         raise located(error, sql, place) from None
-
-
-def _analyze(sql: str, span: Span) -> Error:
-    return reject(
-        "DP906", "EXPLAIN ANALYZE is refused: it shows times and numbers of rows, which depend on private rows",
-        span=span, source=Source(sql), help=["leave ANALYZE out:  EXPLAIN SELECT …"],
-        notes=["nothing was run and nothing was spent"],
-    )  # fmt: skip
-
-
-def _tell(shell: Shell, name: str) -> None:
-    if shell.prompting and not shell.quiet:
-        shell.output.line(clean(f"{name.lower()}: {shell.amount(name.lower())}"))
 
 
 def explain(shell: Shell, sql: str) -> None:
@@ -215,10 +196,9 @@ def located(error: Error, sql: str, place: Place) -> Error:
 
 
 def _located(d: Diagnostic, sql: str, place: Place) -> Diagnostic:
-    if d.source is None or len(d.source.text) != len(sql):
+    d = in_full(d, sql)
+    if place.name == "<sql>" or d.source is None or d.source.text != sql:
         return d
-    if place.name == "<sql>":
-        return replace(d, source=Source(sql))  # with EXPLAIN in front, which the planner did not see
     by = place.line + place.column
     source = Source("\n" * place.line + " " * place.column + sql, place.name)
     fix = None if d.fix is None else d.fix.moved(by)
