@@ -2,102 +2,112 @@
 
 Optional (`pip install 'dpsql[templates]'`) and loaded only when it is asked for. Templates run in Jinja's sandbox:
 they see the given variables and, only if a folder of macros is named, those macros; no file of the project is loaded
-on its own, no Python library ever. A name that is not given is a refusal, not an empty text.
+on its own, no Python library ever. A name that is not given is a refusal, not an empty text, and so is a template that
+takes too much time or memory (rendering.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Final
 
 from dpsql.checking.document import Document
 from dpsql.checking.mapping import Change, Piece, edited
 from dpsql.checking.mapping import Mapping as Back
+from dpsql.checking.rendering import (
+    BROKEN,
+    ENDED,
+    LENGTH,
+    MEMORY,
+    MISSING,
+    TIME,
+    Limits,
+    Problem,
+    Rendered,
+    Renderer,
+)
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 
-_MOST_CHARACTERS: Final = 1_000_000
 _TAG = re.compile(r"\{[{%#]")
 _LINE_END = re.compile(r"\r\n?")
 
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """What templates may use. variables: name → text, number, boolean, list or mapping. macros: folders or files."""
+    """What templates may use. variables: name → text, number, boolean, list or mapping. macros: folders or files.
+
+    limits: what rendering one file may take.
+    """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
     macros: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
 
 class Templater:
     """Renders files. Raises Rejected DP903 when made without sqlfluff."""
 
     def __init__(self, templates: Templates) -> None:
-        try:
-            from sqlfluff.core import FluffConfig
-            from sqlfluff.core.errors import SQLFluffSkipFile, SQLTemplaterError
-            from sqlfluff.core.templaters import JinjaTemplater
-        except ImportError:
-            raise reject(
-                "DP903", "rendering Jinja templates needs sqlfluff, which is not installed",
-                help=["pip install 'dpsql[templates]'"],
-            ) from None  # fmt: skip
-        section: dict[str, Any] = {"apply_dbt_builtins": False}
-        if templates.macros:
-            section["load_macros_from_path"] = ",".join(templates.macros)
-        # Nothing of the project's own configuration: it could name libraries, which are Python code.
-        self._config = FluffConfig(
-            configs={"core": {"dialect": "ansi"}, "templater": {"jinja": section}}, ignore_local_config=True
-        )
-        self._templater = JinjaTemplater(override_context=dict(templates.variables))
-        self._failures = (SQLTemplaterError, SQLFluffSkipFile)
+        if find_spec("sqlfluff") is None:
+            raise _missing()
+        self._limits = templates.limits
+        self._render = Renderer(templates.variables, templates.macros, templates.limits)
 
     def document(self, source: Source) -> Document:
-        """The rendered file. Raises Rejected DP903, pointing into the file: an unknown name, a broken tag."""
+        """The rendered file. Raises Rejected DP903, pointing into the file: an unknown name, a broken tag; or that it
+        takes too much time or memory."""
         if not _TAG.search(source.text):
             return Document(source)
         text, plain = edited(source.text, [Change(Span(*m.span()), "\n") for m in _LINE_END.finditer(source.text)])
         try:
-            found, problems = self._templater.process(in_str=text, fname=source.name, config=self._config)
-        except self._failures as error:
-            raise _broken(source, text, plain, error) from None
-        except Exception:  # whatever a template's own expressions raise
-            raise reject("DP903", "the template cannot be rendered", source=source, help=[_HELP]) from None
-        if problems:
-            names = [_broken(source, text, plain, problem) for problem in problems]
-            raise Rejected([d for refusal in names for d in refusal.diagnostics])
-        if len(found.templated_str) > _MOST_CHARACTERS:
+            found = self._render(text, source.name)
+        except OSError as error:
+            reason = (error.strerror or "it cannot be started").lower()
             raise reject(
-                "DP903", f"the rendered template is longer than {_MOST_CHARACTERS:,} characters", source=source
-            )
-        way = _back(found.sliced_file).after(plain)
-        return Document(source, found.templated_str, way, None)
+                "DP903", f"templates are rendered by a process of their own: {reason}", source=source
+            ) from None
+        if isinstance(found, Rendered):
+            pieces = (Piece(start, end, Span(a, b), same) for start, end, a, b, same in found.pieces if end > start)
+            return Document(source, found.text, Back(tuple(pieces)).after(plain), None)
+        if found.why == MISSING:
+            raise _missing()
+        broken = [_broken(source, text, plain, problem) for problem in found.problems]
+        if broken:
+            raise Rejected([d for refusal in broken for d in refusal.diagnostics])
+        said, *advice = self._refusals()[found.why]
+        raise reject("DP903", said, source=source, help=advice)
+
+    def _refusals(self) -> dict[str, tuple[str, str]]:
+        most = self._limits
+        return {
+            BROKEN: ("the template cannot be rendered", _HELP),
+            LENGTH: (f"the rendered template is longer than {most.characters:,} characters", _SHORTER),
+            TIME: (f"rendering the template takes longer than {most.seconds:g} seconds", _SHORTER),
+            MEMORY: (f"rendering the template takes more memory than {most.bytes // 1_000_000:,} MB", _SHORTER),
+            ENDED: ("the process that rendered the template ended without a result", _SHORTER),
+        }
 
 
+def _missing() -> Rejected:
+    return reject(
+        "DP903", "rendering Jinja templates needs sqlfluff, which is not installed",
+        help=["pip install 'dpsql[templates]'"],
+    )  # fmt: skip
+
+
+_SHORTER: Final = "look for a loop in a loop, or a text that is made long; or leave the file out:  exclude"
 _HELP: Final = "templates see the variables given with  --template-var NAME=VALUE  or in  [tool.dpsql.templates]"
 
 
-def _back(slices: Sequence[Any]) -> Back:
-    """From sqlfluff's slices: literal ones are the same characters, all others are at their tag."""
-    pieces = []
-    for part in slices:
-        start, end = part.templated_slice.start, part.templated_slice.stop
-        origin = Span(part.source_slice.start, part.source_slice.stop)
-        if end > start:
-            pieces.append(
-                Piece(start, end, origin, part.slice_type == "literal" and origin.end - origin.start == end - start)
-            )
-    return Back(tuple(pieces))
-
-
-def _broken(source: Source, text: str, plain: Back, error: Any) -> Rejected:
+def _broken(source: Source, text: str, plain: Back, problem: Problem) -> Rejected:
     """sqlfluff's complaint in our words, at its line and column if it tells them."""
-    said = str(getattr(error, "desc", lambda: "")() or error).strip()
+    said, line, column = problem.said, problem.line, problem.column
     unknown = re.search(r"Undefined jinja template variable: '([^']*)'", said)
     lines = text.split("\n")
-    line, column = int(getattr(error, "line_no", 0) or 0), int(getattr(error, "line_pos", 0) or 0)
     span = None
     if 1 <= line <= len(lines):
         start = sum(len(each) + 1 for each in lines[: line - 1]) + max(0, column - 1)
