@@ -64,7 +64,11 @@ def alternatives(diagnostic: Diagnostic, source: Source, dialect: str = "duckdb"
 def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     if diagnostic.span is None:
         return None
-    found = (rule(diagnostic, text, tokens) for rule in _RULES.get(diagnostic.code, ()))
+    found = (
+        rule(diagnostic, text, tokens)
+        for code, message, rule in _RULES
+        if code == diagnostic.code and diagnostic.message.startswith(message)
+    )
     return next((fix for fix in found if fix is not None), None)
 
 
@@ -73,8 +77,6 @@ def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
 
 def _fetch(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """FETCH FIRST 3 ROWS ONLY → LIMIT 3."""
-    if not diagnostic.message.startswith("FETCH"):
-        return None
     places = [i for i in range(len(tokens)) if _words(tokens, i, 2) in (["FETCH", "FIRST"], ["FETCH", "NEXT"])]
     if len(places) != 1:
         return None
@@ -89,8 +91,6 @@ def _fetch(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | 
 
 def _listed(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """x = ANY([1, 2]) → x IN (1, 2)."""
-    if not diagnostic.message.startswith("ANY over a list"):
-        return None
     first, last = _covered(diagnostic, tokens)
     while first > 0 and tokens[first].token_type is not TokenType.L_BRACKET:
         first -= 1
@@ -106,8 +106,6 @@ def _listed(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix |
 
 def _recursive(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """WITH RECURSIVE, where no query reads itself → WITH."""
-    if diagnostic.message != "WITH RECURSIVE is not supported":
-        return None
     places = [i for i in range(len(tokens)) if tokens[i].text.upper() == "RECURSIVE" and _word(tokens, i - 1) == "WITH"]
     if len(places) != 1:
         return None
@@ -134,9 +132,8 @@ def _unsorted(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix
 
     Only where nothing can see the order: no window, and no LIMIT except behind an ORDER BY of its own.
     """
-    if not diagnostic.message.startswith("ORDER BY over") or diagnostic.span is None:
-        return None
-    before = [i for i in range(len(tokens)) if tokens[i].start < diagnostic.span.start and _sorts(tokens, i)]
+    place = diagnostic.span or Span(0, 0)
+    before = [i for i in range(len(tokens)) if tokens[i].start < place.start and _sorts(tokens, i)]
     if not before or any(t.text.upper() == "OVER" for t in tokens):
         return None
     at = before[-1]
@@ -148,8 +145,6 @@ def _unsorted(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix
 
 def _in_any_order(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """SUM(x ORDER BY y) → SUM(x)."""
-    if diagnostic.message != "order is outside the accepted SQL" or diagnostic.span is None:
-        return None
     first, last = _covered(diagnostic, tokens)
     places = [i for i in range(first, last + 1) if _sorts(tokens, i)]
     if len(places) != 1:
@@ -225,7 +220,7 @@ def _keyword(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix 
 
 
 def _backticks(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
-    if "backticks" not in diagnostic.message or "'" in text or text.count("`") % 2 or '"' in text:
+    if "'" in text or text.count("`") % 2 or '"' in text:
         return None
     edits = [Edit(Span(m.start(), m.end()), f'"{m[1]}"') for m in re.finditer(r"`([^`\n]+)`", text)]
     return Fix("names stand in double quotes", tuple(edits)) if edits else None
@@ -233,7 +228,7 @@ def _backticks(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fi
 
 def _top(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """SELECT TOP 3 … → SELECT … LIMIT 3."""
-    if not diagnostic.message.endswith("there is no TOP") or not tokens or _words(tokens, 0, 2) != ["SELECT", "TOP"]:
+    if not tokens or _words(tokens, 0, 2) != ["SELECT", "TOP"]:
         return None
     counted = [i for i in range(2, min(4, len(tokens))) if tokens[i].token_type is TokenType.NUMBER]
     if not counted or any(t.text.upper() == "LIMIT" for t in tokens):
@@ -254,15 +249,23 @@ def _exact_count(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> 
     return Fix("count exactly", (_put(tokens, first, first + 1, written),))
 
 
-_RULES: dict[str, tuple[Rule, ...]] = {
-    "DP010": (_keyword, _backticks, _top),
-    "DP101": (_fetch, _recursive, _in_any_order),
-    "DP102": (_near_name,),
-    "DP103": (_text_in_quotes, _near_name),
-    "DP105": (_same_function, _exact_count, _near_name),
-    "DP111": (_listed,),
-    "DP112": (_unsorted,),
-}
+_RULES: tuple[tuple[str, str, Rule], ...] = (
+    ("DP010", "", _keyword),
+    ("DP010", "syntax error: names are not quoted with backticks", _backticks),
+    ("DP010", "syntax error: there is no TOP", _top),
+    ("DP101", "FETCH is outside", _fetch),
+    ("DP101", "WITH RECURSIVE is not supported", _recursive),
+    ("DP101", "order is outside", _in_any_order),
+    ("DP102", "", _near_name),
+    ("DP103", "", _text_in_quotes),
+    ("DP103", "", _near_name),
+    ("DP105", "", _same_function),
+    ("DP105", "", _exact_count),
+    ("DP105", "", _near_name),
+    ("DP111", "ANY over a list", _listed),
+    ("DP112", "ORDER BY over", _unsorted),
+)
+"""Which refusals a repair is tried for, by code and how the message begins; the first that gives one counts."""
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

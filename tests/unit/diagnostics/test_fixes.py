@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from dpsql.checking.fixing import fix_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source
 from dpsql.policy.load import load_policy
 from dpsql.session.check import examine
+from dpsql.sql import repairs
 from dpsql.sql.repairs import with_fixes
 
 POLICY = load_policy(Path(__file__).parents[2] / "policies" / "clinic.yaml")
@@ -174,6 +176,16 @@ def test_many_repairs_of_one_query_change_no_row(
 def test_a_guess_is_not_safe(sql: str) -> None:
     assert fixed(sql, safe=True) == sql
     assert fixed(sql, safe=False) == GUESSED[sql]
+
+
+def test_every_repair_still_finds_its_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repairs are found by code and message: an upgrade of the parser, or other words, must not lose one unnoticed."""
+    refusals = [(sql, d) for sql in (*SAFE, *GUESSED) for d in examine(Source(sql), POLICY).diagnostics if d.fix]
+    for entry in repairs._RULES:
+        monkeypatch.setattr(repairs, "_RULES", (entry,))
+        bare = ((sql, replace(d, fix=None)) for sql, d in refusals if d.code == entry[0])
+        assert any(with_fixes([d], Source(sql))[0].fix is not None for sql, d in bare), entry
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("sql", NOTHING)
