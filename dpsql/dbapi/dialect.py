@@ -2,7 +2,8 @@
 
 In the URL stands the path of the policy (three slashes: relative to the current folder) and behind `?` the keywords of
 `dpsql.connect`: analyst, epsilon, delta, ledger, threads, memory_limit. An engine holds one connection, which its
-threads share: opening reads the policy, the data's schema and the ledger, and a `SET epsilon` is meant to last.
+threads share, for opening reads the policy, the data's schema and the ledger. What `SET epsilon` said holds until the
+connection goes back to the pool: whoever takes it out next pays what the URL says.
 
 A connection that is open already, of a policy built in code, say: `create_engine("dpsql://", creator=lambda: con)`.
 
@@ -11,16 +12,17 @@ One statement's settings are its execution options: `select(…).execution_optio
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from sqlalchemy import exc, pool
+from sqlalchemy import event, exc, pool
 from sqlalchemy import types as sa
-from sqlalchemy.engine import URL, Connection, default, reflection
+from sqlalchemy.engine import URL, Connection, Engine, default, reflection
 from sqlalchemy.sql import compiler
+from sqlalchemy.sql.elements import BindParameter
 
+from dpsql.dbapi.pool import OneConnection, Users
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Table
 from dpsql.types import Kind, SqlType
@@ -50,22 +52,71 @@ _SMALL = ("TINYINT", "SMALLINT", "UTINYINT")
 _MIDDLE = ("INTEGER", "USMALLINT")
 
 
-class OneConnection(pool.StaticPool):
-    """One connection for all threads; unlike StaticPool it opens no second one when several threads come first."""
+class Pattern(sa.TypeDecorator[str]):
+    """A parameter that is sent with `%` before or behind it, as one pattern; what it holds itself stays as it is."""
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        self._opening = threading.Lock()
+    impl = sa.String
+    cache_ok = True
 
-    def _do_get(self) -> Any:
-        with self._opening:
-            return super()._do_get()
+    def __init__(self, inner: sa.TypeEngine[Any], before: str, behind: str) -> None:
+        super().__init__()
+        self.inner, self.before, self.behind = inner, before, behind
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        """The pattern of a text; None stays None."""
+        processor = self.inner.dialect_impl(dialect).bind_processor(dialect)
+        text = value if processor is None else processor(value)
+        return None if text is None else f"{self.before}{text}{self.behind}"
+
+
+def _like(name: str, before: str, behind: str) -> Callable[..., str]:
+    """`x LIKE ?` for a method of texts such as `contains`, whose pattern SQLAlchemy would put together in SQL.
+
+    The planner wants patterns that are known before the query runs. Where the text is not a parameter, but a column,
+    say, it is left to SQLAlchemy, and to the planner to refuse.
+    """
+    method, no, plain = f"visit_{name}_op_binary", name.startswith("not_"), name.removeprefix("not_")
+    like = f"visit_{'not_' if no else ''}{'ilike' if plain.startswith('i') else 'like'}_op_binary"
+
+    def visit(self: DpsqlCompiler, binary: Any, operator: Any, **kw: Any) -> str:
+        if isinstance(binary.right, BindParameter):
+            binary = binary._clone()
+            binary.right = self.pattern(binary.right, before, behind)
+            method_of_self: Callable[..., str] = getattr(self, like)
+            return method_of_self(binary, operator, **kw)
+        usual: Callable[..., str] = getattr(super(DpsqlCompiler, self), method)
+        return usual(binary, operator, **kw)
+
+    return visit
 
 
 class DpsqlCompiler(compiler.SQLCompiler):
-    """SQLAlchemy's own but for ILIKE, in whose place it writes a pattern that is computed, and for schemas, which stand
+    """SQLAlchemy's own but for patterns, in whose place it writes some that are computed, and for schemas, which stand
     before tables and not before columns.
     """
+
+    visit_contains_op_binary = _like("contains", "%", "%")
+    visit_not_contains_op_binary = _like("not_contains", "%", "%")
+    visit_icontains_op_binary = _like("icontains", "%", "%")
+    visit_not_icontains_op_binary = _like("not_icontains", "%", "%")
+    visit_startswith_op_binary = _like("startswith", "", "%")
+    visit_not_startswith_op_binary = _like("not_startswith", "", "%")
+    visit_istartswith_op_binary = _like("istartswith", "", "%")
+    visit_not_istartswith_op_binary = _like("not_istartswith", "", "%")
+    visit_endswith_op_binary = _like("endswith", "%", "")
+    visit_not_endswith_op_binary = _like("not_endswith", "%", "")
+    visit_iendswith_op_binary = _like("iendswith", "%", "")
+    visit_not_iendswith_op_binary = _like("not_iendswith", "%", "")
+
+    def pattern(self, given: BindParameter[Any], before: str, behind: str) -> BindParameter[Any]:
+        """The parameter as part of a pattern: the same value under a name of its own, for it may stand elsewhere, too.
+
+        A clone with its key, as SQLAlchemy's own compilers make them: so values find it in a cached statement.
+        """
+        clone = given._clone(maintain_key=True)
+        clone.type = Pattern(given.type, before, behind)
+        self.bind_names[clone] = f"{self._truncate_bindparam(clone)}@{bool(before)}@{bool(behind)}"  # type: ignore[no-untyped-call]
+        return clone
 
     def visit_column(self, column: Any, *args: Any, **keywords: Any) -> str:
         """table.column"""
@@ -121,6 +172,13 @@ class DpsqlDialect(default.DefaultDialect):
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
         """One connection for all: see the module."""
         return OneConnection
+
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        """Watch the pool, whose next user must not pay what the last one set."""
+        users = Users()
+        event.listen(engine.pool, "checkout", users.take)
+        event.listen(engine.pool, "reset", users.give_back)
 
     def create_connect_args(self, url: URL) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of `dpsql.connect`. Raises ArgumentError for a URL that is not of the form above."""

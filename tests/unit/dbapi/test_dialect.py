@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -257,12 +258,67 @@ def test_epsilon(folder: Path, tmp_path: Path) -> None:
         assert connection.execute(sa.text("SET epsilon = 2")).one() == ("epsilon", "2")
         assert connection.execute(sa.text("EXPLAIN SELECT COUNT(*) FROM patients")).keys() == ["plan"]
         assert spent(connection) == 0.75
-    with engine.connect() as connection:
         connection.execute(sa.text("SELECT COUNT(*) FROM visits"))
         assert spent(connection) == 2.75
         with pytest.raises(sa.exc.ArgumentError, match="dpsql_epsilo"):
             connection.execute(sa.text("SELECT COUNT(*) FROM visits"), execution_options={"dpsql_epsilo": 1})
     engine.dispose()
+
+
+def epsilon(connection: sa.Connection) -> str | None:
+    value: str | None = connection.execute(sa.text("SHOW epsilon")).one()[1]
+    return value
+
+
+@pytest.mark.parametrize("pool", [None, sa.QueuePool], ids=["shared", "queue of one"])
+def test_settings_end_when_the_connection_goes_back_to_the_pool(folder: Path, pool: type[sa.Pool] | None) -> None:
+    """The next user pays what the URL says; one who only rolls back keeps what he set."""
+    size = {} if pool is None else {"poolclass": pool, "pool_size": 1, "max_overflow": 0}
+    engine = sa.create_engine(f"dpsql:///{folder}/clinic.yaml?epsilon=0.5&delta=1e-9", **size)
+    for name, setting in (("epsilon", "2"), ("rho", "0.1"), ("delta", "0")):
+        with engine.connect() as connection:
+            before = id(connection.connection.dbapi_connection)
+            connection.execute(sa.text(f"SET {name} = {setting}"))
+            connection.rollback()
+            assert connection.execute(sa.text(f"SHOW {name}")).one() == (name, setting)
+        with engine.connect() as connection:
+            assert id(connection.connection.dbapi_connection) == before, "the same connection"
+            shown = [tuple(connection.execute(sa.text(f"SHOW {n}")).one()) for n in ("epsilon", "delta", "rho")]
+            assert shown == [("epsilon", "0.5"), ("delta", "1e-9"), ("rho", None)]
+    engine.dispose()
+    with engine.connect() as connection:
+        connection.execute(sa.text("SET epsilon = 2"))
+    with engine.connect() as connection:
+        assert epsilon(connection) == "0.5", "a new pool is watched, too"
+    engine.dispose()
+
+
+def test_settings_last_while_anybody_holds_a_shared_connection(folder: Path) -> None:
+    engine = sa.create_engine(f"dpsql:///{folder}/clinic.yaml?epsilon=0.5")
+    with engine.connect() as first:
+        first.execute(sa.text("SET epsilon = 2"))
+        with engine.connect() as second:
+            assert epsilon(second) == "2"
+        assert epsilon(first) == "2"
+    lost = engine.connect()
+    assert epsilon(lost) == "0.5"
+    lost.execute(sa.text("SET epsilon = 2"))
+    del lost
+    gc.collect()
+    with engine.connect() as connection:
+        assert epsilon(connection) == "0.5"
+    engine.dispose()
+
+
+def test_a_pool_gives_a_connection_of_ones_own_back_as_it_was(folder: Path) -> None:
+    with dpsql.connect(folder / "clinic.yaml", epsilon=400) as con:
+        con.set("epsilon", "0.1")
+        engine = sa.create_engine("dpsql://", creator=lambda: con)
+        for _ in range(2):
+            with engine.connect() as connection:
+                assert epsilon(connection) == "0.1"
+                connection.execute(sa.text("SET epsilon = 2"))
+            assert con.execute("SHOW epsilon").fetchone() == ("epsilon", "0.1")
 
 
 def test_urls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
