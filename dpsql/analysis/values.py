@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.diagnostic import Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.arithmetic import ZERO_DIVISOR
 from dpsql.functions.base import SignatureError
 from dpsql.functions.cast import cast
 from dpsql.functions.registry import apply, literal, lookup
 from dpsql.functions.value import Value
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal
-from dpsql.plan.render import symbol
+from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, larger_than
+from dpsql.plan.render import expression, operand, symbol
 
 Env = Mapping[int, Value]
 """Column number → what is known of the column."""
@@ -32,21 +33,24 @@ def evaluate(expr: Expr, env: Env) -> Value:
         case Cast(arg=arg, type=target):
             inner = evaluate(arg, env)
             try:
-                return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span)
+                return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span, expr)
             except SignatureError as error:
                 raise _misused("CAST", str(error), expr.span, "CAST(x AS type) → type") from None
         case Call(function=name, args=args):
             values = tuple(evaluate(a, env) for a in args)
-            return call(name, values, expr.span)
+            return call(name, values, expr.span, expr)
 
 
-def call(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
-    """All facts about a call of the registered function `name`. Raises Rejected DP105, DP106."""
+def call(name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | None = None) -> Value:
+    """All facts about a call of the registered function `name`. expr: the call, for messages.
+
+    Raises Rejected DP105, DP106.
+    """
     function = lookup(name)
     if function is None:
         raise reject("DP105", f"function {name} is not known", span=span, help=["use a function of the SQL reference"])
     try:
-        return _explained(apply(function, values), values, name, span)
+        return _explained(apply(function, values), values, name, span, expr)
     except SignatureError as error:
         raise _misused(name, str(error), span, function.signature) from None
 
@@ -65,7 +69,7 @@ def _misused(name: str, error: str, span: Span | None, signature: str) -> Reject
     return reject("DP106", f"{symbol(name)}: {message}", span=span, help=[repair or signature])
 
 
-def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None) -> Value:
+def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None, expr: Expr | None) -> Value:
     """Give an open numeric interval its reasons: the arguments', else that this expression lost it.
 
     A closed interval needs none: what was open below it was closed by a clip and must not be blamed above.
@@ -82,8 +86,35 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
                 f"the bounds are lost in {name if symbol(name) == name else f'x {symbol(name)} y'}",
                 span,
                 "nothing is known about how large this can be",
-                ("bound it in the query:  CLIP(…, lower, upper)",),
+                (f"bound it in the query:  CLIP({_shown(expr)}, lower, upper)",),
             ),
         )
-    why = tuple(r if r.span is not None else replace(r, span=span) for r in why)
+    why = tuple(r if r.span is not None else _named(replace(r, span=span), expr, args) for r in why)
     return replace(result, interval=replace(result.interval, why=why))
+
+
+def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason:
+    """A division's reason, with repairs in the query's own words."""
+    match expr:
+        case Call(function="div", args=(above, below)) if reason.help == ZERO_DIVISOR.help:
+            top = args[1].interval.hi
+            most = top if top is not None and top > 1 and top.denominator == 1 else 100
+            return replace(
+                reason,
+                help=(
+                    f"keep the divisor away from zero:  {_shown(above, operand)} / CLIP({_shown(below)}, 1, {most})",
+                    f"or bound the quotient:  CLIP({_shown(expr)}, 0, 10)",
+                ),
+            )
+        case _:
+            return reason
+
+
+_LONGEST = 60
+"""Characters of an expression that a message repeats."""
+
+
+def _shown(expr: Expr | None, write: Callable[[Expr], str] = expression) -> str:
+    """A part of the query in its own words, if it is short."""
+    text = "" if expr is None or larger_than(expr, 40) else write(expr)
+    return text if 0 < len(text) <= _LONGEST else "…"

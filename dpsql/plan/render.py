@@ -24,15 +24,15 @@ def expression(expr: Expr) -> str:
         case Call(function="clip", args=(arg, *_)) if isinstance(arg, Column):
             return expression(arg)
         case Call(function=name, args=(a, b)) if name in _INFIX:
-            return f"{_inner(a)} {_INFIX[name]} {_inner(b)}"
+            return f"{operand(a)} {_INFIX[name]} {operand(b)}"
         case Call(function="not", args=(a,)):
-            return f"NOT {_inner(a)}"
+            return f"NOT {operand(a)}"
         case Call(function="neg", args=(a,)):
-            return f"-{_inner(a)}"
+            return f"-{operand(a)}"
         case Call(function="is_null", args=(a,)):
-            return f"{_inner(a)} IS NULL"
+            return f"{operand(a)} IS NULL"
         case Call(function="in", args=(a, *items)):
-            return f"{_inner(a)} IN ({', '.join(expression(i) for i in items)})"
+            return f"{operand(a)} IN ({', '.join(expression(i) for i in items)})"
         case Call(function="case", args=parts) if len(parts) % 2 == 1:
             pairs = zip(parts[:-1:2], parts[1::2], strict=True)
             branches = " ".join(f"WHEN {expression(when)} THEN {expression(then)}" for when, then in pairs)
@@ -66,6 +66,7 @@ def symbol(function: str) -> str:
     return _INFIX.get(function, function)
 
 
-def _inner(expr: Expr) -> str:
+def operand(expr: Expr) -> str:
+    """An expression as it stands beside an operator: in brackets if it is one itself."""
     text = expression(expr)
     return f"({text})" if isinstance(expr, Call) and expr.function in _INFIX else text

@@ -6,17 +6,20 @@ once, whatever columns they serve.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Facts
+from dpsql.analysis.facts import ColumnFact, Facts
+from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
 from dpsql.functions.value import Value
 from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Recipe, Sum, Variance
-from dpsql.plan.expr import Call, Column, Expr, walk
+from dpsql.plan.expr import Call, Column, Expr, columns_of, larger_than, walk
 from dpsql.plan.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
 from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
@@ -24,6 +27,8 @@ from dpsql.rewrite.clip_columns import bound
 from dpsql.rewrite.context import RewriteContext
 
 _CLIP = "bound it in the query:  CLIP(…, lower, upper)"
+_LONGEST = 100
+"""Characters of an argument that a repair repeats."""
 
 
 def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
@@ -155,7 +160,7 @@ def _bounded(call: AggregateCall, facts: Facts) -> Value:
     value = facts.value(call.arg)
     if value.interval.bounded:
         return value
-    label = _label(call)
+    label, declared = _label(call), _declared(call.arg, facts)
     reasons = value.interval.why or (Reason("DP202", "nothing is known about it", None, "", (_CLIP,)),)
     found = []
     for reason in reasons[:3]:
@@ -164,7 +169,29 @@ def _bounded(call: AggregateCall, facts: Facts) -> Value:
         if reason.code == "DP202":
             message = f"{label} loses its bounds, so its sensitivity is unbounded: {reason.message}"
         found.append(Diagnostic(reason.code, message, None, span or call.span, reason.label, reason.help))
+    if declared is not None and all(reason.code == "DP202" for reason in reasons):
+        message = (
+            f"{label} has no bounds, so its sensitivity is unbounded: dates are not clipped to the policy's bounds"
+        )
+        shown = expression(call.arg)
+        shown = shown if len(shown) <= _LONGEST else "…"
+        advice = f"bound it in the query:  CLIP({shown}, {math.floor(declared[0])}, {math.ceil(declared[1])})"
+        found = [Diagnostic("DP202", message, None, call.arg.span or call.span, "computed from dates", (advice,))]
     raise Rejected(found)
+
+
+def _declared(arg: Expr, facts: Facts) -> tuple[Fraction, Fraction] | None:
+    """What would bound an expression if no date lay outside of its declared bounds; None if even that does not."""
+
+    def within(fact: ColumnFact) -> Value:
+        hint = fact.hint.bounds if fact.hint is not None and fact.value.type.temporal else None
+        return fact.value if hint is None else replace(fact.value, interval=hint)
+
+    if larger_than(arg, 30) or not any(isinstance(e, Column) and e.type.temporal for e in walk(arg)):
+        return None
+    columns = columns_of(arg)
+    found = evaluate(arg, {uid: within(facts.columns[uid]) for uid in columns}).interval
+    return None if found.lo is None or found.hi is None or found.lo == found.hi else (found.lo, found.hi)
 
 
 def _out_of_range(value: Value) -> bool:

@@ -64,6 +64,10 @@ def span_of(node: exp.Expr, text: str) -> Span:
         return Span(0, max(1, len(text)))
     if isinstance(at, exp.Struct | exp.ToMap) and (braces := _braces(own, text)) is not None:
         return braces
+    if isinstance(node, exp.Paren) and at is node:
+        inner = span_of(node.this, text)
+        before = text[: inner.start].rstrip()
+        own = Span(len(before) - 1, inner.end) if before.endswith("(") else inner
     if isinstance(at, exp.Func | exp.Paren | exp.Filter | exp.Window):
         own = _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
