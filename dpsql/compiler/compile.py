@@ -151,7 +151,7 @@ def _planned(
         PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
     )
-    post = post_processing(tree, bound.columns, releases, found)
+    post = post_processing(tree, bound.columns, releases, found, tables)
     spent = request
 
     def at(place: int) -> Callable[[Fraction], MeasuredRelease]:

@@ -32,6 +32,7 @@ class PostProcessing:
 
     renamed: the answer is the rows of one release (`shown`) with its columns chosen in this order (positions), no
         engine needed; else `sql` runs in the scratch database, which needs these columns of the public tables listed.
+        Without releases `sql` reads those tables in the engine itself.
     branches: rows can be followed back to the rows of these releases (column c0 of `sql`: the row's number there, times
         how many branches there are, plus the branch's); more than one below UNION ALL. For each branch and output
         column the (release, output position) it shows unchanged, for intervals; else None.

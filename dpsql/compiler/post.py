@@ -1,4 +1,9 @@
-"""How the answer is made from the noisy tables: everything above the releases, printed as SQL over public rows."""
+"""How the answer is made from the noisy tables: everything above the releases, printed as SQL over public rows.
+
+*Claim.* SQL of a plan without releases, which runs on the data itself, names no private table. *Why.* Each table's name
+is printed for a scan whose facts are public, or not at all. *When it would be false.* If a scan of a private table had
+public facts (analysis/rules/scan.py). *Tested by* tests/e2e/test_public.py, tests/unit/compiler/test_post.py.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ from dpsql.plan.nodes import (
     inputs,
 )
 from dpsql.plan.walk import Tagged, expressions
-from dpsql.sql.emit import Aliases
+from dpsql.sql.emit import Aliases, TableNames
 from dpsql.sql.relations import Emitter, traced_releases
 from dpsql.types import Kind
 
@@ -33,16 +38,24 @@ SCRATCH = '"memory"."main"'
 
 
 def post_processing(
-    tree: Tagged[Facts], columns: Sequence[Column], releases: Sequence[PlannedRelease], found: Releases
+    tree: Tagged[Facts],
+    columns: Sequence[Column],
+    releases: Sequence[PlannedRelease],
+    found: Releases,
+    tables: TableNames,
 ) -> PostProcessing:
-    """The post-processing of a plan whose root is public."""
+    """The post-processing of a plan whose root is public. tables: policy table → the engine's name.
+
+    Raises Rejected DP101 for a column that an answer cannot show.
+    """
     index = found.index
     labels = {
         id(n): found.standing_for(n, f'{SCRATCH}."{releases[index[id(n)]].label}"', traced=True)
         for n in found.nodes(tree)
     }
     traced = traced_releases(tree.node)
-    emitter = Emitter(lambda name: f'{SCRATCH}."{public_table(name)}"', labels, Aliases(), traced)
+    names: TableNames = _loaded if releases else _own_names(tree, tables)
+    emitter = Emitter(names, labels, Aliases(), traced)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
@@ -51,6 +64,19 @@ def post_processing(
         _public_columns(tree.node, columns),
         shown_by(tree.node, columns, index),
     )
+
+
+def _loaded(name: str) -> str:
+    return f'{SCRATCH}."{public_table(name)}"'
+
+
+def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:
+    """The engine's names of the tables of a tree without releases, all of which must be public."""
+    scans = [(t.node.table, t.fact.public) for t in tree.walk() if isinstance(t.node, Scan)]
+    private = {table for table, public in scans if not public}
+    if private:
+        raise reject("DP904", f"{', '.join(sorted(private))} would be read without noise; nothing was run")
+    return tables
 
 
 def public_table(name: str) -> str:

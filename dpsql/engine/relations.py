@@ -19,11 +19,11 @@ _RELATIONS = (
 )
 _COLUMNS = (
     "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
-    "WHERE NOT internal ORDER BY column_index"
+    "WHERE NOT internal ORDER BY column_index ASC"
 )
 _CONSTRAINTS = (
     "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
-    "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
+    "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
 )
 _COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")

@@ -28,7 +28,8 @@ def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, pri
     if not keys:
         return f"SELECT {', '.join(listed) or 'COUNT(*) AS nothing'}\n{block.clause()}"
     terms = ", ".join(sql for sql, _ in keys)
-    order = "" if private else f"\nORDER BY {terms}"
+    # In full: what a bare ORDER BY means is a setting of whoever owns the connection.
+    order = "" if private else f"\nORDER BY {', '.join(f'{sql} ASC NULLS LAST' for sql, _ in keys)}"
     return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}\nGROUP BY {terms}{order}"
 
 

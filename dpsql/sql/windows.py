@@ -88,7 +88,7 @@ def spell_window(call: WindowCall, names: Names) -> str:
 
 
 def _term(key: SortKey, names: Names) -> str:
-    down, first = " DESC" if key.descending else "", " NULLS FIRST" if key.nulls_first else " NULLS LAST"
+    down, first = " DESC" if key.descending else " ASC", " NULLS FIRST" if key.nulls_first else " NULLS LAST"
     return f"{spell(key.expr, names)[0]}{down}{first}"
 
 

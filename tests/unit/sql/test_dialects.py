@@ -34,7 +34,7 @@ t:
     b: {type: boolean}
 """)
 DATA = """
-CREATE TABLE "public t" AS SELECT * FROM (VALUES
+CREATE TABLE t AS SELECT * FROM (VALUES
   (-7, 2, CAST(2.50 AS DECIMAL(9,2)), CAST(2.5 AS DOUBLE), 'Abc', NULL, DATE '2024-03-31', DATE '2024-02-10',
    TIMESTAMP '2024-03-31 23:59:59.9', TRUE)) AS t(i, j, n, x, s, r, d, e, "at", b)
 """

@@ -1,0 +1,220 @@
+"""Questions about public tables alone: plain DuckDB's rows, from the engine itself, and nothing private is near."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.cli.main import main
+from dpsql.engine import duckdb as module
+from dpsql.engine.base import RawTable
+
+pytestmark = pytest.mark.e2e
+
+MANY = 130_000
+"""More rows than one thread of DuckDB takes at a time."""
+POLICY = """\
+version: 1
+name: public
+database: d.duckdb
+ledger: l.sqlite
+units: {person: {}}
+budgets: {total: {epsilon: 10}}
+tables:
+  people:
+    unit: {column: id}
+    max_rows_per_unit: 1
+    columns: {id: {type: bigint}, age: {type: integer, bounds: [0, 100]}}
+  odd: {public: true}
+  many: {public: true}
+  huge: {public: true}
+  towns: {public: true, source: read_parquet('towns.parquet')}
+  roads: {public: true, source: read_csv('roads.csv')}
+"""
+DATA = f"""
+CREATE TABLE people AS SELECT i AS id, CAST(i % 100 AS INTEGER) AS age FROM range(1000) AS t(i);
+CREATE TABLE odd (
+    id INTEGER, n BIGINT, h HUGEINT, small UTINYINT, large UBIGINT, money DECIMAL(12,2), wide DECIMAL(38,0), x DOUBLE,
+    f FLOAT, s VARCHAR, b BOOLEAN, d DATE, stamp TIMESTAMP, clock TIME, u UUID
+);
+INSERT INTO odd VALUES
+    (1, 9223372036854775807, 170141183460469231731687303715884105727, 255, 18446744073709551615, 9999999999.99,
+     99999999999999999999999999999999999999, 'NaN', 0.1, '', true, '2024-02-29', '2024-02-29 23:59:59.999999',
+     '23:59:59.999999', '12345678-1234-1234-1234-1234567890ab'),
+    (2, -9223372036854775808, -170141183460469231731687303715884105727, 0, 0, -0.01, -1, 'infinity', 1e38,
+     'Ünïcödé ''quoted'' \\ ', false, '0001-01-01', '0001-01-01', '00:00:00', '00000000-0000-0000-0000-000000000000'),
+    (3, 0, 0, 7, 7, 0, 0, -0.0, -0.0, 'b', NULL, '9999-12-31', '9999-12-31 12:00:00', '12:00:00', NULL),
+    (4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+    (5, 0, 18446744073709551616, 7, 8, 1.10, 2, '-infinity', 'NaN', 'B', true, NULL, NULL, NULL, NULL),
+    (6, 5, -18446744073709551617, 1, 1, 1.1, 3, 5e-324, 0.3, 'Σ', false, '1970-01-01', '1970-01-01', '01:02:03', NULL);
+CREATE TABLE many AS
+SELECT i AS id, i * 7919 % {MANY} AS mixed, CASE WHEN i % 11 > 0 THEN i % 1000 END AS part FROM range({MANY}) AS t(i);
+CREATE TABLE huge AS SELECT {"9" * 38}::DECIMAL(38,0) AS wide FROM range(2);
+"""
+TOWNS = "SELECT i AS id, 'town ' || i % 7 AS name, CASE WHEN i % 5 > 0 THEN i % 3 END AS region FROM range(40) AS t(i)"
+ROADS = 'SELECT i AS "from", i * 3 % 44 AS "to", i / 8 AS length FROM range(60) AS t(i)'
+
+ORDERED = [
+    "SELECT * FROM odd ORDER BY id",
+    "SELECT x, f, id FROM odd ORDER BY x DESC, f, id",
+    "SELECT id, s FROM odd ORDER BY s, id",
+    "SELECT id, d FROM odd ORDER BY d DESC, stamp",
+    "SELECT n, h, id FROM odd WHERE x > 1 OR x < 0 OR n IS NULL ORDER BY h, id",
+    "SELECT id, CASE WHEN b THEN s ELSE 'no' END AS t, x / 2 AS q, n // 2 AS half FROM odd WHERE id <> 2 ORDER BY id",
+    "SELECT b, COUNT(*) AS n, COUNT(s) AS m, MIN(s) AS least, SUM(small) AS t FROM odd GROUP BY b ORDER BY b",
+    "SELECT SUM(money) AS m, AVG(small) AS a, COUNT(DISTINCT n) AS k, MAX(stamp) AS last FROM odd",
+    "SELECT COUNT(*) FILTER (WHERE b) AS n FROM odd HAVING COUNT(*) > 100",
+    "SELECT name, COUNT(*) AS n, SUM(region) AS s FROM towns GROUP BY name HAVING COUNT(*) > 5 ORDER BY s DESC, name",
+    "SELECT t.name, r.to, r.length FROM towns t JOIN roads r ON t.id = r.from ORDER BY r.length DESC, t.id LIMIT 7",
+    "SELECT t.id, r.length FROM towns t LEFT JOIN roads r ON t.id = r.to ORDER BY t.id, r.length DESC",
+    "SELECT id FROM towns WHERE region NOT IN (SELECT region FROM towns WHERE id < 3) ORDER BY id",
+    'SELECT id FROM towns t WHERE NOT EXISTS (SELECT 1 FROM roads WHERE "to" = t.id AND length > 2) ORDER BY id',
+    'SELECT id, (SELECT MAX(length) FROM roads WHERE "to" = t.id) AS m FROM towns t ORDER BY m, id',
+    "SELECT id, region, row_number() OVER (PARTITION BY region ORDER BY name DESC, id) AS r, lag(id) OVER (ORDER BY id)"
+    " AS before, SUM(id) OVER (PARTITION BY region) AS s FROM towns ORDER BY region, r",
+    "SELECT region FROM towns UNION SELECT small FROM odd ORDER BY region",
+    "SELECT DISTINCT region, id % 2 AS odd FROM towns ORDER BY region DESC, odd",
+    "WITH most AS (SELECT region, COUNT(*) AS n FROM towns GROUP BY region) "
+    "SELECT t.name, most.n FROM towns t JOIN most ON t.region = most.region ORDER BY most.n, t.id OFFSET 3",
+    "SELECT SUM(id) AS s, part FROM many GROUP BY part ORDER BY s DESC",
+    "SELECT SUM(id) AS s, mixed FROM many GROUP BY mixed ORDER BY mixed DESC",
+    "SELECT id, mixed FROM many WHERE part IS NULL ORDER BY mixed",
+    "SELECT 1 + 1 AS two, 'x' AS t",
+]
+
+OTHERWISE = (
+    "threads = 4", "default_null_order = 'nulls_first'", "default_order = 'desc'", "ieee_floating_point_ops = false",
+    "integer_division = true", "TimeZone = 'Asia/Tokyo'",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("public")
+    (made / "public.yaml").write_text(POLICY)
+    with duckdb.connect(str(made / "d.duckdb")) as con:
+        con.execute(DATA)
+        con.execute(f"COPY ({TOWNS}) TO '{made / 'towns.parquet'}'")
+        con.execute(f"COPY ({ROADS}) TO '{made / 'roads.csv'}'")
+    return made
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same tables in a DuckDB as it comes."""
+    with duckdb.connect() as con:
+        load(con)
+        yield con
+
+
+def load(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(DATA)
+    con.execute(f"CREATE TABLE towns AS {TOWNS}")
+    con.execute(f"CREATE TABLE roads AS {ROADS}")
+
+
+@pytest.fixture(scope="module")
+def sessions(folder: Path) -> Iterator[dict[str, dpsql.Connection]]:
+    """Opened from the policy, and on a connection whose owner has set everything otherwise."""
+    with duckdb.connect() as theirs:
+        load(theirs)
+        for setting in OTHERWISE:
+            theirs.execute(f"SET {setting}")
+        wrapped = folder / "wrapped.yaml"
+        stored = POLICY.replace("database: d.duckdb\n", "")
+        for source in ("read_parquet('towns.parquet')", "read_csv('roads.csv')"):
+            stored = stored.replace(f", source: {source}", "")
+        wrapped.write_text(stored)
+        with dpsql.connect(folder / "public.yaml") as opened, dpsql.connect(theirs, policy=wrapped) as over:
+            yield {"opened": opened, "wrapped": over}
+
+
+def written(rows: list[tuple[Any, ...]]) -> list[list[tuple[type, str]]]:
+    """Types and texts of the values: a NaN equals itself, and a zero has its sign."""
+    return [[(type(value), repr(value)) for value in row] for row in rows]
+
+
+@pytest.mark.parametrize("way", ["opened", "wrapped"])
+@pytest.mark.parametrize("sql", ORDERED)
+def test_the_answer_is_plain_duckdbs(
+    sql: str, way: str, sessions: dict[str, dpsql.Connection], plain: duckdb.DuckDBPyConnection
+) -> None:
+    con = sessions[way]
+    plan = con.plan(sql)
+    assert not plan.releases and not plan.cost
+    answer = con.sql(sql).run()
+    cursor = plain.execute(sql)
+    assert list(answer.columns) == [d[0] for d in cursor.description or []]
+    rows, true = answer.fetchall(), cursor.fetchall()
+    assert (rows == true) if len(true) > 1000 else (written(rows) == written(true))
+    assert answer.intervals()[:1] == [dict.fromkeys(answer.columns)][: len(rows)]
+
+
+@pytest.mark.parametrize("way", ["opened", "wrapped"])
+def test_groups_come_in_the_order_of_their_keys(way: str, sessions: dict[str, dpsql.Connection]) -> None:
+    rows = sessions[way].sql("SELECT region, COUNT(*) AS n FROM towns GROUP BY region").run().fetchall()
+    assert [region for region, _ in rows] == [0, 1, 2, None]
+
+
+def test_only_the_answer_leaves_the_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One statement, two rows, no second database; not so if anything private is asked for as well."""
+    heights: list[int] = []
+    original = module.DuckDBEngine.fetch
+
+    def fetch(engine: module.DuckDBEngine, sql: str) -> RawTable:
+        found = original(engine, sql)
+        heights.append(found.height)
+        return found
+
+    monkeypatch.setattr(module.DuckDBEngine, "fetch", fetch)
+    with dpsql.connect(folder / "public.yaml") as con:
+        assert len(con.sql("SELECT mixed % 2 AS k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k").run()) == 2
+        assert heights == [2] and con._scratch._connection is None
+        heights.clear()
+        beside = "SELECT n, (SELECT MAX(id) FROM many) AS m FROM (SELECT COUNT(*) AS n FROM people)"
+        assert con.sql(beside).run(epsilon=1).rows[0][1] == MANY - 1
+        assert heights == [1, MANY] and con._scratch._connection is not None
+
+
+def test_what_fails_in_the_engine_is_one_refusal(
+    folder: Path, capsys: pytest.CaptureFixture[str], sessions: dict[str, dpsql.Connection]
+) -> None:
+    """A sum with more digits than there are."""
+    sums = "SELECT SUM(wide) AS s FROM huge"
+    with pytest.raises(dpsql.EngineError, match="DP901"):
+        sessions["opened"].sql(sums).run()
+    assert main(["query", str(folder / "public.yaml"), sums]) != 0
+    shown = capsys.readouterr()
+    assert "DP901" in shown.err and "Traceback" not in shown.err + shown.out and "9999" not in shown.err + shown.out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_stops_it_and_the_session_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query would take hours."""
+    original, pressed = module.read, []
+
+    def read(*given: Any) -> RawTable:
+        if not pressed:
+            pressed.append(True)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return original(*given)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with dpsql.connect(folder / "public.yaml") as con:
+            query = con.sql("SELECT COUNT(*) AS n FROM many a JOIN many b ON (a.id + b.mixed) % 7 = 3")
+            query.plan()
+            monkeypatch.setattr(module, "read", read)
+            with pytest.raises(KeyboardInterrupt):
+                query.run()
+            assert pressed and con.sql("SELECT COUNT(*) AS n FROM many").run().fetchall() == [(MANY,)]
+    finally:
+        signal.signal(signal.SIGINT, before)
