@@ -63,7 +63,7 @@ def finished(text: str, pending: str, dialect: str) -> bool:
     if command_behind(last, f"{before}\n", dialect) is not None:
         return True
     found = scan(whole, dialect)
-    if found is None or not found.statements:
+    if found is None or not found.rest:
         return False
     rest = whole[found.rest :]
     return is_empty(rest, dialect) or rest.strip().startswith("\\")
@@ -81,7 +81,7 @@ def is_look(text: str, pending: str) -> bool:
 
 def _plain(shell: Shell) -> str:
     """A line, from a terminal that can do nothing else."""
-    sys.stdout.write(continuation_text(shell) if shell.feed.waiting else prompt_text(shell))
+    sys.stdout.write(continuation_text(shell, shell.feed.pending) if shell.feed.waiting else prompt_text(shell))
     sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
@@ -104,10 +104,10 @@ class _Editing:
         handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
         try:
             text = self._session.prompt(
-                continuation_text(shell) if begun else prompt_text(shell),
+                continuation_text(shell, shell.feed.pending) if begun else prompt_text(shell),
                 default=default,
                 # a long line that goes on below it is one line: nothing stands before its rest
-                prompt_continuation=lambda width, line, wrapped: "" if wrapped else continuation_text(shell, width),
+                prompt_continuation=lambda width, line, wrapped: "" if wrapped else self._continued(shell, width, line),
                 pre_run=pressed.clear,
                 handle_sigint=False,
             )
@@ -116,6 +116,11 @@ class _Editing:
         if pressed:
             raise KeyboardInterrupt
         return text
+
+    def _continued(self, shell: Shell, width: int, line: int) -> str:
+        """What stands before a further line of the input."""
+        above = self._session.default_buffer.document.lines[:line]
+        return continuation_text(shell, shell.feed.pending + "\n".join(above), width)
 
 
 def _editing(shell: Shell, vi: bool, complete_while_typing: bool) -> _Editing:

@@ -107,6 +107,20 @@ def test_alt_enter_begins_a_line(shell: Terminal) -> None:
     assert "stability person=1" in shell.screen and "cost: ε 0.05" in shell.screen
 
 
+def test_the_continuation_prompt_shows_what_is_open(shell: Terminal) -> None:
+    """As psql's: a parenthesis, a text, a name, a comment; and after a lone semicolon the first prompt again."""
+    for line, sign in (("SELECT (1", "("), ("+ 2), '", "'"), ("', \"", '"'), ('x", /*', "*"), ("*/ 3", "-")):
+        shell.type(f"{line}\r")
+        shell.wait(f"{line}\n{'shop' + sign:>{len('shop[ε 500.00/500.00]=')}}>")
+    shell.type(CTRL_C)
+    shell.wait(lambda: prompts(shell) == 2 and shell.at_prompt)
+    enter(shell, "/* nothing */\n-- at all", more=2)
+    shell.type("/* nothing\r")
+    shell.wait("shop*>")
+    enter(shell, "*/ ;")
+    assert "error" not in shell.screen
+
+
 def test_ctrl_c_forgets_a_statement_of_several_lines(shell: Terminal) -> None:
     shell.type("SELECT town\r")
     shell.wait("shop->")
