@@ -33,7 +33,7 @@ from dpsql.plan.nodes import (
 )
 from dpsql.plan.walk import Tagged
 from dpsql.sql.block import Block
-from dpsql.sql.emit import SALT, Aliases, Names, TableNames, condition, constant, identifier, spell, typed_constant
+from dpsql.sql.emit import SALT, Aliases, Names, TableNames, condition, constant, identifier, spell
 from dpsql.sql.grouped import grouped, positive_zero
 from dpsql.sql.windows import spell_window
 from dpsql.types import BOOLEAN, Kind
@@ -353,7 +353,7 @@ def _compares_sides(node: Join, left: Block, right: Block) -> bool:
 
 def _values(node: Values) -> str:
     rows = ", ".join(
-        "(" + (", ".join(typed_constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL") + ")"
+        "(" + (", ".join(constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL") + ")"
         for row in node.rows
     )
     names = ", ".join(f"c{c.uid}" for c in node.columns) or "nothing"
