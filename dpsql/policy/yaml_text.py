@@ -69,7 +69,8 @@ def read_yaml(source: Source, directory: Path) -> Document:
         mark = error.problem_mark or error.context_mark
         at = min(mark.index if mark is not None else 0, len(source.text))
         said = "; ".join(str(part) for part in (error.problem, error.context) if part)
-        raise CannotOpen([*builder.problems, builder.problem(said, Span(at, at + 1))]) from None
+        advice = [_COLON] if error.problem == "mapping values are not allowed here" else []
+        raise CannotOpen([*builder.problems, builder.problem(said, Span(at, at + 1), *advice)]) from None
     except ReaderError as error:
         at = int(error.position)
         raise CannotOpen(
@@ -84,6 +85,9 @@ def read_yaml(source: Source, directory: Path) -> Document:
     keys: dict[Loc, Span] = {}
     value = _flatten(builder.root, (), values, keys)
     return Document(value, Places(source, values, keys, directory), tuple(builder.problems))
+
+
+_COLON = "a text that holds `: ` stands in quotes, or below its key, after  >-;  or a line is indented too far"
 
 
 def _events(text: str) -> Iterator[Event]:

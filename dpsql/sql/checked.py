@@ -22,6 +22,7 @@ _CLAUSES = {
     "replace": ("* REPLACE", "name the columns you want"),
     "on": ("DISTINCT ON", "group by these columns instead"),
     "laterals": ("LATERAL", "join the table instead"),
+    "field": ("IN without brackets", "write every value in brackets:  x IN (1, 2),  x IN (?, ?)"),
 }
 """What people write, and what to write instead, for arguments whose names are sqlglot's own."""
 

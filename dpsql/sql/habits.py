@@ -21,6 +21,7 @@ INSTEAD: Final[dict[str, str]] = {
     "sysdate": _VALUE,
     "dateadd": _SHIFT,
     "date_sub": "write  x - INTERVAL 7 DAY",
+    "age": "write  date_diff('year', x, DATE '2025-01-01')",
     "safe_divide": "write  x / y,  which is NULL where y is 0",
     "regexp_like": _PATTERN,
     "regexp_matches": _PATTERN,

@@ -232,7 +232,7 @@ def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) ->
     span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
     # Where the parser knows what is missing, nothing has to be guessed from the words around it.
     counted = missing is not None or "number of provided arguments" in description
-    known = _keyword_as_name(source) or (None if counted else _known_mistake(source, span))
+    known = _keyword_as_name(source) or _format_mark(source) or (None if counted else _known_mistake(source, span))
     if known is not None:
         description, span, advice = known
     else:
@@ -257,6 +257,7 @@ _CLAUSES = (
     "QUALIFY",
 )
 _KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
+_FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\)s)\b)", re.IGNORECASE)
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
 
 
@@ -266,6 +267,15 @@ def _keyword_as_name(source: Source) -> tuple[str, Span, str] | None:
     if found is None:
         return None
     return f"{found[1]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[1]}"'
+
+
+def _format_mark(source: Source) -> tuple[str, Span, str] | None:
+    """A placeholder as psycopg and MySQL's drivers write it: `%s`, `%(name)s`, where no remainder can be meant."""
+    found = _FORMAT_MARK.search(code_of(source.text))
+    if found is None:
+        return None
+    named = f"${found[2]}  or  " if found[2] else ""
+    return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:

@@ -40,7 +40,7 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
     if private.ids or private.hops:
         kept = not from_left and node.kind not in (JoinKind.INNER, JoinKind.CROSS)
         if kept or node.kind is JoinKind.FULL:
-            raise _public_side_kept(node, private)
+            raise _public_side_kept(node, private, from_left)
         return replace(
             found, by_id=private.by_id | _determined(node, left, right, m, private), rule="join a public table"
         )
@@ -77,9 +77,17 @@ def _factor(kind: JoinKind, from_left: bool, m: Cap) -> Cap:
             return larger(ONE, times(finite(2), m))
 
 
-def _public_side_kept(node: Join, private: Facts) -> Rejected:
+def _public_side_kept(node: Join, private: Facts, from_left: bool) -> Rejected:
     """Rows of the public side that stay without a partner belong to nobody, and show who has none."""
-    names = sorted({c.hint.column for uid in private.ids if (c := private.columns.get(uid)) and c.hint is not None})
+    sides = [(e.left, e.right) if from_left else (e.right, e.left) for e in node.equalities]
+    names = [
+        ours.name
+        for ours, theirs in sides  # a name that the public side has too would be ambiguous
+        if isinstance(ours, Column) and ours.name.isidentifier()
+        if not (isinstance(theirs, Column) and theirs.name.lower() == ours.name.lower())
+    ]
+    if not names and not private.hops:  # behind a path the id stands in a table that the query need not read
+        names = sorted({c.hint.column for uid in private.ids if (c := private.columns.get(uid)) and c.hint is not None})
     count = f"COUNT({names[0]})" if names else "a count of a column of the private table"
     return reject(
         "DP220", f"this {node.kind.value.upper()} join keeps public rows that belong to no privacy unit",

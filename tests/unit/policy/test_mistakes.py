@@ -341,6 +341,12 @@ def test_bad_yaml(text: str, message: str) -> None:
     assert hits and hits[0].code == "DP002", [d.message for d in found]
 
 
+def test_a_colon_in_a_text() -> None:
+    text = "version: 1\ntables:\n  t:\n    source: read_csv('t.csv', columns = {'a': 'BIGINT'})\n"
+    (found,) = mistakes(text)
+    assert (found.code, len(found.help)) == ("DP002", 1) and ">-" in found.help[0]
+
+
 def test_alias_bomb_is_bounded() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
