@@ -76,7 +76,7 @@ def shell(running: Terminal) -> Terminal:
 def test_enter_runs_a_statement_at_its_real_end(shell: Terminal, lines: list[str], answer: str) -> None:
     for number, line in enumerate(lines[:-1], 1):
         shell.type(line + "\r")
-        shell.wait(lambda n=number: shell.screen.count("shop->") == n)  # type: ignore[misc]
+        shell.wait(lambda n=number: len(re.findall(r"shop[-'\"$*]>", shell.screen)) == n)  # type: ignore[misc]
     enter(shell, lines[-1])
     assert answer in shell.screen and ("(1 row)" in shell.screen or "$$" in lines[0])
 
