@@ -27,7 +27,7 @@ from dpsql.functions.signature import (
 from dpsql.functions.value import Scalar, Value
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval
-from dpsql.types import DOUBLE, Kind, SqlType, decimal
+from dpsql.types import DOUBLE, HUGEINT, Kind, SqlType, decimal
 
 ZERO_DIVISOR = Reason(
     "DP202",
@@ -114,7 +114,9 @@ def _mul_type(args: Args) -> SqlType:
         scale = args[0].type.scale + args[1].type.scale
         factors = all(a.type.kind is Kind.DOUBLE or decimal_for(stored(a), a.type.scale) for a in args)
         return exact_type(result, args, scale) if factors and scale <= 38 else DOUBLE
-    return exact_type(result, args)
+    found = exact_type(result, args)
+    # The engine multiplies magnitudes, so that a product of the least HUGEINT overflows.
+    return DOUBLE if found == HUGEINT and result.lo is not None and result.lo <= -(2**127) else found
 
 
 def _neg_type(args: Args) -> SqlType:

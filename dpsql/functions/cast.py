@@ -198,7 +198,7 @@ def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
         case Kind.DECIMAL if isinstance(value, int | Decimal):
             exact = Fraction(value) * 10**target.scale
             if exact.denominator == 1 and Fraction(value) in type_range(target):
-                return Decimal(int(exact)).scaleb(-target.scale)
+                return Decimal(f"{int(exact)}E-{target.scale}")
             return None
         case _:
             return None

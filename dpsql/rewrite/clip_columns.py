@@ -58,6 +58,6 @@ def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
             scaled = x * 10**t.scale
             whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
             digits = max(len(str(abs(whole))), t.scale, 1)
-            return Literal(Decimal(whole).scaleb(-t.scale), decimal(min(38, digits), t.scale))
+            return Literal(Decimal(f"{whole}E-{t.scale}"), decimal(min(38, digits), t.scale))
         case _:
             return Literal(float(x), DOUBLE)

@@ -65,7 +65,7 @@ def _literal(x: Fraction, span: Span | None) -> Literal:
     scale = 0
     while x.denominator != 1 and 10**scale % x.denominator:
         scale += 1
-    return literals.exact(Decimal(int(x * 10**scale)).scaleb(-scale), span)
+    return literals.exact(Decimal(f"{int(x * 10**scale)}E-{scale}"), span)
 
 
 def _wrong(message: str, span: Span, repair: str) -> Rejected:

@@ -30,6 +30,9 @@ SALT = "\0salt\0"
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
 
+MOST_PLACES = 38
+"""Decimal places of the longest DECIMAL."""
+
 TableNames = Callable[[str], str]
 
 
@@ -84,7 +87,10 @@ def constant(value: LiteralValue, type_: SqlType) -> str:
                 return f"CAST('{number}' AS DOUBLE)"
             return f"CAST({number!r} AS DOUBLE)"
         case int() | Decimal():
-            return f"CAST({Decimal(value):f} AS {type_ if type_.kind is Kind.DECIMAL else HUGEINT})"
+            held = type_ if type_.kind is Kind.DECIMAL else HUGEINT
+            # With its zero before the point, a number of 38 places is one digit too long and would be read as a DOUBLE.
+            quote = "'" if held.scale == MOST_PLACES else ""
+            return f"CAST({quote}{Decimal(value):f}{quote} AS {held})"
         case str():
             return text(value) if type_.kind is Kind.VARCHAR else f"CAST({text(value)} AS {type_})"
         case bytes():
@@ -99,6 +105,13 @@ def constant(value: LiteralValue, type_: SqlType) -> str:
             return f"to_microseconds({value // dt.timedelta(microseconds=1)})"
         case _:
             raise reject("DP106", f"no literal for {with_article(type_)}")
+
+
+def typed_constant(value: LiteralValue, type_: SqlType) -> str:
+    """A literal of exactly this type: what is computed from it must not overflow the narrower one of its value."""
+    if isinstance(value, int) and type_.kind is Kind.INTEGER and integer_type_for(point(value)) != type_:
+        return f"CAST({value} AS {type_})"
+    return constant(value, type_)
 
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:
@@ -116,7 +129,7 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
             values = tuple(v for _, v in spelled)
             result = call(name, values, expr.span)
             if result.is_constant:
-                return constant(result.constant, result.type), result  # type: ignore[arg-type]
+                return typed_constant(result.constant, result.type), result  # type: ignore[arg-type]
             printed = REGISTRY[name].spell[DIALECT]([s for s, _ in spelled], values, result)
             if len(printed) > MOST_TEXT:
                 raise reject("DP101", "the expression is too large to be run", span=expr.span)

@@ -248,7 +248,8 @@ def negated(literal: Literal, span: Span | None) -> Literal | None:
     if isinstance(value, int):
         return integer(-value, span)
     if isinstance(value, Decimal):
-        return Literal(-value, literal.type, span)
+        # A minus would round to 28 digits.
+        return Literal(value.copy_negate() if value else value, literal.type, span)
     if isinstance(value, float):
         return double(-value, span)
     return None
