@@ -298,6 +298,11 @@ class ExprBinder:
             )  # fmt: skip
         if isinstance(node, exp.ArrayOverlaps):
             return reject("DP105", "operator && is not supported", span=self.span(node), help=["write AND"])
+        if isinstance(node, exp.Collate):
+            return reject(
+                "DP105", "COLLATE is not supported", span=self.span(node),
+                help=["compare in one letter case:  LOWER(x) = 'north',  or leave COLLATE out"],
+            )  # fmt: skip
         if isinstance(node, exp.Tuple):
             return reject(
                 "DP101", "several values at once are outside the accepted SQL here", span=self.span(node),

@@ -50,11 +50,24 @@ def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder
     """The rows in order, if there is one, and cut by LIMIT and OFFSET."""
     if keys:
         node = Sort(node, tuple(keys), binder.span(args["order"]))
-    if "limit" not in args and "offset" not in args:
+    if not is_cut(args):
         return node
     count, offset = args.get("limit"), args.get("offset")
+    if count is not None and _is_all(count):
+        count = None
     at = binder.span(next(clause for clause in (count, offset) if clause is not None))
     return Limit(node, _amount(count, binder), _amount(offset, binder) or 0, at)
+
+
+def is_cut(args: Mapping[str, Any]) -> bool:
+    """Whether LIMIT or OFFSET may leave rows out."""
+    return "offset" in args or ("limit" in args and not _is_all(args["limit"]))
+
+
+def _is_all(limit: exp.Expr) -> bool:
+    """LIMIT ALL, which cuts nothing."""
+    given = limit.args.get("expression")
+    return isinstance(given, exp.Var) and given.name.upper() == "ALL" and not limit.args.get("limit_options")
 
 
 def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:

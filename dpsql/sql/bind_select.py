@@ -18,8 +18,8 @@ from dpsql.sql.aggregates import AggregateCollector
 from dpsql.sql.bind_expr import ExprBinder, condition
 from dpsql.sql.bind_from import Ctes, FromBinder
 from dpsql.sql.bind_groups import Above, Named, groups_of, unless_column
+from dpsql.sql.bind_order import is_cut, orders_something, sorted_rows
 from dpsql.sql.bind_order import orders as orders_of
-from dpsql.sql.bind_order import orders_something, sorted_rows
 from dpsql.sql.bind_subquery import Subqueries
 from dpsql.sql.bind_windows import WindowCollector, windows_of
 from dpsql.sql.checked import checked
@@ -89,7 +89,7 @@ class SelectBinder:
                 "DP101", "the query selects no columns", span=self.span(tree), help=["as in  SELECT COUNT(*) FROM …"]
             )
         if self.outer is not None:
-            self.outer.limited = "limit" in args or "offset" in args
+            self.outer.limited = is_cut(args)
         tables = FromBinder(self.source, self.policy, self.parameters, self.numbering, self.query, self.outer)
         source = tables.bind(args, ctes)
         rows, above = (Subqueries(self.policy, source, ctes, self.outer, self.within) for _ in range(2))

@@ -54,6 +54,7 @@ def span_of(node: exp.Expr, text: str) -> Span:
     """A non-empty span for any node."""
     text = code_of(text)
     own = _hull(node)
+    bare = own is None
     if own is None:
         own = _keyword(node, text)
     at: exp.Expr | None = node
@@ -69,7 +70,7 @@ def span_of(node: exp.Expr, text: str) -> Span:
         before = text[: inner.start].rstrip()
         own = Span(len(before) - 1, inner.end) if before.endswith("(") else inner
     if isinstance(at, exp.Func | exp.Paren | exp.Filter | exp.Window):
-        own = _open(own, at, text)
+        own = own if bare and at is node else _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
             return Span(own.start, _bracket(text, own.start, own.end))  # the type has no token either
         return _close(own, text)

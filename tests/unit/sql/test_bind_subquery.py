@@ -116,6 +116,7 @@ def refused(sql: str, code: str, under: str) -> str:
         ("EXISTS (SELECT 1 FROM more m WHERE codes.code = m.code AND x > codes.n)", "semi code = code and gt(x, n)"),
         ("EXISTS (SELECT codes.n FROM more m WHERE m.code = codes.code)", "semi code = code"),
         ("EXISTS (SELECT 1 FROM more m WHERE m.code = codes.code LIMIT 1)", "semi code = code"),
+        ("EXISTS (SELECT 1 FROM more m WHERE m.code = codes.code LIMIT ALL)", "semi code = code"),
         ("EXISTS (SELECT 1 FROM more WHERE label = 'a')", "semi eq(label, 'a')"),
         ("n IN (SELECT n FROM more m WHERE m.code = codes.code)", "semi code = code and n = n"),
         ("n IN (SELECT DISTINCT n FROM more m WHERE m.code = codes.code)", "semi code = code and n = n"),
