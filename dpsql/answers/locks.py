@@ -15,10 +15,11 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from dpsql.answers.refusals import DISK, kept_waiting, unusable
+from dpsql.answers.store import Result
 
 if sys.platform != "win32":
     import fcntl
@@ -27,15 +28,13 @@ _SHORTEST, _LONGEST = 0.002, 0.05
 """Seconds between two attempts, growing: most queries take milliseconds, some take minutes. Ctrl-C is heard between."""
 
 
-@contextlib.contextmanager
-def held(directory: Path, names: Collection[str], patience: float) -> Iterator[None]:
-    """Hold all these names (texts that can be file names) inside `directory`, which is made if it is missing.
+def alone(directory: Path, names: Collection[str], patience: float, action: Callable[[], Result]) -> Result:
+    """Act while holding all these names (texts that can be file names) in `directory`, made if it is missing.
 
     Raises CannotOpen (DP407): not free for `patience` seconds, or no file can be made.
     """
     if sys.platform == "win32":
-        yield
-        return
+        return action()
     taken: list[tuple[Path, int]] = []
     deadline = time.monotonic() + patience
     try:
@@ -44,7 +43,7 @@ def held(directory: Path, names: Collection[str], patience: float) -> Iterator[N
             while (descriptor := _locked(path, deadline, patience)) is None:
                 pass  # its holder removed the file meanwhile
             taken.append((path, descriptor))
-        yield
+        return action()
     finally:
         for path, descriptor in taken:
             with contextlib.suppress(OSError):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from dpsql.answers.refusals import kept_waiting
-from dpsql.answers.store import Answer
+from dpsql.answers.store import Answer, Result
 
 _PAUSE = 0.05
 """Seconds between two looks at whether somebody let go; Ctrl-C is heard as often."""
@@ -35,19 +34,19 @@ class MemoryAnswers:
             for answer in answers:
                 self._answers.setdefault(answer.address, []).append(answer)
 
-    @contextlib.contextmanager
-    def alone(self, names: Collection[str]) -> Iterator[None]:
+    def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`: all names at once, so that nobody waits for somebody who waits for him."""
         wanted, deadline = set(names), time.monotonic() + self._patience
-        with self._free:
-            while wanted & self._held:
-                if time.monotonic() > deadline:
-                    raise kept_waiting("in memory", self._patience)
-                self._free.wait(_PAUSE)
-            self._held |= wanted
+        taken: set[str] = set()
         try:
-            yield
+            with self._free:
+                while wanted & self._held:
+                    if time.monotonic() > deadline:
+                        raise kept_waiting("in memory", self._patience)
+                    self._free.wait(_PAUSE)
+                self._held, taken = self._held | wanted, wanted
+            return action()
         finally:
             with self._free:
-                self._held -= wanted
+                self._held -= taken
                 self._free.notify_all()

@@ -17,14 +17,13 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from dpsql.answers.locks import held
+from dpsql.answers.locks import alone
 from dpsql.answers.refusals import DAMAGED, DISK, unusable
-from dpsql.answers.store import Answer
+from dpsql.answers.store import Answer, Result
 from dpsql.answers.text import (
     plain,
     read_fraction,
@@ -92,9 +91,9 @@ class SqliteAnswers:
             connection.executemany(f"INSERT INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
             connection.execute("COMMIT")
 
-    def alone(self, names: Collection[str]) -> AbstractContextManager[None]:
+    def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
-        return held(self.path.with_name(self.path.name + ".running"), names, self._patience)
+        return alone(self.path.with_name(self.path.name + ".running"), names, self._patience, action)
 
     def _read(self, row: tuple[str, ...]) -> Answer:
         name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, stored = row

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dpsql.loss import PrivacyLoss
 
+Result = TypeVar("Result")
 KeyValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
 Key = tuple[KeyValue, ...]
 
@@ -68,9 +68,10 @@ class AnswerStore(Protocol):
         """Store all of them, durably, or none. Raises CannotOpen (DP407)."""
         ...
 
-    def alone(self, names: Collection[str]) -> AbstractContextManager[None]:
-        """Hold all these names: whoever asks for one of them, in any thread or process, waits until they are let go.
+    def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
+        """Do something while holding all these names, and return what it returns.
 
+        Whoever asks for one of them, in any thread or process, waits until they are let go.
         Let go at the latest when the process ends, however it ends. Raises CannotOpen (DP407) if one is not free after
         the store's patience. Interrupts end the waiting. Not reentrant.
         """

@@ -147,18 +147,22 @@ def _connected(path: Path, timeout: float) -> LedgerConnection:
 _WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
 
 
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection, timeout: float) -> Iterator[None]:
-    """A transaction with the write lock, waited for up to `timeout` seconds; rolled back if what is inside raises."""
-    # SQLite's own waiting grows to 100 ms a step, which starves writers; `patiently` waits evenly instead.
-    connection.execute("PRAGMA busy_timeout=0")
+def in_transaction(connection: sqlite3.Connection, timeout: float, action: Callable[[], _Result]) -> _Result:
+    """Do something while holding the write lock, waited for up to `timeout` seconds; rolled back if it raises.
+
+    A function, not a context manager: a Ctrl-C between a generator's `yield` and the body of its `with` would leave the
+    transaction open for as long as somebody keeps the traceback, and a notebook keeps it.
+    """
     try:
-        patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
-    try:
-        yield
+        try:
+            # SQLite's own waiting grows to 100 ms a step, which starves writers; `patiently` waits evenly instead.
+            connection.execute("PRAGMA busy_timeout=0")
+            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+        result = action()
         connection.execute("COMMIT")
+        return result
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -7,13 +7,12 @@ forward, and one flush of the ledger and one write of the head serve every proce
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from dpsql.budget.chain import Point
@@ -82,11 +81,7 @@ class Head:
             known = self.read()
             return known is not None and 0 < known.sequence >= at_least
 
-        with self._locked(unless=done) as locked:
-            if not locked or done():
-                return
-            in_place = self._write(latest())
-        if in_place:
+        if self._locked(lambda: not done() and self._write(latest()), unless=done):
             # While the next one flushes the ledger already. Should a power cut come first, the head is older than the
             # ledger, which is healthy; what the receipts stand for is on the disk.
             self._flush()
@@ -94,13 +89,11 @@ class Head:
     def put(self, point: Point) -> None:
         """Remember exactly `point`, whatever was remembered before."""
         self.check_writable()
-        with self._locked():
-            self._write(point)
+        self._locked(lambda: self._write(point))
 
     def forget(self) -> None:
         """Remember nothing."""
-        with self._locked():
-            self.path.unlink(missing_ok=True)
+        self._locked(lambda: self.path.unlink(missing_ok=True))
 
     def _write(self, point: Point) -> bool:
         """Over the older of the two slots, so that a torn write spoils nothing: True, and not flushed yet. Or a new
@@ -142,13 +135,11 @@ class Head:
         finally:
             os.close(descriptor)
 
-    @contextlib.contextmanager
-    def _locked(self, unless: Callable[[], bool] = lambda: False) -> Iterator[bool]:
-        """Hold the head's lock: True; or False, without it, as soon as `unless` holds."""
+    def _locked(self, action: Callable[[], object], unless: Callable[[], bool] = lambda: False) -> bool:
+        """Whether an action, done while holding the head's lock, said yes; not done as soon as `unless` holds."""
         if sys.platform == "win32":
             # Without the lock two writers may leave the older of two points: behind the ledger, so still healthy.
-            yield True
-            return
+            return bool(action())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(
@@ -164,14 +155,13 @@ class Head:
                     break
                 except BlockingIOError:
                     if unless():
-                        yield False
-                        return
+                        return False
                     if time.monotonic() > deadline:
                         raise unusable(
                             self._name, f"another process has kept it locked for {self._timeout:g} s"
                         ) from None
                     time.sleep(PAUSE)
-            yield True
+            return bool(action())
         finally:
             os.close(descriptor)
 

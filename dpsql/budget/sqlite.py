@@ -13,26 +13,26 @@ closes the file (file.py). *Tested by* tests/contracts/test_ledgers.py and tests
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
 from dpsql.budget.disk import flush_file
-from dpsql.budget.file import FileId, connect, file_id, look_at, patiently, transaction, translated, writable
+from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at, patiently, translated, writable
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
 from dpsql.budget.refusals import after_commit, unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
 
+_Result = TypeVar("_Result")
 _COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash, received, answers"
 
 
@@ -124,19 +124,9 @@ class SqliteLedger:
         """
         settled = settle(entry, self._book.accountant)
         self._head.check_writable()
-        with self._reading():
-            # Spending only grows: what does not fit now never will, and such a refusal need not wait for its turn.
-            if self._find(settled.id) is None:
-                self._book.check(settled, caps)
-        with self._writing():
-            self._catch_up()
-            self._check_head()
-            receipt = self._find(settled.id)
-            if receipt is None:
-                self._book.check(settled, caps)
-                receipt = self._append(settled)
-            else:
-                same_request(receipt, settled)
+        # Spending only grows: what does not fit now never will, and such a refusal need not wait for its turn.
+        self._reading(lambda: self._found_or_fits(settled, caps))
+        receipt = self._writing(lambda: self._charge(settled, caps))
         # Committed, and seen by everybody; not yet on the disk.
         try:
             self._head.advance(receipt.sequence, self._durable)
@@ -147,27 +137,19 @@ class SqliteLedger:
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds, other processes' charges included."""
-        with self._reading():
-            return self._book.spent(unit, analyst)
+        return self._reading(lambda: self._book.spent(unit, analyst))
 
     def received(self, analyst: str | None = None) -> frozenset[str]:
         """Ids of the stored answers that an account holds, through other processes too; of all accounts for None."""
-        with self._reading():
-            return self._book.received(analyst)
+        return self._reading(lambda: self._book.received(analyst))
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent."""
-        with self._reading():
-            return self._book.accounts()
+        return self._reading(lambda: self._book.accounts())
 
     def history(self) -> Sequence[Receipt]:
         """All entries, oldest first."""
-        with self._reading():
-            last, receipts = self._identity.origin, []
-            for row in self._rows(1):
-                receipts.append(self._verified(row, last))
-                last = row.point
-            return receipts
+        return self._reading(self._receipts)
 
     @property
     def salt(self) -> int:
@@ -179,15 +161,7 @@ class SqliteLedger:
 
         Raises CannotOpen (DP407) naming the first entry that is missing or was changed.
         """
-        with self._reading():
-            problems = [text for (text,) in self._connection.execute("PRAGMA integrity_check") if text != "ok"]
-            if problems:
-                raise unusable(self.path, f"the file is damaged ({problems[0]})", *schema.RESTORE)
-            schema.check(self._connection, self.path)
-            self._start_over()
-            self._catch_up()
-            self._check_head()
-            return self._tip.sequence
+        return self._reading(self._verify)
 
     def close(self) -> None:
         """Release the file. Closing twice is harmless."""
@@ -204,8 +178,8 @@ class SqliteLedger:
     # The chain ------------------------------------------------------------------------------------------------------
 
     def _start_over(self) -> None:
-        self._book = Book(self._identity.accountant)
-        self._tip = self._identity.origin
+        # Both or neither, whenever Ctrl-C comes: an empty book at a late tip would have forgotten what was spent.
+        self._book, self._tip = Book(self._identity.accountant), self._identity.origin
 
     def _rows(self, first: int) -> Iterator[Row]:
         query = f"SELECT {_COLUMNS} FROM entries WHERE sequence >= ? ORDER BY sequence"
@@ -218,15 +192,36 @@ class SqliteLedger:
             last = next(rows, None)
             if last is None or last.point != self._tip:
                 raise unusable(self.path, f"entry {self._tip.sequence} was removed or replaced", *schema.RESTORE)
-        for row in rows:
-            self._book.add(self._verified(row, self._tip).entry)
-            self._tip = row.point
+        try:
+            for row in rows:
+                self._book.add(self._verified(row, self._tip).entry)
+                self._tip = row.point
+        except BaseException:
+            self._start_over()  # Ctrl-C: an entry may be half counted
+            raise
 
     def _verified(self, row: Row, last: Point) -> Receipt:
         try:
             return row.follows(last)
         except BrokenChain as broken:
             raise unusable(self.path, str(broken), *schema.RESTORE) from None
+
+    def _receipts(self) -> list[Receipt]:
+        last, receipts = self._identity.origin, []
+        for row in self._rows(1):
+            receipts.append(self._verified(row, last))
+            last = row.point
+        return receipts
+
+    def _verify(self) -> int:
+        problems = [text for (text,) in self._connection.execute("PRAGMA integrity_check") if text != "ok"]
+        if problems:
+            raise unusable(self.path, f"the file is damaged ({problems[0]})", *schema.RESTORE)
+        schema.check(self._connection, self.path)
+        self._start_over()
+        self._catch_up()
+        self._check_head()
+        return self._tip.sequence
 
     def _find(self, entry_id: str) -> Receipt | None:
         query = f"SELECT {_COLUMNS} FROM entries WHERE id = ?"
@@ -235,6 +230,20 @@ class SqliteLedger:
             return None
         row = Row(*columns)
         return self._verified(row, Point(row.sequence - 1, self._hash_at(row.sequence - 1) or ""))
+
+    def _found_or_fits(self, settled: Entry, caps: Caps) -> Receipt | None:
+        """What was charged for this id before; None if nothing was, and the entry fits."""
+        receipt = self._find(settled.id)
+        if receipt is None:
+            self._book.check(settled, caps)
+        else:
+            same_request(receipt, settled)
+        return receipt
+
+    def _charge(self, settled: Entry, caps: Caps) -> Receipt:
+        self._catch_up()
+        self._check_head()
+        return self._found_or_fits(settled, caps) or self._append(settled)
 
     def _append(self, settled: Entry) -> Receipt:
         row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
@@ -245,8 +254,7 @@ class SqliteLedger:
 
     def _durable(self) -> Point:
         """The newest point, once everything up to it is on the disk."""
-        with self._reading():
-            tip = self._tip
+        tip = self._reading(lambda: self._tip)
         try:
             # What a checkpoint has moved from the log to the file meanwhile, SQLite has flushed there.
             flush_file(self._log)
@@ -315,19 +323,16 @@ class SqliteLedger:
     def _files_now(self) -> tuple[FileId, ...]:
         return tuple(file_id(name) for name in self._names)
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, action: Callable[[], _Result]) -> _Result:
         with self._lock, translated(self.path, self._timeout):
             self._check_alive()
             self._catch_up()
-            yield
+            return action()
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, action: Callable[[], _Result]) -> _Result:
         with self._lock, translated(self.path, self._timeout):
             self._check_alive()
-            with transaction(self._connection, self._timeout):
-                yield
+            return in_transaction(self._connection, self._timeout, action)
 
 
 def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.0) -> None:
@@ -368,26 +373,30 @@ def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, ident
         _check_and_upgrade(connection, path, timeout)
         return
     patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
-    with transaction(connection, timeout):
-        # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
-        if schema.is_empty(connection):
-            known = head.read()
-            if known is not None and known.sequence:
-                raise unusable(
-                    path,
-                    f"it is missing or empty, but had {known.sequence} entries (head: {head.path})",
-                    *ACCEPTANCE_HELP,
-                )
-            schema.create(connection, identity)
+    in_transaction(connection, timeout, lambda: _make(connection, path, head, identity))
     schema.check(connection, path)
+
+
+def _make(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity) -> None:
+    # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
+    if schema.is_empty(connection):
+        known = head.read()
+        if known is not None and known.sequence:
+            raise unusable(
+                path, f"it is missing or empty, but had {known.sequence} entries (head: {head.path})", *ACCEPTANCE_HELP
+            )
+        schema.create(connection, identity)
 
 
 def _check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
     """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
     if patiently(lambda: schema.is_older(connection), timeout):
-        with transaction(connection, timeout):
-            # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
-            if schema.is_older(connection):
-                schema.upgrade(connection)
-            schema.check(connection, path)
+        in_transaction(connection, timeout, lambda: _upgrade(connection, path))
+    schema.check(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
+    if schema.is_older(connection):
+        schema.upgrade(connection)
     schema.check(connection, path)

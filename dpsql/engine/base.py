@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -85,8 +84,11 @@ class Engine(Protocol):
         """
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Everything fetched inside sees one snapshot of the database. May be nested; the outermost one counts.
+    def in_snapshot(self, action: Callable[[], T]) -> T:
+        """Do something in which everything fetched sees one snapshot of the database; return what it returns.
+
+        May be nested; the outermost one counts. A function, not a context manager: a Ctrl-C between a generator's
+        `yield` and the body of its `with` would leave the snapshot open for as long as somebody keeps the traceback.
 
         Raises: EngineError if it cannot be begun.
         """

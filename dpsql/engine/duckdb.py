@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import duckdb
 
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
-from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
+from dpsql.engine.base import RawTable, T, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
 from dpsql.engine.frames import Frame, copy_frame
 from dpsql.engine.limits import Limits
@@ -61,7 +61,7 @@ class DuckDBEngine:
         self._progress = progress
         self._lock = threading.RLock()
         self._stop = threading.Event()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
-        self._depth = 0
+        self._depth, self._begun = 0, False
         self._registered: frozenset[str] = frozenset()
         self._relations: tuple[Relation, ...] | None = None
         self._readable: set[Relation] = set()
@@ -163,12 +163,14 @@ class DuckDBEngine:
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
-        with self.transaction():
-            self._stop.clear()
-            if not self._progress:
-                return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt)
-            with watched(self._connection.query_progress) as look:
-                return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look)
+        return self.in_snapshot(lambda: self._fetch(sql))
+
+    def _fetch(self, sql: str) -> RawTable:
+        self._stop.clear()
+        if not self._progress:
+            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt)
+        with watched(self._connection.query_progress) as look:
+            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -212,24 +214,27 @@ class DuckDBEngine:
             self._check(name, relation)
             return relation.sql
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A read-only transaction; it ends in a rollback, which for reads is a commit."""
+    def in_snapshot(self, action: Callable[[], T]) -> T:
+        """In a read-only transaction; it ends in a rollback, which for reads is a commit."""
         with self._lock:
             if self._depth == 0:
-                try:
-                    self._settle("BEGIN TRANSACTION READ ONLY")
-                except KeyboardInterrupt:
-                    self._settle("ROLLBACK")
-                    raise
+                self._roll_back()  # a Ctrl-C may have come just before the last one's
+                self._begun = True
             self._depth += 1
             try:
-                yield
+                if self._depth == 1:
+                    self._settle("BEGIN TRANSACTION READ ONLY")
+                return action()
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    with contextlib.suppress(EngineError):
-                        self._settle("ROLLBACK")
+                    self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._begun:
+            with contextlib.suppress(EngineError):
+                self._settle("ROLLBACK")
+            self._begun = False
 
     def _settle(self, sql: str) -> None:
         """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""

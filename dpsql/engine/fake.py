@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from dpsql.engine.base import RawTable, cannot_open, guarded, quoted
+from dpsql.engine.base import RawTable, T, cannot_open, guarded, quoted
 from dpsql.policy.catalogue import Catalogue
 
 Answer = RawTable | BaseException
@@ -53,12 +52,11 @@ class FakeEngine:
             raise cannot_open(f"the data has no table `{name}`", code="DP004")
         return f'"fake"."main".{quoted(self._tables[name.lower()])}'
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def in_snapshot(self, action: Callable[[], T]) -> T:
         """Marks what is fetched inside."""
         self._depth += 1
         try:
-            yield
+            return action()
         finally:
             self._depth -= 1
 

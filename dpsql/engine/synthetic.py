@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from dpsql.engine.base import RawTable, guarded, quoted
+from dpsql.engine.base import RawTable, T, guarded, quoted
 from dpsql.engine.duckdb import DuckDBEngine, open_scratch
 from dpsql.policy.catalogue import Catalogue
 
@@ -69,11 +68,9 @@ class SyntheticEngine:
         """As `Engine.table_sql`."""
         return self._engine.table_sql(self._names[name])
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """As `Engine.transaction`."""
-        with self._engine.transaction():
-            yield
+    def in_snapshot(self, action: Callable[[], T]) -> T:
+        """As `Engine.in_snapshot`."""
+        return self._engine.in_snapshot(action)
 
     def interrupt(self) -> None:
         """As `Engine.interrupt`."""

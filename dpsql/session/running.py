@@ -25,7 +25,7 @@ from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest
-from dpsql.measure.backends import EXACT, BackendName, backend
+from dpsql.measure.backends import EXACT, Backend, BackendName, backend
 from dpsql.policy.models import Policy
 from dpsql.release.given import given_notes
 from dpsql.release.inlined import as_query
@@ -153,20 +153,23 @@ class Runner:
         if reuse.complete(plan) and not reuse.new:
             return self._execute(plan, reuse, account, grounds)
         private = [at for at, r in enumerate(plan.releases) if wanted(r.measured, Given())]
-        with account.store.alone({grounds.ground(at).name for at in private}):
-            # Whoever held the names may have stored what we need.
-            reuse = account.look_up(plan, grounds)
-            told = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
-            if told != reuse and not account.may_use(plan, reuse, told):
-                reuse = told
-            try:
-                return self._execute(plan, reuse, account, grounds)
-            except BudgetExceeded:
-                # Somebody else's answers may be better, and cost this account more, than what was asked for.
-                own = account.look_up(plan, grounds, own=True)
-                if own == reuse:
-                    raise
-                return self._execute(plan, own, account, grounds)
+        names = {grounds.ground(at).name for at in private}
+        return account.store.alone(names, lambda: self._reuse(plan, account, grounds))
+
+    def _reuse(self, plan: Plan, account: Account, grounds: Grounds) -> Release:
+        # Whoever held the names before may have stored what we need.
+        reuse = account.look_up(plan, grounds)
+        told = account.look_up(plan, grounds, preview=True) if reuse.new else reuse
+        if told != reuse and not account.may_use(plan, reuse, told):
+            reuse = told
+        try:
+            return self._execute(plan, reuse, account, grounds)
+        except BudgetExceeded:
+            # Somebody else's answers may be better, and cost this account more, than what was asked for.
+            own = account.look_up(plan, grounds, own=True)
+            if own == reuse:
+                raise
+            return self._execute(plan, own, account, grounds)
 
     def _execute(
         self, plan: Plan, reuse: Reuse, account: Account | None = None, grounds: Grounds | None = None
@@ -178,19 +181,23 @@ class Runner:
         }
         # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
         drawing = EXACT if reuse.complete(plan) else backend(self.noise)
+        return self.engine.in_snapshot(lambda: self._release(plan, reuse, ids, drawing, account, grounds))
+
+    def _release(
+        self, plan: Plan, reuse: Reuse, ids: Ids, drawing: Backend, account: Account | None, grounds: Grounds | None
+    ) -> Release:
         noisy: list[NoisyRelease] = []
         notes: list[str] = []
-        with self.engine.transaction():
-            self.facts.check_again(plan)
-            receipt = None if account is None else account.reserve(plan, reuse, ids)
-            salt = 0 if receipt is None or account is None else account.ledger.salt
-            for planned, given in zip(plan.releases, reuse.given, strict=True):
-                read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
-                earlier = {n.planned.label: as_query(n) for n in read}
-                noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, drawing))
-                if account is not None and grounds is not None and wanted(planned.measured, given):
-                    notes += _stored(noisy, given, ids, account.store, grounds)
-            rows = post_process(plan, noisy, self.engine, self.scratch)
+        self.facts.check_again(plan)
+        receipt = None if account is None else account.reserve(plan, reuse, ids)
+        salt = 0 if receipt is None or account is None else account.ledger.salt
+        for planned, given in zip(plan.releases, reuse.given, strict=True):
+            read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
+            earlier = {n.planned.label: as_query(n) for n in read}
+            noisy.append(measure_release(planned, self.engine, receipt, salt, earlier, given, drawing))
+            if account is not None and grounds is not None and wanted(planned.measured, given):
+                notes += _stored(noisy, given, ids, account.store, grounds)
+        rows = post_process(plan, noisy, self.engine, self.scratch)
         spent = NO_LOSS if receipt is None else _in_account(receipt.entry)
         served = () if account is None else given_notes(plan, reuse, reuse.received(plan, account.policy))
         expected = notes_of([r.measured for r in plan.releases])

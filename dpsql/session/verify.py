@@ -99,8 +99,7 @@ def verify_policy(
 
 def verify(policy: Policy, engine: Engine) -> Verification:
     """The same on an open engine, all in one snapshot. policy: completed with the data's types."""
-    with engine.transaction():
-        return Verification(policy.name, policy.hash, tuple(_run(policy, engine)))
+    return engine.in_snapshot(lambda: Verification(policy.name, policy.hash, tuple(_run(policy, engine))))
 
 
 def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:

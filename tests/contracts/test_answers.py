@@ -84,13 +84,15 @@ class StoreContract:
         inside: list[int] = []
         most: list[int] = []
 
+        def enter() -> None:
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.001)
+            inside.pop()
+
         def work() -> None:
             for _ in range(10):
-                with make().alone(["x", "y"]):
-                    inside.append(1)
-                    most.append(len(inside))
-                    time.sleep(0.001)
-                    inside.pop()
+                make().alone(["x", "y"], enter)
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -101,34 +103,29 @@ class StoreContract:
 
     def test_other_names_are_free(self, make: Make) -> None:
         store = make(0.2)
-        with store.alone(["x"]), make(0.2).alone(["y", "z"]):
-            pass
-        with store.alone(["x"]), store.alone([]):
-            pass
+        assert store.alone(["x"], lambda: make(0.2).alone(["y", "z"], lambda: 1)) == 1
+        assert store.alone(["x"], lambda: store.alone([], lambda: 2)) == 2
 
     def test_the_wait_ends_with_a_refusal_that_says_what_to_do(self, make: Make) -> None:
         store = make(0.05)
-        with store.alone(["x"]), pytest.raises(CannotOpen) as refusal, store.alone(["w", "x"]):
-            pass
+        with pytest.raises(CannotOpen) as refusal:
+            store.alone(["x"], lambda: store.alone(["w", "x"], pytest.fail))
         text = str(refusal.value)
         assert "DP407" in text and "--fresh" in text and "nothing was spent" in text
-        with store.alone(["w", "x"]):  # nothing of the refused wait is left
-            pass
+        assert store.alone(["w", "x"], lambda: 1) == 1  # nothing of the refused wait is left
 
     def test_names_are_let_go_by_exceptions(self, make: Make) -> None:
         store = make(0.05)
-        with pytest.raises(ZeroDivisionError), store.alone(["x"]):
-            raise ZeroDivisionError
-        with store.alone(["x"]):
-            pass
+        with pytest.raises(ZeroDivisionError):
+            store.alone(["x"], lambda: 1 // 0)
+        assert store.alone(["x"], lambda: 1) == 1
 
     def test_whoever_wants_the_same_names_in_another_order_does_not_wait_for_ever(self, make: Make) -> None:
         done: list[int] = []
 
         def work(names: list[str]) -> None:
             for _ in range(30):
-                with make().alone(names):
-                    done.append(1)
+                make().alone(names, lambda: done.append(1))
 
         threads = [threading.Thread(target=work, args=(n,)) for n in (["x", "y", "z"], ["z", "x"], ["y", "z", "x"])]
         for thread in threads:
@@ -147,7 +144,7 @@ class StoreContract:
             while not found:
                 time.sleep(0.1)
                 frame = sys._current_frames().get(waiting)
-                while frame is not None and not found:
+                while frame is not None and frame.f_code.co_filename != __file__ and not found:
                     found, frame = f"dpsql{os.sep}answers" in frame.f_code.co_filename, frame.f_back
             signal.raise_signal(signal.SIGINT)
 
@@ -155,10 +152,8 @@ class StoreContract:
         began = time.monotonic()
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            with store.alone(["x"]):
-                pressing.start()
-                with pytest.raises(KeyboardInterrupt), store.alone(["x"]):
-                    pass
+            with pytest.raises(KeyboardInterrupt):
+                store.alone(["x"], lambda: (pressing.start(), store.alone(["x"], pytest.fail)))
         finally:
             signal.signal(signal.SIGINT, before)
         assert time.monotonic() - began < 600, "it has waited until it was refused"
@@ -188,17 +183,16 @@ class TestSqliteAnswers(StoreContract):
 
     def test_looking_makes_no_file_and_names_leave_none(self, make: Make, path: Path) -> None:
         assert make().find(["a"]) == {}
-        with make().alone(["x"]):
-            assert (path.parent / "l.sqlite.answers.running" / "x").exists()
+        assert make().alone(["x"], (path.parent / "l.sqlite.answers.running" / "x").exists)
         assert list(path.parent.iterdir()) == []
 
     def test_files_are_for_their_owner_only(self, make: Make, path: Path) -> None:
         before = os.umask(0)
         try:
             make().add([answer()])
-            with make().alone(["x"]):
-                running = path.parent / "l.sqlite.answers.running"
-                assert running.stat().st_mode & 0o077 == 0 and (running / "x").stat().st_mode & 0o077 == 0
+            running = path.parent / "l.sqlite.answers.running"
+            modes = make().alone(["x"], lambda: [p.stat().st_mode & 0o077 for p in (running, running / "x")])
+            assert modes == [0, 0]
         finally:
             os.umask(before)
         assert path.stat().st_mode & 0o777 == 0o600
@@ -273,8 +267,8 @@ class TestSqliteAnswers(StoreContract):
 
     def test_a_file_in_place_of_the_folder_of_names_is_a_refusal(self, make: Make, path: Path) -> None:
         path.with_name(path.name + ".running").touch()
-        with pytest.raises(CannotOpen), make().alone(["x"]):
-            pass
+        with pytest.raises(CannotOpen):
+            make().alone(["x"], pytest.fail)
 
     @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
     def test_without_locks_nobody_waits(self, make: Make, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -282,30 +276,28 @@ class TestSqliteAnswers(StoreContract):
             raise OSError(code, os.strerror(code))
 
         monkeypatch.setattr("fcntl.flock", flock)
-        with make(0.1).alone(["x"]), make(0.1).alone(["x"]):
-            pass
+        assert make(0.1).alone(["x"], lambda: make(0.1).alone(["x"], lambda: 1)) == 1
 
     def test_a_missing_folder_is_a_refusal(self, tmp_path: Path) -> None:
         store = SqliteAnswers(tmp_path / "nowhere" / "f")
         with pytest.raises(CannotOpen):
             store.add([answer()])
-        with pytest.raises(CannotOpen), store.alone(["x"]):
-            pass
+        with pytest.raises(CannotOpen):
+            store.alone(["x"], pytest.fail)
 
     @pytest.mark.processes
     def test_a_killed_holder_lets_go(self, path: Path, make: Make) -> None:
         program = (
             "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
-            "with SqliteAnswers(Path(sys.argv[1])).alone(['x']):\n    print('held', flush=True); time.sleep(600)"
+            "SqliteAnswers(Path(sys.argv[1])).alone(['x'], lambda: (print('held', flush=True), time.sleep(600)))"
         )
         with _child(program, path) as child:
             assert child.stdout is not None and child.stdout.readline() == "held\n"
-            with pytest.raises(CannotOpen), make(0.1).alone(["x"]):
-                pass
+            with pytest.raises(CannotOpen):
+                make(0.1).alone(["x"], pytest.fail)
             child.kill()
             child.wait()
-            with make(600).alone(["x"]):
-                pass
+            assert make(600).alone(["x"], lambda: 1) == 1
         assert list(path.parent.iterdir()) == []
 
     @pytest.mark.processes
@@ -315,9 +307,10 @@ class TestSqliteAnswers(StoreContract):
         program = (
             "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
             "path = Path(sys.argv[1]); count = path.parent / 'count'\n"
+            "def one_more():\n"
+            "    number = int(count.read_text()); count.write_text(''); count.write_text(str(number + 1))\n"
             "for _ in range(40):\n"
-            "    with SqliteAnswers(path).alone(['x']):\n"
-            "        number = int(count.read_text()); count.write_text(''); count.write_text(str(number + 1))\n"
+            "    SqliteAnswers(path).alone(['x'], one_more)\n"
         )
         with ExitStack() as stack:
             children = [stack.enter_context(_child(program, path)) for _ in range(4)]

@@ -178,31 +178,33 @@ def test_no_frame_of_a_failure_holds_a_value(engine: Engine) -> None:
 
 
 def test_an_engine_works_on_after_a_failure(engine: Engine) -> None:
-    with engine.transaction(), pytest.raises(EngineError):
-        engine.fetch("SELECT error('x')")
+    with pytest.raises(EngineError):
+        engine.in_snapshot(lambda: engine.fetch("SELECT error('x')"))
     assert one(engine, "1 + 1") == 2
-    with pytest.raises(ValueError, match="mine"), engine.transaction():
-        raise ValueError("mine")
+    with pytest.raises(ZeroDivisionError):
+        engine.in_snapshot(lambda: 1 // 0)
     assert one(engine, "1 + 1") == 2
 
 
-def test_transactions_may_be_nested(engine: Engine) -> None:
-    with engine.transaction():
-        with engine.transaction():
-            assert frequency(engine, "numbers", ["i"]) == 1
-        assert frequency(engine, "numbers", ["t"]) == 3
-    with engine.transaction():
-        assert one(engine, "1") == 1
+def test_snapshots_may_be_nested(engine: Engine) -> None:
+    def inside() -> tuple[int, int]:
+        return engine.in_snapshot(lambda: frequency(engine, "numbers", ["i"])), frequency(engine, "numbers", ["t"])
+
+    assert engine.in_snapshot(inside) == (1, 3)
+    assert engine.in_snapshot(lambda: one(engine, "1")) == 1
 
 
-def test_a_transaction_sees_one_snapshot(tmp_path: Path) -> None:
+def test_a_snapshot_is_of_one_moment(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
         con.execute("CREATE TABLE pub AS SELECT 1 AS k")
         engine = DuckDBEngine.wrap(con)
-        with engine.transaction():
-            assert frequency(engine, "pub", ["k"]) == 1
+
+        def inside() -> tuple[int, int]:
+            before = frequency(engine, "pub", ["k"])
             con.execute("INSERT INTO pub VALUES (1)")
-            assert frequency(engine, "pub", ["k"]) == 1
+            return before, frequency(engine, "pub", ["k"])
+
+        assert engine.in_snapshot(inside) == (1, 1)
         assert frequency(engine, "pub", ["k"]) == 2
         engine.close()
 
@@ -278,8 +280,8 @@ def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
             attempt()
     with pytest.raises(CannotOpen, match="DP006"):
         engine.describe()
-    with pytest.raises(EngineError), engine.transaction():
-        raise AssertionError("not reached")
+    with pytest.raises(EngineError):
+        engine.in_snapshot(pytest.fail)
 
 
 def test_closing_stops_a_running_query(engine: Engine) -> None:

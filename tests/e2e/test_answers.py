@@ -51,18 +51,19 @@ def test_the_twin_with_new_noise_pays_every_time(nursery: Nursery, shop: Shop) -
 
 
 SLOW = """
-import contextlib, glob, dpsql.answers.sqlite
+import glob, dpsql.answers.sqlite
 # Whoever has looked into the store thinks about it.
 wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=lambda: time.sleep(0.3))
 """
 UNLOCKED = """
-dpsql.answers.sqlite.held = lambda *_: contextlib.nullcontext()
+dpsql.answers.sqlite.alone = lambda *given: given[-1]()
 # Until a second one has looked as often: neither has stored anything before the other has looked.
 looks = [0]
 def wait():
     looks[0] += 1
     open(f"{job['policy']}.looked.{looks[0]}.{os.getpid()}", "w").close()
-    while len(glob.glob(f"{job['policy']}.looked.{looks[0]}.*")) < 2:
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline and len(glob.glob(f"{job['policy']}.looked.{looks[0]}.*")) < 2:
         time.sleep(0.01)
 wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=wait)
 """
@@ -110,7 +111,7 @@ def test_threads_with_one_question_pay_once(shop: Shop) -> None:
 # Where the victim kills itself; what is paid then, and whether asking again is free.
 STEPS = {
     "before it looks": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', before=die)", 0, False),
-    "while it waits its turn": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'alone', after=die)", 0, False),
+    "while it waits its turn": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'alone', before=die)", 0, False),
     "holding the names": ("wrap(dpsql.session.running.Account, 'reserve', before=die)", 0, False),
     "after the reservation": ("wrap(dpsql.session.running.Account, 'reserve', after=die)", 1, False),
     "before the answer is stored": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'add', before=die)", 1, False),

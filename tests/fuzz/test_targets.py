@@ -125,7 +125,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
         "sql/count",
         lambda m: m.setattr("tests.fuzz.sql.static_plan", refusing),
     ),
-    "the engine fails": ("sql/count", lambda m: m.setattr("dpsql.engine.duckdb.DuckDBEngine.transaction", failing)),
+    "the engine fails": ("sql/count", lambda m: m.setattr("dpsql.engine.duckdb.DuckDBEngine.in_snapshot", failing)),
     "a refused call charges": ("flags/a-query", lambda m: m.setattr(Connection, "run", charging)),
     "a traceback is shown": (
         "flags/beyond-the-budget",

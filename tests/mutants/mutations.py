@@ -460,8 +460,8 @@ MUTATIONS = (
     Mutation(
         "check-outside-the-transaction",
         "dpsql/budget/sqlite.py",
-        "            if receipt is None:\n                self._book.check(settled, caps)\n",
-        "            if receipt is None:\n",
+        "return self._found_or_fits(settled, caps) or self._append(settled)",
+        "return self._find(settled.id) or self._append(settled)",
         "two processes spend the same rest",
         ("tests/unit/budget/test_sqlite_processes.py", "tests/contracts/test_ledgers.py"),
     ),

@@ -13,8 +13,8 @@ def test_answers_in_order_and_remembers() -> None:
     fake = FakeEngine([RawTable(("n",), ([3],)), ValueError("271828182"), KeyboardInterrupt()], tables=["People"])
     engine: Engine = fake
     assert engine.fetch("SELECT 1").columns == ([3],)
-    with engine.transaction(), pytest.raises(EngineError) as caught:
-        engine.fetch("SELECT 2")
+    with pytest.raises(EngineError) as caught:
+        engine.in_snapshot(lambda: engine.fetch("SELECT 2"))
     assert str(caught.value) == str(engine_failed())
     with pytest.raises(KeyboardInterrupt):
         engine.fetch("SELECT 3")

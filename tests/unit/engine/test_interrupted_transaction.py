@@ -50,9 +50,8 @@ def listening() -> Iterator[None]:
 def test_it_is_raised_and_nothing_is_left_open(word: str, after: bool) -> None:
     engine = DuckDBEngine.wrap(duckdb.connect())
     beside = engine._connection = Interrupted(engine._connection, word, after)  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt), engine.transaction():
-        assert engine.fetch("SELECT 1 AS x").columns == ([1],)
+    with pytest.raises(KeyboardInterrupt):
+        engine.in_snapshot(lambda: engine.fetch("SELECT 1 AS x"))
     assert beside.pressed
-    with engine.transaction():
-        assert engine.fetch("SELECT 2 AS x").columns == ([2],)
+    assert engine.in_snapshot(lambda: engine.fetch("SELECT 2 AS x")).columns == ([2],)
     engine.close()
