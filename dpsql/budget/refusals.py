@@ -14,6 +14,12 @@ from dpsql.loss import NO_LOSS, PrivacyLoss, remaining, show_left, show_spent
 
 NOTHING_RAN = "nothing was run and nothing was spent"
 CHARGED = "nothing was run, but the charge was made and stays"
+ACCEPTANCE_HELP = (
+    "custodian: restore the newest ledger (with its -wal file) and its head file",
+    "if they are lost, accept the file as it stands, forgetting what was spent since:  "
+    "dpsql budget POLICY --accept-head  (with --ledger, if one was given)",
+)
+"""The repairs for a ledger that does not agree with its head."""
 
 
 @dataclass(frozen=True, slots=True)

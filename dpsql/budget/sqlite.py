@@ -19,16 +19,17 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
 from dpsql.budget.disk import flush_file
-from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at, patiently, translated, writable
+from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at, translated, writable
+from dpsql.budget.founding import check_and_upgrade, make_if_empty
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
-from dpsql.budget.refusals import after_commit, unusable
+from dpsql.budget.refusals import ACCEPTANCE_HELP, after_commit, unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
 
@@ -72,7 +73,7 @@ class SqliteLedger:
         connection = connect(where, timeout)
         try:
             with translated(where, timeout):
-                _make_if_empty(connection, where, head, Identity.new(dataset, accountant), timeout)
+                make_if_empty(connection, where, head, Identity.new(dataset, accountant), timeout)
                 ledger = cls(where, head, connection, timeout)
                 ledger._check_owner(dataset, accountant)
                 ledger._catch_up()
@@ -353,50 +354,8 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
             if schema.is_empty(connection):
                 head.forget()
                 return
-            _check_and_upgrade(connection, where, timeout)
+            check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)
             head.put(ledger._durable())
     finally:
         connection.close()
-
-
-ACCEPTANCE_HELP: Final = (
-    "custodian: restore the newest ledger (with its -wal file) and its head file",
-    "if they are lost, accept the file as it stands, forgetting what was spent since:  "
-    "dpsql budget POLICY --accept-head  (with --ledger, if one was given)",
-)
-"""The repairs for a ledger that does not agree with its head."""
-
-
-def _make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
-    if not patiently(lambda: schema.is_empty(connection), timeout):
-        _check_and_upgrade(connection, path, timeout)
-        return
-    patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
-    in_transaction(connection, timeout, lambda: _make(connection, path, head, identity))
-    schema.check(connection, path)
-
-
-def _make(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity) -> None:
-    # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
-    if schema.is_empty(connection):
-        known = head.read()
-        if known is not None and known.sequence:
-            raise unusable(
-                path, f"it is missing or empty, but had {known.sequence} entries (head: {head.path})", *ACCEPTANCE_HELP
-            )
-        schema.create(connection, identity)
-
-
-def _check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
-    """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
-    if patiently(lambda: schema.is_older(connection), timeout):
-        in_transaction(connection, timeout, lambda: _upgrade(connection, path))
-    schema.check(connection, path)
-
-
-def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
-    if schema.is_older(connection):
-        schema.upgrade(connection)
-    schema.check(connection, path)

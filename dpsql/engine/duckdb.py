@@ -27,7 +27,7 @@ from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLO
 from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engine.sources import expand_source
-from dpsql.engine.spill import SpillFolder
+from dpsql.engine.spill import SpillFolder, spill_folder
 from dpsql.engine.stopping import columns_of, until_stopped
 from dpsql.engine.wide import SPLIT, rejoin
 from dpsql.policy.catalogue import Catalogue
@@ -92,7 +92,7 @@ class DuckDBEngine:
         limits = Limits(threads, memory_limit)
         directory = Path(os.path.abspath(directory))
         calls = {table: expand_source(table, source, directory) for table, source in sources.items()}
-        spill = _spill_folder()
+        spill = spill_folder()
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
@@ -330,15 +330,6 @@ def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stat
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("not exactly one SELECT")
     return statements[0]
-
-
-def _spill_folder() -> SpillFolder:
-    with contextlib.suppress(OSError):
-        return SpillFolder.make()
-    raise cannot_open(
-        "no private folder can be made for what does not fit into memory",
-        "check the temporary directory (TMPDIR): that it can be written and has space",
-    )
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:

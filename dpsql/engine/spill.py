@@ -22,6 +22,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.engine.base import cannot_open
+
 if sys.platform != "win32":
     import fcntl
 
@@ -65,6 +67,16 @@ class SpillFolder:
         if self.descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(self.descriptor)
+
+
+def spill_folder() -> SpillFolder:
+    """A new folder, as `SpillFolder.make`. Raises CannotOpen (DP006) if none can be made."""
+    with contextlib.suppress(OSError):
+        return SpillFolder.make()
+    raise cannot_open(
+        "no private folder can be made for what does not fit into memory",
+        "check the temporary directory (TMPDIR): that it can be written and has space",
+    )
 
 
 def sweep(directory: str) -> None:
