@@ -78,11 +78,16 @@ def open_revision(name: str, folder: Path) -> Revision:
 
 
 def is_tracked(folder: Path) -> bool:
-    """Whether git has files of a folder, so that they came with the repository; False where there is no git."""
+    """Whether git has files of a folder, so that they came with the repository; False where there is none.
+
+    True as well if git does not say so of a folder in a repository: it is not installed, or refuses to look into what
+    belongs to another user.
+    """
     try:
         return bool(_git(folder, ["-c", "core.fsmonitor=false", "ls-files", "-z", "--", "."]))
     except Rejected:
-        return False
+        whole = Path(os.path.realpath(folder))
+        return any((above / ".git").exists() for above in (whole, *whole.parents))
 
 
 def _git(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dpsql.checking.cache import _hash as hashed
 from tests.e2e.cli.conftest import Call
 
 pytestmark = pytest.mark.e2e
@@ -168,6 +170,30 @@ def test_a_cache_changes_no_output(dpsql: Call, repository: Path) -> None:
     assert dpsql("check", "--output-format", "concise").out.count("DP201") == 0  # another policy, other results
     (repository / "policy.yaml").write_text("version: 2\n")
     assert dpsql("check").codes == {"DP003"}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_cache_that_came_with_the_repository_is_not_believed(
+    dpsql: Call, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can commit a file could otherwise commit what is to be found in others: nothing."""
+    bad = repository / "queries" / "bad.sql"
+    bad.write_text(f"{NO_BOUNDS};\n")
+    found = ["queries/bad.sql:1 DP201"]
+    assert concise(dpsql) == found
+    cache = next((repository / ".dpsql_cache").glob("*.json"))
+    records = json.loads(cache.read_text().partition("\n")[2])
+    for statements, _ in records.values():
+        for statement in statements:
+            statement[2] = []
+    body = json.dumps(records, separators=(",", ":"))
+    cache.write_text(f"{hashed(body.encode())}\n{body}")
+    assert concise(dpsql) == []  # one's own cache is believed
+    for arguments in (["init", "-q"], ["add", "-f", "."]):
+        subprocess.run(["git", *arguments], check=True, capture_output=True, timeout=120)
+    assert concise(dpsql) == found
+    monkeypatch.setenv("PATH", str(repository))  # no git to ask
+    assert concise(dpsql) == found
 
 
 @pytest.mark.processes
