@@ -14,6 +14,7 @@ from dpsql.cli.options import Format, Intervals
 from dpsql.cli.query import account_remark, left_after
 from dpsql.cli.shell import accounts
 from dpsql.cli.shell.feed import Place
+from dpsql.cli.shell.folding import folded
 from dpsql.cli.shell.output import clean, line_width
 from dpsql.cli.shell.state import Shell
 from dpsql.compiler import Plan
@@ -61,7 +62,9 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
 def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
     plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
-    text = clean(as_text(plan))
+    text, columns = clean(as_text(plan)), shell.output.columns
+    if columns is not None:
+        text = folded(text, columns)
     if shell.output.color:
         from dpsql.cli.shell.highlight import painted_explain  # pygments, for terminals only
 
