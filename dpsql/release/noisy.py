@@ -48,6 +48,11 @@ class NoisyRelease:
         columns = list(zip(*rows, strict=True)) or [()] * len(planned.measured.measurements)
         return cls(planned, tuple(keys), tuple(map(Integers.of, columns)))
 
+    def only(self, rows: Sequence[int]) -> NoisyRelease:
+        """Some of the rows."""
+        columns = tuple(Integers(column.array[list(rows)]) for column in self.columns)
+        return NoisyRelease(self.planned, tuple(self.keys[row] for row in rows), columns)
+
     @property
     def values(self) -> tuple[tuple[int, ...], ...]:
         """The same row by row."""

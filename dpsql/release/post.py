@@ -1,10 +1,14 @@
-"""Post-processing: the answer's rows from the noisy tables, in a database that holds nothing private."""
+"""Post-processing: the answer's rows from the noisy tables, in a database that holds nothing private.
+
+An answer that takes public tables alone is made where they are, by the engine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from dpsql.compiler.plan import Plan
@@ -33,6 +37,11 @@ class Rows:
     def rows(self) -> tuple[tuple[Any, ...], ...]:
         """The same row by row; made when first asked for, which with many rows takes longer than all else."""
         return tuple(zip(*self.columns, strict=True)) if self.columns else ((),) * self.height
+
+    def first(self, most: int) -> Rows:
+        """The first rows."""
+        columns = tuple(list(islice(column, most)) for column in self.columns)
+        return Rows(columns, min(most, self.height), None if self.traced is None else self.traced[:most])
 
     @property
     def origin(self) -> tuple[tuple[int, int] | None, ...]:

@@ -17,6 +17,8 @@ from dpsql.release.noisy import NoisyRelease
 from dpsql.release.post import Rows
 from dpsql.types import SqlType
 
+_ByRow = list[Bounds] | dict[int, Bounds]
+"""Row of a release → its interval."""
 _SHOWN = 20
 """Rows that a prompt of Python shows."""
 
@@ -88,25 +90,35 @@ class Release:
             raise reject("DP406", str(error)) from None
         if not 0 < wanted < 1:
             raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
+        return self._intervals(wanted, None)
+
+    def _intervals(self, level: Fraction, most: int | None) -> list[dict[str, Bounds | None]]:
+        """Those of the first rows, or (None) of all."""
         from dpsql.compiler.post import is_key
 
-        branches = self.plan.post.branches
-        table = self._table
+        branches, table = self.plan.post.branches, self._table
+        shown: list[list[int] | None] = [None] * len(branches)
+        if most is not None and most < table.height:
+            table = table.first(most)
+            shown = [sorted({o[1] for o in table.origin if o is not None and o[0] == i}) for i in range(len(branches))]
         named: dict[str, Sequence[Bounds | None]] = {}
         for at, (name, column) in enumerate(zip(unique_names(self.columns), self.plan.columns, strict=True)):
             if not is_key(self.plan.tree.node, column.uid):
-                found = [self._bounds(branch[at], wanted) for branch in branches]
+                found = [self._bounds(b[at], level, rows) for b, rows in zip(branches, shown, strict=True)]
                 named[name] = _in_rows(found, table)
         if not named:
             return [{} for _ in range(table.height)]
         return [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
 
-    def _bounds(self, source: tuple[int, int] | None, level: Fraction) -> list[Bounds] | None:
-        """Intervals of an output of a release, one per row."""
+    def _bounds(self, source: tuple[int, int] | None, level: Fraction, rows: list[int] | None) -> _ByRow | None:
+        """Intervals of an output of a release: of each row, or only of these."""
         if source is None:
             return None
         noisy = self._noisy[source[0]]
-        return output_intervals(noisy, noisy.planned.measured.node.outputs[source[1]], level)
+        output = noisy.planned.measured.node.outputs[source[1]]
+        if rows is None:
+            return output_intervals(noisy, output, level)
+        return dict(zip(rows, output_intervals(noisy.only(rows), output, level), strict=True))
 
     @property
     def components(self) -> list[dict[str, Any]]:
@@ -173,24 +185,23 @@ class Release:
 
     def __repr__(self) -> str:
         """What a prompt of Python shows: the table, of many rows the first."""
-        if len(self.rows) <= _SHOWN:
+        if len(self) <= _SHOWN:
             return _as_text(self)
-        first = "\n".join(_as_text(self).split("\n")[: _SHOWN + 1])
-        return f"{first}\n… ({len(self.rows)} rows)"
+        return f"{_as_text(self, _SHOWN)}\n… ({len(self)} rows)"
 
     def __str__(self) -> str:
         return _as_text(self)
 
 
-def _in_rows(found: Sequence[list[Bounds] | None], table: Rows) -> Sequence[Bounds | None]:
+def _in_rows(found: Sequence[_ByRow | None], table: Rows) -> Sequence[Bounds | None]:
     """For each row of the answer the interval that it shows, if any. found: for each branch those of its release."""
     if table.traced is None:
         (only,) = found
-        return (None,) * table.height if only is None else only
+        return (None,) * table.height if only is None else list(only.values()) if isinstance(only, dict) else only
     return [_at(found, origin) for origin in table.traced]
 
 
-def _at(found: Sequence[list[Bounds] | None], origin: tuple[int, int] | None) -> Bounds | None:
+def _at(found: Sequence[_ByRow | None], origin: tuple[int, int] | None) -> Bounds | None:
     """The interval of the row that is shown, if one is."""
     if origin is None:
         return None
@@ -211,17 +222,23 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def half_widths(release: Release, level: Fraction = LEVEL) -> list[dict[str, float | None]]:
-    """Half the width of each interval: the ± that tables show."""
+def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
+    """Half the width of each interval: the ± that tables show. most: of the first rows only."""
     return [
-        {name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()} for row in release.intervals(level)
+        {name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()}
+        for row in release._intervals(level, most)
     ]
 
 
-def _as_text(release: Release) -> str:
-    widths = half_widths(release)
+def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...]:
+    """The first rows, without making the others; None: all."""
+    return release.rows if most is None else release._table.first(most).rows
+
+
+def _as_text(release: Release, most: int | None = None) -> str:
+    widths = half_widths(release, most=most)
     table = [list(release.columns)]
-    for row, width in zip(release.rows, widths, strict=True):
+    for row, width in zip(first_rows(release, most), widths, strict=True):
         named = zip(unique_names(release.columns), row, strict=True)
         table.append([cell(value, width.get(name)).text for name, value in named])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]

@@ -11,7 +11,10 @@ import pytest
 
 from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import Rejected
-from dpsql.release.result import Release, half_widths, unique_names
+from dpsql.plan.components import Output
+from dpsql.release.intervals import Bounds, output_intervals
+from dpsql.release.noisy import NoisyRelease
+from dpsql.release.result import Release, first_rows, half_widths, unique_names
 
 MIXED = """\
 SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS age, COUNT(*) > 5 AS many, CAST(NULL AS INTEGER) AS nothing,
@@ -113,6 +116,43 @@ def test_intervals_follow_their_rows(shared: Connection) -> None:
 def test_intervals_of_what_is_no_row_of_a_release(shared: Connection) -> None:
     sql = "SELECT MAX(n) AS m FROM (SELECT city, COUNT(*) AS n FROM members GROUP BY city) AS x"
     assert shared.sql(sql).run(epsilon=1).intervals() == [{"m": None}]
+
+
+IN_PART = (
+    "SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS a, VAR_SAMP(age) AS v FROM members GROUP BY city",
+    "SELECT n, city FROM (SELECT city, COUNT(*) AS n FROM members GROUP BY city) AS x WHERE n > 100 ORDER BY n DESC",
+    "SELECT city, COUNT(*) AS n FROM members GROUP BY city UNION ALL SELECT city, SUM(age) FROM members GROUP BY city "
+    "ORDER BY n",
+    "SELECT city FROM members GROUP BY city",
+    "SELECT city, 1 AS one FROM (VALUES ('a'), ('b'), ('c')) AS t(city) ORDER BY city DESC",
+)
+
+
+@pytest.mark.parametrize("sql", IN_PART, ids=lambda sql: sql[:40])
+def test_intervals_of_the_first_rows(shared: Connection, sql: str) -> None:
+    """Those that a page shows are those of the whole answer."""
+    result = shared.sql(sql).run(epsilon=4, delta=1e-6, fresh=True)
+    for most in range(len(result) + 2):
+        assert result._intervals(Fraction("0.95"), most) == result.intervals()[:most]
+        assert half_widths(result, most=most) == half_widths(result)[:most]
+        assert first_rows(result, most) == result.rows[:most]
+
+
+def test_a_page_has_intervals_of_the_rows_that_it_shows(shared: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = shared.sql(f"{MIXED} DESC").run(epsilon=4, fresh=True)
+    last = [row for row in re.findall("<tr>.*?</tr>", result._repr_html_()) if "Oslo" in row]
+    asked: list[int] = []
+
+    def counted(noisy: NoisyRelease, output: Output, level: Fraction) -> list[Bounds]:
+        asked.append(len(noisy.keys))
+        return output_intervals(noisy, output, level)
+
+    monkeypatch.setattr("dpsql.release.result.output_intervals", counted)
+    for name in ("html.MOST_ROWS", "html.SHOWN", "result._SHOWN"):
+        monkeypatch.setattr(f"dpsql.release.{name}", 1)
+    page, text = result._repr_html_(), repr(result)
+    assert set(asked) == {1} and re.findall("<tr>.*?</tr>", page) == last and "3 rows, of which the first 1" in page
+    assert text.splitlines()[1].startswith("Oslo") and text.endswith("… (3 rows)")
 
 
 def test_text(mixed: Release) -> None:
