@@ -224,10 +224,8 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
     """Half the width of each interval: the ± that tables show. most: of the first rows only."""
-    return [
-        {name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()}
-        for row in release._intervals(level, most)
-    ]
+    found = release.intervals(level) if most is None else release._intervals(level, most)
+    return [{name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()} for row in found]
 
 
 def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...]:
