@@ -141,7 +141,9 @@ def _issue(detail: ErrorDetails, loc: Loc) -> Issue:
         help = ("a type with a comma needs quotes:  type: 'decimal(10,2)'",) if torn else ()
         return Issue(loc, f"is not a key of the policy format{hint}", key=True, help=help)
     if kind in ("dict_type", "model_type", "model_attributes_type"):
-        return Issue(loc, f"must be a mapping (key: value), got {shown(given)}")
+        name, above = ([str(part) for part in reversed(loc)] + ["", ""])[:2]
+        shape = _SHAPES.get(name) or _SHAPES.get(f"{above}.*")
+        return Issue(loc, f"must be a mapping (key: value), got {shown(given)}", help=() if shape is None else (shape,))
     if kind == "list_type":
         return Issue(loc, f"must be a list, got {shown(given)}")
     if kind == "too_short":
@@ -154,6 +156,18 @@ _HELP = {
     "name": ("give the policy a short name, e.g.  name: clinic",),
     "tables": ("list the tables that queries may use:  tables: {visits: {…}}",),
 }
+
+
+UNITS = "unit: {rows: 1}, unit: {column: id} or unit: {path: [{column: …, references: table(key)}]}"
+"""The forms of a table's unit."""
+
+_SHAPES = {
+    "unit": UNITS,
+    "columns.*": "a column is written  age: {type: integer}",
+    "domain": "domain: [north, south], {values: [north, south], null: true} or {table: regions, column: region}",
+    "max_rows_per_unit": "max_rows_per_unit: 20",
+}
+"""How what is no mapping was to be written: by its key, or the key above it."""
 
 
 def _keys_at(loc: Loc) -> list[str]:

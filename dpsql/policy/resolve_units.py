@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpsql.policy.file_format import TableFile, TableUnitFile
+from dpsql.policy.form import UNITS
 from dpsql.policy.issues import Issues, did_you_mean, listed
 from dpsql.policy.places import Loc
 from dpsql.policy.scope import Scope
 from dpsql.policy.units import DEFAULT_UNIT, Hop, IdUnit, Neighbours, PathUnit, Protection, RowUnit, Unit
 from dpsql.types import Kind
-
-_FORMS = "unit: {rows: 1}, unit: {column: id} or unit: {path: [{column: …, references: table(key)}]}"
 
 
 @dataclass(slots=True)
@@ -56,14 +55,12 @@ class UnitResolver:
                 )
             return None
         if unit is None:
-            self.issues.add(
-                loc, "is missing: the table is private, so the policy must say whose rows these are", _FORMS
-            )
+            self.issues.add(loc, "is missing: the table is private, so the policy must say whose rows these are", UNITS)
             return None
         forms = [f for f in ("rows", "column", "path") if getattr(unit, f) is not None]
         if len(forms) != 1:
             got = "none" if not forms else listed(forms)
-            self.issues.add(loc, f"must have exactly one of `rows`, `column` and `path`, got {got}", _FORMS)
+            self.issues.add(loc, f"must have exactly one of `rows`, `column` and `path`, got {got}", UNITS)
             return None
         if unit.rows is not None:
             return self._rows(name, unit, unit.rows, loc)

@@ -80,6 +80,8 @@ class SourceCall:
 
 def parse_source(text: str) -> SourceCall:
     """Understand a `source:` entry; raises SourceError with the words for the custodian."""
+    if _BARE.fullmatch(text):
+        raise SourceError(f"must be one call of {', '.join(READERS)}, got {text.strip()!r}", 0)
     return _Parser(text).call()
 
 
@@ -87,6 +89,8 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'(?:[^']|'')*')|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)"""
     r"""|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>[(),=\[\]{}:]))"""
 )
+_BARE = re.compile(r"\s*[\w./\\:*~-]+\s*")
+"""A path without a reader."""
 _MAX_DEPTH = 8
 
 

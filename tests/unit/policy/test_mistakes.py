@@ -341,6 +341,20 @@ def test_bad_yaml(text: str, message: str) -> None:
     assert hits and hits[0].code == "DP002", [d.message for d in found]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "repair"),
+    [
+        ("town: {type: varchar}", "town: varchar", "a column is written  age: {type: integer}"),
+        ("max_rows_per_unit: 20", "max_rows_per_unit: twenty", "max_rows_per_unit: 20"),
+        ("unit: {column: person_id}", "unit: person_id", "unit: {column: id}"),
+        ("town: {type: varchar}", "town: {type: varchar, domain: towns.code}", "{table: regions, column: region}"),
+    ],
+)
+def test_what_is_no_mapping_is_told_its_form(old: str, new: str, repair: str) -> None:
+    helped = [d for d in mistakes(spoiled(old, new)) if "must be a mapping" in d.message]
+    assert helped and repair in helped[0].help[0]
+
+
 def test_a_colon_in_a_text() -> None:
     text = "version: 1\ntables:\n  t:\n    source: read_csv('t.csv', columns = {'a': 'BIGINT'})\n"
     (found,) = mistakes(text)
