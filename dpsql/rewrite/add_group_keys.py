@@ -16,7 +16,8 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.signature import WITHOUT_A_ZONE
 from dpsql.plan.components import Component, KeySource, Measure
-from dpsql.plan.expr import Column, columns_of
+from dpsql.plan.expr import Call, Column, Expr, columns_of
+from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import GroupKeys, Item, Node, Release
 from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
@@ -113,11 +114,8 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
 def _check_kind(item: Item, facts: Facts) -> None:
     kind = facts.value(item.expr).type.kind
     if kind not in _KEY_KINDS:
-        shown = expression(item.expr)
-        is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)", shown) is not None
-        whole = shown if is_whole else f"floor({shown})"
         advice = {
-            Kind.DOUBLE: f"round it to whole numbers:  CAST({whole} AS INTEGER), or use CASE",
+            Kind.DOUBLE: _whole(item.expr, facts),
             Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
         raise reject(
@@ -131,6 +129,24 @@ def _check_kind(item: Item, facts: Facts) -> None:
             f"one group per {facts.units[0]} would show everybody",
             span=item.expr.span or item.column.span, help=["group by something that many share"],
         )  # fmt: skip
+
+
+def _whole(expr: Expr, facts: Facts) -> str:
+    """How a key that is a DOUBLE becomes a whole number."""
+
+    def floored(e: Expr) -> Expr:
+        match e:
+            case Call(function="div", args=args) if all(facts.value(a).type.kind is Kind.INTEGER for a in args):
+                return replace(e, function="intdiv")
+            case _:
+                return e
+
+    divided = transform_expr(expr, floored)
+    if divided is not expr and facts.value(divided).type.kind is Kind.INTEGER:
+        return f"divide by whole numbers:  {expression(divided)}, or use CASE"
+    shown = expression(expr)
+    is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)( [*+-] \d+)*", shown) is not None
+    return f"round it to whole numbers:  CAST({shown if is_whole else f'floor({shown})'} AS INTEGER), or use CASE"
 
 
 def _origin(items: Sequence[Item], part: Part, facts: Facts) -> str:

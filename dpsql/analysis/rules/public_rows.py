@@ -29,10 +29,14 @@ def grouped(node: Aggregate) -> Facts:
 def window(node: Window, below: Facts) -> Facts:
     """Facts of rows with window functions beside them. Raises Rejected DP113 over private rows."""
     if not below.public:
+        own = [e for call in node.calls for e in call.partition if isinstance(e, Column) and e.uid in below.ids]
+        label, advice = "one person's row changes what is computed for others", []
+        if len(own) == len(node.calls):
+            label = "windows stand over released numbers only, also those within one person's rows"
+            advice = [f"for one row per {below.units[0]}:  GROUP BY {own[0].name}  in a WITH query, with MAX, MIN, …"]
         raise reject(
-            "DP113", "a window function over private rows", span=node.span,
-            label="one person's row changes what is computed for others",
-            help=["aggregate first; windows over released numbers cost nothing"],
+            "DP113", "a window function over private rows", span=node.span, label=label,
+            help=[*advice, "aggregate first; windows over released numbers cost nothing"],
         )  # fmt: skip
     columns = {**below.columns, **{c.column.uid: _computed(c.column) for c in node.calls}}
     return replace(below, columns=columns, rule="window", note="")

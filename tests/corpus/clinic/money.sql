@@ -88,3 +88,15 @@ SELECT WITH DIFFERENTIAL_PRIVACY SUM(fee, contribution_bounds_per_group => (0, 5
 
 -- wants: AVG with the wrong one of them
 SELECT AVG(cost, contribution_bounds_per_group => (0, 500)) AS mean FROM visits;
+
+-- wants: decades of age, with a division as PostgreSQL has it
+SELECT age / 10 * 10 AS decade, COUNT(*) AS n FROM patients GROUP BY 1;
+
+-- repaired: with a division of whole numbers
+SELECT (age // 10) * 10 AS decade, COUNT(*) AS n FROM patients GROUP BY 1;
+
+-- wants: what a visit costs for a year of age
+SELECT SUM(v.cost / p.age) AS odd FROM visits AS v JOIN patients AS p USING (patient_id);
+
+-- repaired: with a divisor of at least 1
+SELECT SUM(v.cost / CLIP(p.age, 1, 110)) AS odd FROM visits AS v JOIN patients AS p USING (patient_id);

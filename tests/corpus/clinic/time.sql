@@ -50,3 +50,11 @@ SELECT COUNT(*) AS n FROM visits WHERE day - INTERVAL 1 YEAR > DATE '2023-06-01'
 
 -- wants: a mean of days
 SELECT AVG(day) AS middle FROM visits;
+
+-- wants: days from one visit to every later one of a patient
+SELECT AVG(DATE_DIFF('day', v.day, w.day)) AS apart
+FROM visits AS v JOIN visits AS w ON v.patient_id = w.patient_id AND w.day > v.day;
+
+-- repaired: with the bounds that the policy gives
+SELECT AVG(CLIP(DATE_DIFF('day', v.day, w.day), -365, 365)) AS apart
+FROM visits AS v JOIN visits AS w ON v.patient_id = w.patient_id AND w.day > v.day;
