@@ -142,7 +142,7 @@ def _issue(detail: ErrorDetails, loc: Loc) -> Issue:
         return Issue(loc, f"is not a key of the policy format{hint}", key=True, help=help)
     if kind in ("dict_type", "model_type", "model_attributes_type"):
         name, above = ([str(part) for part in reversed(loc)] + ["", ""])[:2]
-        shape = _SHAPES.get(name) or _SHAPES.get(f"{above}.*")
+        shape = _SHAPES.get(f"{above}.*") or _SHAPES.get(name)
         return Issue(loc, f"must be a mapping (key: value), got {shown(given)}", help=() if shape is None else (shape,))
     if kind == "list_type":
         return Issue(loc, f"must be a list, got {shown(given)}")
@@ -163,6 +163,7 @@ UNITS = "unit: {rows: 1}, unit: {column: id} or unit: {path: [{column: …, refe
 
 _SHAPES = {
     "unit": UNITS,
+    "tables.*": "a table is written  visits: {unit: {rows: 1}, columns: {age: {type: integer}}}",
     "columns.*": "a column is written  age: {type: integer}",
     "domain": "domain: [north, south], {values: [north, south], null: true} or {table: regions, column: region}",
     "max_rows_per_unit": "max_rows_per_unit: 20",

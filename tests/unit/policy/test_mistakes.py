@@ -345,6 +345,7 @@ def test_bad_yaml(text: str, message: str) -> None:
     ("old", "new", "repair"),
     [
         ("town: {type: varchar}", "town: varchar", "a column is written  age: {type: integer}"),
+        ("town: {type: varchar}", "unit: varchar", "a column is written  age: {type: integer}"),
         ("max_rows_per_unit: 20", "max_rows_per_unit: twenty", "max_rows_per_unit: 20"),
         ("unit: {column: person_id}", "unit: person_id", "unit: {column: id}"),
         ("town: {type: varchar}", "town: {type: varchar, domain: towns.code}", "{table: regions, column: region}"),
