@@ -88,7 +88,10 @@ def text(value: str, span: Span, code: str = "DP106") -> Literal:
 
 def from_python(value: Any, span: Span) -> Literal:
     """A bound parameter. Raises Rejected DP013 for types that have no SQL constant here."""
-    value = _itself(value)
+    try:
+        value = _itself(value)
+    except TypeError:  # a proxy, which only says that it is a text, say
+        raise _no_constant(value, span) from None
     match value:
         case None:
             return Literal(None, NULL, span)
@@ -129,7 +132,11 @@ def from_python(value: Any, span: Span) -> Literal:
         plain = item()
         if type(plain) is not type(value):
             return from_python(plain, span)
-    raise reject(
+    raise _no_constant(value, span)
+
+
+def _no_constant(value: Any, span: Span) -> Rejected:
+    return reject(
         "DP013", f"a parameter cannot be {with_article(type(value).__name__)}", span=span,
         help=["pass a number, text, boolean, date, datetime, timedelta or None; a list's values one by one"],
     )  # fmt: skip
@@ -153,6 +160,8 @@ def _itself(value: Any) -> Any:
             return str.__str__(value)
         case bytes():
             return bytes.__bytes__(value)
+        case dt.datetime() if value != value:  # pandas' NaT; its fields say the year 1
+            return None
         case dt.datetime():
             fields = ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo")
             return dt.datetime(*_held(dt.datetime, value, *fields))

@@ -6,13 +6,16 @@ noise, that there is such a row: here that bob is among the patients.
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import random
 from collections.abc import Callable
 
 import duckdb
+import pandas as pd
 import pytest
 
+import dpsql
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.sql import literals
 from dpsql.sql.emit import typed_constant
@@ -48,6 +51,31 @@ def test_probe_bounds_do_not_depend_on_the_decimal_context(make: Callable[..., C
     with clinic.connect() as con, decimal.localcontext(prec=3):
         answer = con.sql("SELECT SUM(x) FROM wide").run(epsilon=10**7)
     assert float(answer.rows[0][0]) == pytest.approx(12345.67, abs=0.1)
+
+
+class Proxy:
+    """What frameworks pass around in place of a text that is not there yet."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return self.kind
+
+
+@pytest.mark.parametrize("kind", [int, float, str, bytes, decimal.Decimal, dt.date, dt.datetime, dt.timedelta])
+def test_probe_a_parameter_is_what_it_says(attack: Attack, kind: type) -> None:
+    with pytest.raises(dpsql.Rejected) as caught:
+        attack.con.sql("SELECT COUNT(*) FROM patients WHERE age = ?", [Proxy(kind)]).plan(epsilon=1)
+    assert [d.code for d in caught.value.diagnostics] == ["DP013"]
+
+
+def test_probe_a_missing_time_is_null(attack: Attack) -> None:
+    """It is a datetime for Python, of the year 1."""
+    missing = pd.NaT
+    sql = "SELECT COUNT(*) FROM patients WHERE ts >= ?"
+    assert attack.con.sql(sql, [missing]).run(epsilon=1000).rows == ((0,),)
 
 
 def test_probe_constants_keep_value_and_type_whatever_the_decimal_context() -> None:
