@@ -1,6 +1,7 @@
 """What a shell opens beyond single queries: history, screens, files, programs, clocks, other people's text.
 
-The real program in a pseudo-terminal over the checklist's database; one shell for most tests.
+The real program in a pseudo-terminal over the checklist's database; one shell for most tests. What is looked for in a
+function `check_…` is found in test_p_shell_twins.py, by the same function, in shells that are broken on purpose.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 import pytest
@@ -23,10 +25,28 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5n\u202e"
 """Codes that would name the window, clear the screen, colour, ask the terminal to type, and turn text around."""
 
 
+class Asked(Protocol):
+    """A shell that can be asked. screen: what can be seen now. raw: all that it ever wrote."""
+
+    @property
+    def screen(self) -> str: ...
+
+    @property
+    def raw(self) -> str: ...
+
+    def ask(self, text: str) -> str:
+        """Hand an input over; what is written until the next prompt."""
+        ...
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clinic whose public table holds hostile text."""
-    folder = tmp_path_factory.mktemp("p")
+    return make_home(tmp_path_factory.mktemp("p"))
+
+
+def make_home(folder: Path) -> Path:
+    """The policy and the data of that clinic in a folder."""
     (folder / "clinic.yaml").write_text(POLICY)
     with duckdb.connect(str(folder / "d.duckdb")) as con:
         for statement in (*SCHEMA, *PUBLIC_ROWS, *PRIVATE_ROWS):
@@ -57,6 +77,10 @@ def shell(running: Terminal) -> Terminal:
 
 
 def test_item_24_no_clock_in_the_shell(shell: Terminal) -> None:
+    check_no_clock(shell)
+
+
+def check_no_clock(shell: Asked) -> None:
     """Neither \\timing nor EXPLAIN ANALYZE nor a bar; an answer says nothing of how long it took."""
     for command in ("\\timing", "\\timing on", "\\timing 1"):
         assert "error[DP906]" in shell.ask(command)
@@ -98,6 +122,11 @@ def test_item_37_a_variable_is_checked_as_if_it_had_been_typed(shell: Terminal) 
 
 
 def test_item_31_files_and_programs_of_the_host_stay_out_of_reach(shell: Terminal, home: Path) -> None:
+    check_host(shell, home)
+
+
+def check_host(shell: Asked, home: Path) -> None:
+    """No program runs, and no row goes to a file."""
     for command in ("\\! cat /etc/passwd", "\\!id", "\\o |id", "\\o | id", "\\copy patients to x", "\\echo `id`"):
         shown = shell.ask(command)
         assert "error[DP906]" in shown or "error[DP903]" in shown
@@ -135,8 +164,12 @@ def test_item_65_answers_overwrite_neither_policy_nor_ledger_nor_data(shell: Ter
 
 
 def test_item_69_history_is_for_its_owner_and_never_holds_an_answer(shell: Terminal, home: Path) -> None:
+    check_history(shell, home / "home/.local/state/dpsql/history")
+
+
+def check_history(shell: Asked, kept: Path) -> None:
+    """What is kept can be read by nobody else, and no number of an answer is in it."""
     answer = shell.ask("SELECT COUNT(*) + 5000000 AS n FROM patients;")
-    kept = home / "home/.local/state/dpsql/history"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600 and stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
     numbers = re.findall(r"\d{7,}", answer)
     assert numbers and not any(number in kept.read_text() for number in numbers if number != "5000000")
@@ -176,6 +209,11 @@ def test_item_69_the_editor_s_file_is_private_and_gone(shell: Terminal, home: Pa
 
 
 def test_item_69_planted_values_are_on_no_screen_and_in_no_file(shell: Terminal, home: Path) -> None:
+    check_planted(shell, home)
+
+
+def check_planted(shell: Asked, home: Path) -> None:
+    """Neither queries that are refused nor those that are not show one."""
     for text in (
         "SELECT name FROM patients;",
         "SELECT zip, COUNT(*) AS n FROM patients GROUP BY zip;",
@@ -277,18 +315,27 @@ def test_item_36_a_configuration_beside_the_policy_is_not_read(home: Path) -> No
 
 
 def test_item_63_ctrl_c_gives_nothing_back(shell: Terminal) -> None:
-    """Pressed while it may be charged: what the prompt shows never goes up."""
+    """Pressed while it may be charged."""
 
-    for number in range(3):
-        shell.ask(f"SELECT COUNT(*) AS n FROM patients WHERE age > {30 + number};")
-        before = left(shell)
-        shell.type(f"SELECT COUNT(*) AS n FROM patients WHERE age > {40 + number};\r\x03")
+    def stopped(query: str) -> None:
+        shell.type(f"{query}\r\x03")
         shell.wait_for_prompt()
         shell.interrupt()
-        assert left(shell) <= before
+
+    check_nothing_given_back(shell, stopped)
 
 
-def left(shell: Terminal) -> float:
+def check_nothing_given_back(shell: Asked, stopped: Callable[[str], object]) -> None:
+    """What the prompt shows never goes up, and stays down where the shell says that something was charged."""
+    for number in range(3):
+        shell.ask(f"SELECT COUNT(*) AS n FROM patients WHERE age > {30 + number};")
+        before, written = left(shell), len(shell.raw)
+        stopped(f"SELECT COUNT(*) AS n FROM patients WHERE age > {40 + number};")
+        charged = re.search("spent ε|was charged before", shell.raw[written:])
+        assert left(shell) < before if charged else left(shell) <= before
+
+
+def left(shell: Asked) -> float:
     """What the last prompt says is left."""
     return float(re.findall(r"clinic\[ε ([\d.]+)/", shell.screen)[-1])
 
