@@ -96,9 +96,9 @@ def _analyze(sql: str, span: Span) -> Error:
 
 def in_full(found: Diagnostic, sql: str) -> Diagnostic:
     """A finding about an Explain's query, shown in the statement that it was taken from."""
-    if found.source is None or len(found.source.text) != len(sql):
+    if found.source is None or found.source.name != Source("").name or len(found.source.text) != len(sql):
         return found
-    return replace(found, source=Source(sql, found.source.name))
+    return replace(found, source=Source(sql))
 
 
 def amount_text(amount: Fraction) -> str:
