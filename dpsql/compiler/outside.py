@@ -65,7 +65,7 @@ def _wanted(root: Node) -> list[Node]:
 
 
 def _listed(nodes: Sequence[Node], policy: Policy) -> Listed:
-    """Columns of tables with a listed domain, under all the numbers that they are handed on by."""
+    """Columns of tables with a listed domain, under all the numbers that they are handed on by, also through UNION."""
     known: Listed = {}
     items: tuple[Item, ...]
     for node in reversed(nodes):
@@ -80,9 +80,27 @@ def _listed(nodes: Sequence[Node], policy: Policy) -> Listed:
                 for item in items:
                     if isinstance(item.expr, Column) and item.expr.uid in known:
                         known[item.column.uid] = known[item.expr.uid]
+            case SetOperation(kind=kind, columns=pairs):
+                for pair in pairs:
+                    sides = [_values(pair.left, known)]
+                    if kind is SetKind.UNION:  # else every row is one of the left input
+                        sides.append(_values(pair.right, known))
+                    if all(sides):
+                        known[pair.column.uid] = tuple(dict.fromkeys(value for side in sides for value in side))
             case _:
                 pass
     return known
+
+
+def _values(expr: Expr, known: Listed) -> tuple[DomainValue, ...]:
+    """The values that one side of a set operation has in a column; none: they are not known."""
+    match expr:
+        case Column(uid=uid):
+            return known.get(uid, ())
+        case Literal(value=bool() | int() | float() | Decimal() | str() | dt.date() as value):
+            return (value,)
+        case _:
+            return ()
 
 
 def _conditions(node: Node) -> Iterator[Expr]:
@@ -136,14 +154,14 @@ def _missing(column: Column, literals: Sequence[Literal], listed: Listed, source
     return found
 
 
-def _comparable(value: LiteralValue) -> str | float | dt.date | None:
-    """Texts, numbers and dates so that what SQL holds to be equal is equal here. None: nothing is said of the value.
+def _comparable(value: LiteralValue) -> bool | str | float | dt.date | None:
+    """Values so that what SQL holds to be equal is equal here. None: nothing is said of the value.
 
     Numbers are compared as floats: two that differ less than that count as the same, and there is no warning.
     """
     match value:
-        case bool() | dt.datetime():
-            return None
+        case bool():
+            return value
         case int() | float() | Decimal():
             try:
                 return float(value)

@@ -44,6 +44,7 @@ POLICY = Policy.model_validate(
         "budgets": {"total": {"epsilon": 100, "delta": 1e-6}},
     }
 )
+BOTH = "SELECT COUNT(*) FROM (SELECT id, region FROM visits UNION ALL SELECT id, {} FROM visits) u WHERE region = '{}'"
 SETTINGS = Settings(epsilon=Fraction(10), delta=Fraction(1, 10**9))
 
 
@@ -74,6 +75,9 @@ def marked(sql: str) -> list[str]:
         ("price = 2.001", ["2.001"]),
         ("rate = 0.2", ["0.2"]),
         ("day = '2024-01-03'", ["'2024-01-03'"]),
+        ("at = '2024-05-05 00:00:00'", ["'2024-05-05 00:00:00'"]),
+        ("TIMESTAMP '2024-01-01 10:00:01' = at", ["'2024-01-01 10:00:01'"]),
+        ("paid = FALSE", ["FALSE"]),
     ],
 )
 def test_a_literal_that_is_not_listed(condition: str, literals: list[str]) -> None:
@@ -104,8 +108,12 @@ def test_a_literal_that_is_not_listed(condition: str, literals: list[str]) -> No
         "price IN (2, 1.50, '2.00')",
         "rate IN (0.1, 2, 2.0)",
         "CASE WHEN region = 'nroth' THEN grade = 9 ELSE TRUE END",
-        "paid = FALSE",
-        "at = '2024-05-05 00:00:00'",
+        "paid = TRUE",
+        "paid",
+        "NOT paid",
+        "at = '2024-01-01 10:00:00'",
+        "at = TIMESTAMP '2024-01-01 10:00:00.000'",
+        "at = DATE '2024-05-05'",
         "day = TIMESTAMP '2024-05-05 00:00:00'",
         "code = 99",
         "town = 'nroth'",
@@ -135,6 +143,16 @@ def test_silence(condition: str) -> None:
             0,
         ),
         ("SELECT COUNT(*) FROM visits WHERE id NOT IN (SELECT id FROM visits WHERE region = 'x')", 0),
+        (BOTH.format("'west'", "x"), 1),
+        (BOTH.format("'west'", "west"), 0),
+        (BOTH.format("'west'", "north"), 0),
+        (BOTH.format("town", "x"), 0),
+        ("SELECT COUNT(*) FROM (SELECT kind FROM codes UNION ALL SELECT 'all') u WHERE kind = 'all'", 0),
+        ("SELECT COUNT(*) FROM (SELECT kind FROM codes UNION ALL SELECT 'all') u WHERE kind = 'al'", 1),
+        ("SELECT COUNT(*) FROM (SELECT kind FROM codes UNION ALL SELECT lower('AL')) u WHERE kind = 'al'", 0),
+        ("SELECT COUNT(*) FROM (SELECT kind FROM codes EXCEPT SELECT 'x') u WHERE kind = 'x'", 1),
+        ("SELECT COUNT(*) FROM (SELECT 'x' AS k EXCEPT SELECT kind FROM codes) u WHERE k = 'acute'", 1),
+        ("SELECT COUNT(*) FROM (SELECT kind FROM codes UNION ALL SELECT NULL) u WHERE kind = 'x'", 0),
     ],
 )
 def test_wherever_rows_are_asked_for(sql: str, times: int) -> None:
