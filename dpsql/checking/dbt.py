@@ -53,7 +53,8 @@ def read_models(
     project = read_project(folder, target)
     language = dialect or project.dialect or "duckdb"
     weaver = _Weaver(project, policy, language, _by_parts(tables or {}, policy))
-    read = {id for model in project.models for id in weaver.models_read(model) if id != model.id}
+    asked = [model for model in project.models if model.kind != "test"]  # a model with a test is still asked by itself
+    read = {id for model in asked for id in weaver.models_read(model) if id != model.id}
     chosen = []
     for model in project.models:
         alone = not model.ephemeral and model.id not in read

@@ -28,7 +28,7 @@ _PART = re.compile(r'"([^"]+)"|`([^`]+)`|\[([^\]]+)\]|([^."`\[\]\s]+)')
 class Model:
     """One node of the project that is a query.
 
-    id: as dbt calls it (model.clinic.visits_by_ward). kind: model or analysis. raw: the file as the user wrote it.
+    id: as dbt calls it (model.clinic.visits_by_ward). kind: model, analysis or test. raw: the file as it was written.
     compiled: dbt's SQL; compiled_path: where dbt wrote it. relation: the parts of its name in the warehouse, in lower
     case; empty if it has none. reads: ids of the nodes it refers to; None if not known. injected: the ephemeral models
     that dbt put into `compiled`. wanted: whether its own configuration says that it is checked; None: it says nothing.
@@ -99,7 +99,7 @@ def _from_manifest(root: Path, manifest: Path) -> Project:
         if not isinstance(node, Mapping):
             raise _malformed(manifest, f"nodes.{key}")
         own = node.get("package_name") == metadata.get("project_name", node.get("package_name"))
-        if own and node.get("resource_type") in _CHECKED and node.get("language", "sql") == "sql" and _enabled(node):
+        if own and _is_checked(node) and node.get("language", "sql") == "sql" and _enabled(node):
             models.append(_model(root, manifest, key, node))
     if not models:
         raise reject("DP903", f"{str(manifest)!r} lists no SQL model", help=[_COMPILE])
@@ -139,6 +139,16 @@ def _model(root: Path, manifest: Path, key: str, node: Mapping[str, Any]) -> Mod
         config.get("materialized") == "ephemeral",
         _wanted(config.get("meta")),
     )
+
+
+def _is_checked(node: Mapping[str, Any]) -> bool:
+    """Whether it is a query that somebody asks: a test is one only if it says so, and has a file of its own."""
+    if node.get("resource_type") in _CHECKED:
+        return True
+    config = node.get("config")
+    wanted = isinstance(config, Mapping) and _wanted(config.get("meta")) is True
+    own_file = str(node.get("original_file_path", "")).endswith(".sql")  # of others a schema.yml
+    return wanted and own_file and node.get("resource_type") == "test"
 
 
 def _enabled(node: Mapping[str, Any]) -> bool:

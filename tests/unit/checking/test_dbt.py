@@ -167,6 +167,22 @@ def test_a_model_may_say_whether_it_is_checked(tmp_path: Path, policy: Policy) -
     assert names == {*EXPECTED, "models/marts/int_long_visits.sql"} - {"models/marts/letters.sql"}
 
 
+def test_a_test_is_checked_if_it_says_so(tmp_path: Path, policy: Policy) -> None:
+    """One that has a file of its own; and a model that a test reads is checked as before."""
+
+    def said(manifest: dict[str, Any]) -> None:
+        for node in manifest["nodes"].values():
+            if node["resource_type"] == "test":
+                node["config"]["meta"] = {"dpsql": {"check": True}}
+                node["compiled_code"] = 'SELECT ward FROM "clinic"."main"."visits_by_ward" WHERE ward IS NULL'
+
+    before = [d.name for d in read_models(PROJECT, policy, target="target-v12").documents]
+    folder = changed(tmp_path, said)
+    names = [str(Path(d.name).relative_to(folder)) for d in read_models(folder, policy).documents]
+    expected = [str(Path(name).relative_to(PROJECT)) for name in before]
+    assert names == sorted([*expected, str(Path("tests", "no_negative_cost.sql"))])
+
+
 def test_not_compiled_names_the_command(tmp_path: Path, policy: Policy) -> None:
     for folder in ("nothing", "empty"):
         (tmp_path / folder).mkdir()
