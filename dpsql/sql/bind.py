@@ -23,6 +23,7 @@ from dpsql.sql.bind_sets import CLAUSES as SET_CLAUSES
 from dpsql.sql.bind_sets import combined, ordered
 from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
+from dpsql.sql.habits import SPINE
 from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
@@ -123,9 +124,10 @@ class _Binder:
     def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
         args = checked(node, self.source, "expressions", "recursive")
         if args.get("recursive"):
+            own = any(t.name.lower() == c.alias.lower() for c in args["expressions"] for t in c.find_all(exp.Table))
             raise reject(
                 "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
-                help=["leave RECURSIVE out: no query can read its own rows"],
+                help=["leave RECURSIVE out: no query can read its own rows", *([SPINE] if own else [])],
             )  # fmt: skip
         visible = dict(outer)
         for cte in args["expressions"]:

@@ -18,6 +18,7 @@ from dpsql.sql.bind_join import Written, bind_join, is_comma, written
 from dpsql.sql.bind_unnest import bind_unnest, listed, selected
 from dpsql.sql.bind_values import bind_values
 from dpsql.sql.checked import checked, column_names
+from dpsql.sql.habits import SPINE
 from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation, has, place, relations
@@ -238,9 +239,11 @@ class FromBinder:
             case exp.Table():
                 args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
                 if not isinstance(args["this"], exp.Identifier):
+                    advice = ["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"]
+                    counts_up = isinstance(args["this"], exp.GenerateSeries | exp.GenerateDateArray)
                     raise reject(
                         "DP101", "table functions are not supported", span=self.span(node),
-                        help=["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"],
+                        help=[SPINE, *advice] if counts_up else advice,
                     )  # fmt: skip
                 relation, default = self._named(node, ctes), node.name
             case exp.Lateral():

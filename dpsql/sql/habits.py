@@ -11,6 +11,7 @@ _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
 _PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
+_JSON = "custodian: give the value as a column of its own, e.g. by a view"
 _BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
 
 INSTEAD: Final[dict[str, str]] = {
@@ -29,8 +30,12 @@ INSTEAD: Final[dict[str, str]] = {
     "width_bucket": _BUCKETS,
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),
 }
 """A function's name → how the same is written here."""
+
+SPINE: Final = "for a list of days:  GROUP BY day  shows every day of the column's bounds, also those without rows"
+"""Help for those who count up days to join rows to them."""
 
 _PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 

@@ -141,3 +141,17 @@ SELECT LEFT(code, 1) AS chapter, COUNT(*) AS n FROM visits GROUP BY chapter;
 
 -- wants: the length of notes
 SELECT AVG(LENGTH(note)) AS mean FROM visits;
+
+-- wants: visits of every day, without gaps
+WITH RECURSIVE days AS (SELECT DATE '2024-01-01' AS d UNION ALL SELECT d + 1 FROM days WHERE d < DATE '2024-12-31')
+SELECT d, COUNT(visit_id) AS n FROM days LEFT JOIN visits ON day = d GROUP BY d;
+
+-- wants: the same with a table function
+SELECT d, COUNT(visit_id) AS n
+FROM generate_series(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY) AS g(d) LEFT JOIN visits ON day = d GROUP BY d;
+
+-- repaired: the days of the column's bounds are groups already
+SELECT day AS d, COUNT(*) AS n FROM visits GROUP BY day;
+
+-- wants: a value within a text
+SELECT json_extract(note, '$.kind') AS kind, COUNT(*) AS n FROM visits GROUP BY 1;
