@@ -223,9 +223,23 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
-    """Half the width of each interval: the ± that tables show. most: of the first rows only."""
+    """How far each interval reaches from its number: the ± that tables show. most: of the first rows only.
+
+    Half the width where the number is in the middle. That of an average in a small group, or at an end of its bounds,
+    is not; then the farther end counts, so that `value ± width` covers whatever the interval covers.
+    """
     found = release.intervals(level) if most is None else release._intervals(level, most)
-    return [{name: None if b is None else (b[1] - b[0]) / 2 for name, b in row.items()} for row in found]
+    names = unique_names(release.columns)
+    values = (dict(zip(names, row, strict=True)) for row in first_rows(release, most))
+    return [
+        {name: None if b is None else _reach(numbers[name], *b) for name, b in row.items()}
+        for numbers, row in zip(values, found, strict=True)
+    ]
+
+
+def _reach(value: Any, low: float, high: float) -> float:
+    half, far = (high - low) / 2, max(high - float(value), float(value) - low)
+    return far if far > half * (1 + 1e-9) else half  # what is less is a float's own error
 
 
 def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...]:

@@ -96,6 +96,19 @@ def test_intervals_widen_with_the_level(mixed: Release) -> None:
     assert sorted(widths) == widths and len(set(widths)) == 4  # type: ignore[type-var]
 
 
+def test_the_width_shown_covers_the_interval(mixed: Release, con: Connection) -> None:
+    """In Oslo is nobody: every average is possible, and what is shown may lie anywhere among them."""
+    nobody = con.sql("SELECT AVG(age) AS age FROM members WHERE city = 'Oslo'").run(epsilon=100)
+    for release in (mixed, nobody):
+        names = unique_names(release.columns)
+        for row, around, widths in zip(release.rows, release.intervals(), half_widths(release), strict=True):
+            for value, name in zip(row, names, strict=True):
+                if (bounds := around.get(name)) is not None:
+                    low, high, width = *bounds, widths[name] or 0
+                    slack = 1e-6 * max(1, abs(low), abs(high))
+                    assert float(value) - width <= low + slack and high <= float(value) + width + slack
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), "x", None, True])
 def test_levels_are_checked(mixed: Release, level: object) -> None:
     with pytest.raises(Rejected) as refusal:
