@@ -38,7 +38,11 @@ def quantized(c: Component, names: Names) -> str:
 def _units(c: Component, names: Names) -> str:
     """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
     assert c.arg is not None
-    sql, value = spell(_unclipped(c.arg), names)
+    sql, value = spell(c.arg, names)
+    inner, known = spell(_unclipped(c.arg), names)
+    # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
+    if (known.type.kind, known.type.scale) == (value.type.kind, value.type.scale):
+        sql, value = inner, known
     match value.type.kind:
         case Kind.INTEGER:
             return _from_integer(sql, value, c)
