@@ -86,7 +86,7 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
                 f"the bounds are lost in {name if symbol(name) == name else f'x {symbol(name)} y'}",
                 span,
                 "nothing is known about how large this can be",
-                (f"bound it in the query:  CLIP({_shown(expr)}, lower, upper)",),
+                (f"bound it in the query:  CLIP({_shown(expr) if result.type.numeric else '…'}, lower, upper)",),
             ),
         )
     why = tuple(r if r.span is not None else _named(replace(r, span=span), expr, args) for r in why)

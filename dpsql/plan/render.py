@@ -31,6 +31,8 @@ def expression(expr: Expr) -> str:
             return f"-{operand(a)}"
         case Call(function="is_null", args=(a,)):
             return f"{operand(a)} IS NULL"
+        case Call(function="date_shift", args=(a, Literal(value=int(n)), Literal(value=str(unit)))):
+            return f"{operand(a)} {'-' if n < 0 else '+'} INTERVAL {abs(n)} {unit.upper()}"
         case Call(function="in", args=(a, *items)):
             return f"{operand(a)} IN ({', '.join(expression(i) for i in items)})"
         case Call(function="case", args=parts) if len(parts) % 2 == 1:

@@ -58,3 +58,9 @@ FROM visits AS v JOIN visits AS w ON v.patient_id = w.patient_id AND w.day > v.d
 -- repaired: with the bounds that the policy gives
 SELECT AVG(CLIP(DATE_DIFF('day', v.day, w.day), -365, 365)) AS apart
 FROM visits AS v JOIN visits AS w ON v.patient_id = w.patient_id AND w.day > v.day;
+
+-- wants: months since a year before the visit, whatever for
+SELECT AVG(DATE_DIFF('month', day - INTERVAL 1 YEAR, DATE '2024-12-31')) AS months FROM visits;
+
+-- wants: the day as a number
+SELECT AVG(CAST(STRFTIME(day, '%Y%m%d') AS INTEGER)) AS number FROM visits;
