@@ -91,9 +91,9 @@ def _scaled(sql: str, scale: Fraction) -> str:
 
 def _from_integer(sql: str, value: Value, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-    ends = int(low), int(high)
+    ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
-        step = int(c.grid)
+        step = _exactly(c.grid, c)
         reach = max(map(abs, ends)) + step
         if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
@@ -104,14 +104,14 @@ def _from_integer(sql: str, value: Value, c: Component) -> str:
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
     units = f"CAST({_within(sql, *map(str, ends))} AS INTEGER)"
     if c.grid < 1:
-        units = f"({units} * {int(1 / c.grid)})"
+        units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
 
 
 def _from_decimal(sql: str, value: Value, c: Component) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     scale = value.type.scale
-    step = int(c.grid * 10**scale)
+    step = _exactly(c.grid * 10**scale, c)
     ends = (c.lo + c.center) * step, (c.hi + c.center) * step
     top = max(map(abs, ends))
     if top * 10**scale >= 10**37:
@@ -174,6 +174,14 @@ def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
     else:
         away = f"{sql} + CASE WHEN {sql} < 0 THEN -{half} ELSE {half} END"
     return f"({away}) // CAST({step} AS {type_})"
+
+
+def _exactly(x: Fraction, c: Component) -> int:
+    """The number, which is a whole one if the grid belongs to the type: else sums would leave what is claimed."""
+    if x.denominator != 1:
+        span = None if c.arg is None else c.arg.span
+        raise reject("DP904", "the grid of a sum is not that of its type", span=span, help=["report the query"])
+    return int(x)
 
 
 def _too_wide(type_: str, c: Component) -> Rejected:
