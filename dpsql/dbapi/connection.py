@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpsql.budget.ledger import Ledger
 from dpsql.compiler import Settings
-from dpsql.dbapi.cursor import Cursor, Parameters
+from dpsql.dbapi.cursor import Cursor
 from dpsql.diagnostics import errors
 from dpsql.diagnostics.errors import reject
 from dpsql.policy.models import Policy
+from dpsql.session.arguments import Parameters
 from dpsql.session.connection import Session, open_data
 from dpsql.session.settings import USUAL, Amount, Asked
 

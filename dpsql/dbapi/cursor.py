@@ -11,6 +11,7 @@ from dpsql.dbapi.answer import Answer
 from dpsql.dbapi.statements import Explain, Set, Show, amount_text, in_full, special
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.release.result import Release
+from dpsql.session.arguments import Parameters
 from dpsql.session.settings import USUAL, Amount, Asked
 from dpsql.types import VARCHAR, SqlType
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 Column = tuple[str, str, None, None, int | None, int | None, bool | None]
 Row = tuple[Any, ...]
-Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Cursor(Answer):
@@ -80,6 +80,13 @@ class Cursor(Answer):
     ) -> Self:
         """Run a query once for each set of parameters, and pay for each. `nextset` goes to the next one's rows."""
         self._require_open()
+        given: object = parameters
+        if not isinstance(given, Iterable):
+            raise reject(
+                "DP903",
+                "executemany takes a list of parameters for each run",
+                help=["cur.executemany(sql, [[1], [2]])"],
+            )
         self._sets.clear()
         for one in parameters:
             self._sets.append(self._run(sql, one, Asked(epsilon=epsilon), False))
@@ -94,7 +101,7 @@ class Cursor(Answer):
             case Show(name=name):
                 return _setting(name, getattr(self.connection.planner.settings, name))
             case Explain(sql=text):
-                query = self.connection.sql(text, parameters or ())
+                query = self.connection.sql(text, parameters)
                 try:
                     lines = query.explain(
                         asked.epsilon, asked.delta, rho=asked.rho,
@@ -105,7 +112,7 @@ class Cursor(Answer):
                     raise
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case None:
-                query = self.connection.sql(sql, parameters or ())
+                query = self.connection.sql(sql, parameters)
                 release = query.run(
                     asked.epsilon, asked.delta, rho=asked.rho,
                     max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights, fresh=fresh,
@@ -149,7 +156,13 @@ class Cursor(Answer):
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows, `size` or `arraysize` of them or as many as there are left."""
         rows = self._rows()
-        return [row for _, row in zip(range(self.arraysize if size is None else size), rows, strict=False)]
+        try:
+            wanted = range(self.arraysize if size is None else size)
+        except TypeError:
+            wanted = None
+        if wanted is None:
+            raise reject("DP903", "a number of rows is a whole number", help=["cur.fetchmany(10)"])
+        return [row for _, row in zip(wanted, rows, strict=False)]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""

@@ -10,10 +10,11 @@ from typing import Any
 
 from dpsql.compiler import Plan, Settings, compile_query
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
+from dpsql.session.arguments import checked_parameters
 from dpsql.session.further import further
 from dpsql.sql.repairs import with_fixes
 
@@ -24,7 +25,7 @@ NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
 def check(
     sql: str,
     policy: Policy | str | PathLike[str],
-    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    parameters: Sequence[Any] | Mapping[str, Any] | None = (),
     *,
     dialect: str = "duckdb",
     name: str = "<sql>",
@@ -32,15 +33,19 @@ def check(
     """Findings about a query, from its text and the policy alone; an empty list if it could be run.
 
     No data is opened and no engine is imported: the result is the same whatever the database holds.
-    Raises CannotOpen if the policy itself cannot be loaded.
+    Raises CannotOpen if the policy itself cannot be loaded; Rejected DP903: an argument of another kind.
 
     >>> dpsql.check("SELECT COUNT(*) AS n FROM visits WHERE day > ?", "clinic.yaml", ["2025-01-01"])
     []
     >>> [finding.code for finding in dpsql.check("SELECT SUM(surcharge) FROM visits", "clinic.yaml")]
     ['DP201']
     """
+    given: object = policy
+    if not isinstance(given, Policy | str | PathLike):
+        raise reject("DP903", "a check needs a policy", help=["dpsql.check('SELECT …', 'policy.yaml')"])
+    values = checked_parameters(sql, parameters, dialect)
     loaded = policy if isinstance(policy, Policy) else load_policy(policy)
-    return list(examine(Source(sql, name), loaded, parameters, dialect=dialect).diagnostics)
+    return list(examine(Source(sql, name), loaded, values, dialect=dialect).diagnostics)
 
 
 @dataclass(frozen=True, slots=True)

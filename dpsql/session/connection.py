@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
@@ -22,6 +22,7 @@ from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
+from dpsql.session.arguments import Parameters, checked_parameters
 from dpsql.session.facts import FactStore
 from dpsql.session.frames import by_table
 from dpsql.session.planning import Planner, Question
@@ -159,20 +160,18 @@ class Session:
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
-    def sql(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb") -> Query:
-        """A query to look at and to run. Nothing is parsed or spent yet."""
-        wanted: list[tuple[object, Any]] = [(sql, str), (parameters, (Sequence, Mapping)), (dialect, str)]
-        if not all(isinstance(given, kind) for given, kind in wanted):
-            raise reject(
-                "DP903", "a query is a text, its parameters a list or a dict, its dialect a name",
-                help=["con.sql('SELECT … WHERE x > ?', [5])"],
-            )  # fmt: skip
-        return Query(self, Question(sql, parameters, dialect))
+    def sql(self, sql: str, parameters: Parameters = (), *, dialect: str = "duckdb") -> Query:
+        """A query to look at and to run. Nothing is parsed or spent yet.
+
+        parameters: a sequence for `?`, a mapping for `$name`; None is as good as none.
+        Raises Rejected DP903: one of these is of another kind.
+        """
+        return Query(self, Question(sql, checked_parameters(sql, parameters, dialect), dialect))
 
     def plan(
         self,
         sql: str,
-        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        parameters: Parameters = (),
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
@@ -184,12 +183,12 @@ class Session:
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
         asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
-        return self.planner.plan(Question(sql, parameters, dialect), asked)
+        return self.planner.plan(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def preview(
         self,
         sql: str,
-        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        parameters: Parameters = (),
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
@@ -204,7 +203,7 @@ class Session:
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
         asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
-        return self.planner.preview(Question(sql, parameters, dialect), asked)
+        return self.planner.preview(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     @property
     def planner(self) -> Planner:

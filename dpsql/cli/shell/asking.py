@@ -14,9 +14,9 @@ from dpsql.cli.shell.output import clean, open_new
 from dpsql.cli.shell.pager import edited
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import Error, Rejected, reject
+from dpsql.diagnostics.errors import Error, reject
 from dpsql.session.connection import ledger_places
-from dpsql.sql.scan import is_empty, with_variables
+from dpsql.sql.scan import ends_outside, is_empty, with_variables
 
 MOST_DEPTH = 16
 """Files that may be open within one another."""
@@ -88,19 +88,24 @@ def reset(shell: Shell, arguments: list[str]) -> None:
 
 
 def edit(shell: Shell, arguments: list[str]) -> None:
-    """Put what the editor makes of it at the next prompt, where Enter runs it."""
+    """Put what the editor makes of it at the next prompt, where Enter runs it if it ends with a semicolon.
+
+    The last query has one; what was typed has as much as was typed.
+    """
     if not shell.prompting:
         raise reject("DP903", "\\e needs a prompt", help=["edit the file that is read instead"])
-    if arguments:
-        text = _read(shell, Path(arguments[0])).text
-    else:
-        try:
-            text = _current(shell)[0]
-        except Rejected:
-            text = ""
-    changed = edited(text)
+    changed = edited(_read(shell, Path(arguments[0])).text if arguments else _to_edit(shell))
     shell.feed.drop()
     shell.edit = changed
+
+
+def _to_edit(shell: Shell) -> str:
+    """What was typed, else the last query and the semicolon that it was run by, which is no part of it."""
+    pending = shell.feed.pending
+    if not is_empty(pending, shell.dialect) or shell.last is None:
+        return pending.strip()
+    text = shell.last[0]
+    return f"{text};" if ends_outside(text, shell.dialect) else f"{text}\n;"  # which a comment would swallow
 
 
 def include(shell: Shell, arguments: list[str]) -> None:

@@ -91,15 +91,34 @@ def open_new(path: str, kept: Sequence[Path] = (), mode: int = 0o666) -> TextIO:
         real = where.resolve()
         if any(real.parent == k.resolve().parent and real.name.startswith(k.name) for k in kept):
             raise reject("DP903", f"{path!r} is where the ledger keeps its accounts", help=["write to another file"])
-        exists = where.exists() and stat.S_ISREG(where.stat().st_mode)
-        if not exists:
-            return open(where, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode))
+        opened = _made(where, mode) or _device(where)
+        if opened is not None:
+            return opened
         raise reject("DP903", f"{path!r} exists already", help=["remove it first, or write to another file"])
     except OSError as error:
         reason = (error.strerror or os.strerror(error.errno or 0)).lower()
     except (ValueError, RuntimeError):  # a NUL in it; a home folder that nobody knows
         reason = "its name is not valid"
     raise reject("DP903", f"{path!r} cannot be written: {reason}")
+
+
+def _made(where: Path, mode: int) -> TextIO | None:
+    """A file that was not there before, also if somebody else makes one at the same moment; None if it was."""
+    try:
+        return open(where, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode))
+    except FileExistsError:
+        return None
+
+
+def _device(where: Path) -> TextIO | None:
+    """What is no regular file, such as a pipe; None for one, which is never emptied, not even if it just came there."""
+    if stat.S_ISREG(where.stat().st_mode):
+        return None
+    number = os.open(where, os.O_WRONLY)  # neither made nor emptied
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        return os.fdopen(number, "w", encoding="utf-8")
+    os.close(number)
+    return None
 
 
 def clean(text: str) -> str:

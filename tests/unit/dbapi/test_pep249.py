@@ -6,8 +6,11 @@ import datetime as dt
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dpsql
@@ -165,6 +168,44 @@ def test_fetching(con: dpsql.Connection) -> None:
 def test_fetchmany_takes_no_row_too_many(con: dpsql.Connection) -> None:
     cur = con.execute(BY_CITY)
     assert len(cur.fetchmany(1)) == 1 and len(cur.fetchmany(1)) == 1 and len(cur.fetchall()) == 1
+
+
+# --- what is no query, no parameters, no number ----------------------------------------------------------------------
+
+WRONG: dict[str, Callable[[dpsql.Connection], object]] = {
+    "a series": lambda con: con.execute(f"{COUNT} WHERE age > ?", pd.Series([40])),  # type: ignore[arg-type]
+    "an array": lambda con: con.execute(f"{COUNT} WHERE age > ?", np.array([40])),  # type: ignore[arg-type]
+    "a number": lambda con: con.cursor().execute(f"{COUNT} WHERE age > ?", 40),  # type: ignore[arg-type]
+    "zero": lambda con: con.execute(f"{COUNT} WHERE age > ?", 0),  # type: ignore[arg-type]
+    "a text": lambda con: con.execute(f"{COUNT} WHERE city = ?", "B"),
+    "a query as bytes": lambda con: con.execute(b"SELECT 1"),  # type: ignore[arg-type]
+    "plan": lambda con: con.plan(COUNT, 5),  # type: ignore[arg-type]
+    "preview": lambda con: con.preview(b"x"),  # type: ignore[arg-type]
+    "no parameters at all": lambda con: con.executemany(COUNT, None),  # type: ignore[arg-type]
+    "a text for many": lambda con: con.executemany(f"{COUNT} WHERE city = ?", "BL"),
+    "a word of rows": lambda con: con.execute(BY_CITY).fetchmany("a"),  # type: ignore[arg-type]
+    "half a row": lambda con: con.execute(BY_CITY).fetchmany(1.5),  # type: ignore[arg-type]
+    "check: a number": lambda con: dpsql.check(COUNT, con.policy, 5),  # type: ignore[arg-type]
+    "check: bytes": lambda con: dpsql.check(b"x", con.policy),  # type: ignore[arg-type]
+    "check: a dialect": lambda con: dpsql.check(COUNT, con.policy, dialect=5),  # type: ignore[arg-type]
+    "check: no policy": lambda con: dpsql.check(COUNT, None),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("use", WRONG.values(), ids=list(WRONG))
+def test_what_python_would_trip_over_is_refused_with_a_code(
+    con: dpsql.Connection, use: Callable[[dpsql.Connection], object]
+) -> None:
+    with pytest.raises(dpsql.ProgrammingError) as refusal:
+        use(con)
+    assert [d.code for d in refusal.value.diagnostics] == ["DP903"]
+
+
+def test_none_is_no_parameters_wherever_a_query_is_taken(con: dpsql.Connection) -> None:
+    assert con.execute(COUNT, None).rows and con.sql(COUNT, None).run().rows
+    assert con.plan(COUNT, None) == con.plan(COUNT) and con.preview(COUNT, None).complete
+    assert dpsql.check(COUNT, con.policy, None) == []
+    assert con.executemany(COUNT, [None, ()]).nextset()  # type: ignore[list-item]
 
 
 def test_cursors_do_not_share_rows(con: dpsql.Connection) -> None:

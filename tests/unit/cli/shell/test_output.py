@@ -35,6 +35,42 @@ def test_a_file_for_oneself(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("found", ["nothing", "a pipe"])
+def test_a_file_that_comes_there_meanwhile_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    """Another program makes it between the look and the opening."""
+    path, system = tmp_path / "a", os.open
+    if found == "a pipe":
+        os.mkfifo(path)
+
+    def racing(name: str | Path, flags: int, *mode: int) -> int:
+        if found == "nothing" or not flags & os.O_EXCL:
+            path.unlink(missing_ok=True)
+            path.write_text("precious")
+        return system(name, flags, *mode)
+
+    monkeypatch.setattr("dpsql.cli.shell.output.os.open", racing)
+    assert refused(str(path)) == "DP903" and path.read_text() == "precious"
+
+
+def test_pipes_are_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with open_new(str(path)) as file:
+            file.write("ä\n")
+        assert os.read(reading, 100).decode() == "ä\n"
+    finally:
+        os.close(reading)
+
+
+def test_the_target_of_a_link_that_leads_nowhere_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert refused(str(tmp_path / "link")) == "DP903" and not (tmp_path / "target").exists()
+
+
 def test_the_ledger_s_place_is_kept_by_whatever_name(tmp_path: Path) -> None:
     ledger = tmp_path / "x.sqlite"
     (tmp_path / "link").symlink_to(tmp_path)
