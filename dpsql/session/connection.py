@@ -236,11 +236,13 @@ class Session:
         self._settings = now
         return {"epsilon": now.epsilon, "rho": now.rho}.get(name, now.delta)
 
-    def run(self, plan: Plan, *, fresh: bool = False) -> Release:
+    def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
         Numbers that were released before, as accurately as planned or better, are given again instead.
         fresh: pay for new noise all the same.
+        charging: called with the id of the ledger's entry before that is made, so that a caller whose run is stopped
+            can look whether it was.
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
@@ -255,7 +257,7 @@ class Session:
         with self._alone:
             if all(r.measured.known for r in plan.releases):
                 return runner.free(plan)
-            return runner.run(plan, self._account(), fresh)
+            return runner.run(plan, self._account(charging), fresh)
 
     def price(self, plan: Plan) -> PrivacyLoss:
         """What a run of a plan would charge now, stored answers considered: the largest over all units.
@@ -268,11 +270,11 @@ class Session:
         with self._alone:
             return plan.loss if all(r.measured.known for r in plan.releases) else self._account().price(plan)
 
-    def _account(self) -> Account:
+    def _account(self, charging: Callable[[str], object] | None = None) -> Account:
         ledger = self._open_ledger()
         if self._store is None:
             self._store = answers_beside(ledger)
-        return Account(self.policy, self.analyst, ledger, self._store)
+        return Account(self.policy, self.analyst, ledger, self._store, charging)
 
     # --- budget ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ tests/unit/session/test_answers.py, tests/e2e/test_answers.py.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from weakref import WeakKeyDictionary
@@ -41,12 +41,16 @@ Ids = Mapping[tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who pays: one analyst's account in one ledger, and the answers stored beside it."""
+    """Who pays: one analyst's account in one ledger, and the answers stored beside it.
+
+    charging: told the id of an entry before it is reserved.
+    """
 
     policy: Policy
     analyst: str
     ledger: Ledger
     store: AnswerStore
+    charging: Callable[[str], object] | None = None
 
     def grounds(self, plan: Plan) -> Grounds:
         """What the plan's numbers stand on."""
@@ -114,6 +118,8 @@ class Account:
         if entry is None:
             return None
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
+        if self.charging is not None:
+            self.charging(entry.id)
         try:
             return self.ledger.reserve(entry, Caps(caps.total, caps.analyst, caps.per_query))
         except BudgetExceeded as refusal:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.cli.budget import ledger_exists
-from dpsql.loss import NO_LOSS, PrivacyLoss, show_left
+from dpsql.cli.budget import ledger_exists, read_accounts
+from dpsql.loss import NO_LOSS, PrivacyLoss, largest, show_left
 from dpsql.session.connection import ledger_places
 
 if TYPE_CHECKING:
@@ -52,20 +52,17 @@ def tightest(shell: Shell) -> Left | None:
     return Left("ε", *min((a.epsilon, b.epsilon) for a, b in found))
 
 
-def spent(shell: Shell) -> dict[str, PrivacyLoss]:
-    """Privacy unit → what the account has spent of it by now. Raises CannotOpen DP407."""
-    budget = shell.connection.budget if has_ledger(shell) else {}
-    return {unit: now.spent for unit, now in budget.items()}
+def charged(shell: Shell, ids: Collection[str]) -> PrivacyLoss:
+    """What the account was charged by the ledger's entries of these ids, of the unit that was charged most.
 
-
-def charged(before: Mapping[str, PrivacyLoss], now: Mapping[str, PrivacyLoss]) -> PrivacyLoss:
-    """What has been spent between two looks at the account, of the unit that was charged most."""
-    since = [(loss, before.get(unit, NO_LOSS)) for unit, loss in now.items()]
-    return PrivacyLoss(
-        max((a.epsilon - b.epsilon for a, b in since), default=Fraction(0)),
-        max((a.delta - b.delta for a, b in since), default=Fraction(0)),
-        max((a.rho - b.rho for a, b in since), default=Fraction(0)),
-    )
+    Whatever others charge the same account meanwhile is no part of it. Raises CannotOpen DP407.
+    """
+    if not ids:
+        return NO_LOSS
+    policy = shell.connection.policy
+    _, entries = read_accounts(policy, *ledger_places(policy, shell.ledger), None)
+    found = [r.entry for r in entries if r.entry.id in ids]
+    return largest(entry.in_account(unit) for entry in found for unit in entry.units)
 
 
 def has_ledger(shell: Shell) -> bool:

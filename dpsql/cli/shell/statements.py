@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -122,11 +122,11 @@ def _query(shell: Shell, sql: str) -> None:
     if not _agreed(shell, plan):
         exits.say("not run; nothing was spent")
         return
-    before = accounts.spent(shell)
+    entries: list[str] = []
     try:
-        release = shell.connection.run(plan, fresh=shell.fresh)
+        release = shell.connection.run(plan, fresh=shell.fresh, charging=entries.append)
     except KeyboardInterrupt:
-        raise Cancelled(_charged_since(shell, before)) from None
+        raise Cancelled(_cost_of(shell, entries)) from None
     show(shell, release)
 
 
@@ -134,9 +134,10 @@ class Cancelled(KeyboardInterrupt):
     """A query that was stopped. Its text says what that cost."""
 
 
-def _charged_since(shell: Shell, before: Mapping[str, PrivacyLoss]) -> str:
+def _cost_of(shell: Shell, entries: Collection[str]) -> str:
+    """What is said of a run that was stopped. entries: ids of what it may have charged."""
     try:
-        charged = accounts.charged(before, accounts.spent(shell))
+        charged = accounts.charged(shell, entries)
     except Error:
         return exits.interrupted()
     if charged == PrivacyLoss():

@@ -2,22 +2,104 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
-from dpsql.cli.shell.accounts import charged
-from dpsql.loss import NO_LOSS, PrivacyLoss
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.cli.shell.feed import Place
+from dpsql.cli.shell.state import Shell
+from dpsql.cli.shell.statements import Cancelled, run_statement
+from dpsql.session import running
+
+POLICY = """\
+version: 1
+name: clinic
+database: clinic.duckdb
+ledger_head: head
+units: {patient: {table: patients, key: id}, doctor: {table: doctors, key: id}}
+tables:
+  patients:
+    unit: {column: id}
+    primary_key: [id]
+    columns: {id: {type: bigint, nullable: false}, age: {type: integer, bounds: [0, 100]}}
+  doctors: {unit: {column: id}, primary_key: [id], columns: {id: {type: bigint, nullable: false}}}
+budgets: {total: {epsilon: 1000}, analysts: {ana: {epsilon: 100}}}
+"""
+COUNT = "SELECT COUNT(*) AS n FROM patients"
 
 
-def of(epsilon: str, delta: str = "0") -> PrivacyLoss:
-    return PrivacyLoss(Fraction(epsilon), Fraction(delta))
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Shell, dpsql.Connection]]:
+    """A shell, and another connection that charges the same account."""
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as con:
+        con.execute("CREATE TABLE patients AS SELECT i AS id, 40::INTEGER AS age FROM range(10) t(i)")
+        con.execute("CREATE TABLE doctors AS SELECT i AS id FROM range(10) t(i)")
+    path = tmp_path / "clinic.yaml"
+    path.write_text(POLICY)
+    with (
+        dpsql.connect(path, analyst="ana", epsilon="0.5") as one,
+        dpsql.connect(path, analyst="ana", epsilon=3) as other,
+    ):
+        yield Shell(one, "ana"), other
 
 
-def test_a_charge_of_another_unit_than_the_one_most_was_spent_of_is_seen() -> None:
-    before = {"patient": of("1"), "doctor": of("0.2")}
-    assert charged(before, {**before, "doctor": of("0.5", "1e-9")}) == of("0.3", "1e-9")
-    assert charged(before, before) == NO_LOSS
+def stopped(monkeypatch: pytest.MonkeyPatch, shell: Shell, place: str, meanwhile: Callable[[], object]) -> str:
+    """What is said of a query that a Ctrl-C stops, once others have done something meanwhile."""
+    whole = getattr(running, place)
+
+    def interrupted(*arguments: Any) -> Any:
+        with monkeypatch.context() as undone:
+            undone.setattr(running, place, whole)
+            meanwhile()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(Cancelled) as said:
+        patched.setattr(running, place, interrupted)
+        run_statement(shell, COUNT, Place())
+    return str(said.value)
 
 
-def test_a_first_charge_is_seen() -> None:
-    assert charged({}, {"patient": of("0.1")}) == of("0.1")
-    assert charged({}, {}) == NO_LOSS
+@pytest.mark.parametrize("table", ["patients", "doctors"])
+def test_a_query_that_is_stopped_cost_what_it_charged_and_not_what_others_did(
+    two: tuple[Shell, dpsql.Connection], monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    shell, other = two
+    other.execute("SELECT COUNT(*) AS n FROM doctors WHERE id > 3")
+
+    def meanwhile() -> None:
+        other.execute(f"SELECT COUNT(*) AS n FROM {table} WHERE id > 5")
+
+    said = stopped(monkeypatch, shell, "measure_release", meanwhile)
+    assert said == "cancelled; ε 0.5 was charged before the engine started, and is not given back"
+    assert float(shell.connection.budget["doctor" if table == "doctors" else "patient"].spent.epsilon) >= 3
+
+
+def test_what_was_stopped_before_it_was_charged_cost_nothing_whatever_others_charge(
+    two: tuple[Shell, dpsql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell, other = two
+    said = stopped(monkeypatch, shell, "backend", lambda: other.execute(f"{COUNT} WHERE age > 5"))
+    assert said == "cancelled; nothing was charged" and float(other.budget["patient"].spent.epsilon) == 3
+
+
+def test_what_was_stopped_while_it_was_charged_is_looked_up(
+    two: tuple[Shell, dpsql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Ctrl-C comes when the ledger has written the entry and the run does not know it yet."""
+    from dpsql.budget.sqlite import SqliteLedger
+
+    shell, reserve = two[0], SqliteLedger.reserve
+
+    def interrupted(*arguments: Any) -> Any:
+        reserve(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SqliteLedger, "reserve", interrupted)
+    with pytest.raises(Cancelled, match=r"cancelled; ε 0\.5 was charged"):
+        run_statement(shell, COUNT, Place())
+    with pytest.raises(Cancelled, match=r"cancelled; ε 0\.5 was charged"):  # and not the first one's, too
+        run_statement(shell, f"{COUNT} WHERE age > 3", Place())
