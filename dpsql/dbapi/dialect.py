@@ -25,6 +25,7 @@ from sqlalchemy.sql.elements import BindParameter
 from dpsql.dbapi.pool import OneConnection, Users
 from dpsql.policy.models import Policy
 from dpsql.policy.tables import Table
+from dpsql.policy.units import PathUnit
 from dpsql.types import Kind, SqlType
 
 _KEYWORDS: dict[str, Callable[[str], object]] = {
@@ -258,17 +259,22 @@ class DpsqlDialect(default.DefaultDialect):
         ]
 
     def get_foreign_keys(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        """The declared foreign keys."""
+        """The declared foreign keys, and the one that leads to whose rows these are (`unit: {path: …}`)."""
+        table = _table(connection, table_name, schema)
+        links = [(key.columns, key.table, key.references) for key in table.foreign_keys]
+        if isinstance(table.protection, PathUnit):
+            first = table.protection.path[0]
+            links.append((first.columns, first.table, first.references))
         found: list[dict[str, Any]] = []
-        for key in _table(connection, table_name, schema).foreign_keys:
-            there, table = _split(key.table)
+        for columns, referred, references in dict.fromkeys(links):
+            there, name = _split(referred)
             found.append(
                 {
                     "name": None,
-                    "constrained_columns": list(key.columns),
+                    "constrained_columns": list(columns),
                     "referred_schema": there,
-                    "referred_table": table,
-                    "referred_columns": list(key.references),
+                    "referred_table": name,
+                    "referred_columns": list(references),
                     "options": {},
                 }
             )

@@ -140,6 +140,57 @@ def test_metadata_and_automap(engine: sa.Engine, tables: sa.MetaData) -> None:
         assert session.scalar(select(func.count()).select_from(base.classes.patients)) == ROWS
 
 
+PATHS = """\
+version: 1
+name: clinic
+database: clinic.duckdb
+units: {patient: {table: patients, key: id}}
+tables:
+  patients: {unit: {column: id}, primary_key: [id], columns: {id: {type: bigint, nullable: false}}}
+  visits:
+    unit: {column: id}
+    max_rows_per_unit: 3
+    primary_key: [visit]
+    columns: {visit: {type: bigint, nullable: false}, id: {type: bigint, nullable: false}}
+  prescriptions:
+    unit: {path: [{column: visit, references: visits(visit)}]}
+    max_rows_per_unit: 3
+    columns: {drug: {type: varchar}, visit: {type: bigint, nullable: false}}
+  pills:
+    unit: {path: [{column: visit, references: visits(visit)}]}
+    max_rows_per_unit: 3
+    foreign_keys: [{columns: [visit], references: visits(visit)}]
+    columns: {visit: {type: bigint, nullable: false}}
+budgets: {total: {epsilon: 1000000}}
+ledger_head: head.json
+"""
+
+
+def test_tables_that_reach_their_unit_by_a_path_join_along_it(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE patients AS SELECT i AS id FROM range(100) t(i);"
+            "CREATE TABLE visits AS SELECT i AS visit, i // 2 AS id FROM range(200) t(i);"
+            "CREATE TABLE prescriptions AS SELECT 'x' AS drug, i AS visit FROM range(150) t(i);"
+            "CREATE TABLE pills AS SELECT visit FROM prescriptions"
+        )
+    (tmp_path / "clinic.yaml").write_text(PATHS, encoding="utf-8")
+    made = sa.create_engine(f"dpsql:///{tmp_path}/clinic.yaml?epsilon=400")
+    try:
+        (key,) = sa.inspect(made).get_foreign_keys("prescriptions")
+        assert (key["constrained_columns"], key["referred_table"], key["referred_columns"]) == (
+            ["visit"], "visits", ["visit"],
+        )  # fmt: skip
+        assert sa.inspect(made).get_foreign_keys("pills") == [key]  # once, though it is said twice
+        found = sa.MetaData()
+        found.reflect(made)
+        prescriptions, visits = found.tables["prescriptions"], found.tables["visits"]
+        joined = prescriptions.join(visits)
+        assert scalar(made, select(func.count()).select_from(joined).where(visits.c.visit < 50)) == 50
+    finally:
+        made.dispose()
+
+
 # --- statements ------------------------------------------------------------------------------------------------------
 
 
