@@ -342,6 +342,14 @@ MUTATIONS = (
         ("tests/unit/sql/test_quantize.py",),
     ),
     Mutation(
+        "clip-of-another-type-dropped",
+        "dpsql/sql/quantize.py",
+        "    if (known.type.kind, known.type.scale) == (value.type.kind, value.type.scale):\n",
+        "    if True:\n",
+        "one row adds more than its bounds, which lie between two values of its type",
+        ("tests/attacks/test_r_clips.py", "tests/property/test_stability.py"),
+    ),
+    Mutation(
         "clip-of-doubles-one-higher",
         "dpsql/sql/quantize.py",
         "WHEN {sql} > {high} THEN {c.hi} END",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.property.databases import NUMBERS, World
 
-CLIPS = ("-1000, 2.5", "-3, 7", "0, 7", "0, 1000000000", "-1000, 1000")
+CLIPS = ("-1000, 2.5", "-3, 7", "0, 7", "0, 1000000000", "-1000, 1000", "0.1, 0.7", "2.5, 2.50001", "-0.5, 1.25")
 
 
 @dataclass(frozen=True, slots=True)
