@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from dpsql.checking.diff import Comparison, Pair, columns_of
-from dpsql.checking.formats.texts import whole
+from dpsql.checking.formats.texts import code_span, no_command, whole
 from dpsql.checking.measures import ColumnMeasure, Measures
 from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss, show_spent
@@ -19,7 +20,19 @@ PolicyState = Literal["there", "missing", "invalid"]
 
 _ORDER: Final = ("newly refused", "changed", "added", "newly accepted", "removed")
 _MOST_ROWS: Final = 400
-"""Rows of a Markdown table: comments are limited to 65,536 characters."""
+_MOST_CHARACTERS: Final = 60_000
+"""Of a Markdown table: comments are limited to 65,536 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What has changed of a query. what, text: our own words and numbers. name, quoted: what the branch, whose author
+    nobody knows, has put behind them, as it is."""
+
+    what: str = ""
+    name: str = ""
+    text: str = ""
+    quoted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +48,32 @@ class About:
 
 def as_text(comparison: Comparison, about: About) -> str:
     """For a terminal."""
-    lines = [_headline(comparison, about)]
+    lines = [_headline(comparison, about, one_line)]
     for pair in comparison.shown:
         worse = "  WORSE" if pair.worse else ""
-        lines += ["", f"{_place(pair)}  {pair.status}{worse}"]
-        rows = [(one_line(name), one_line(text)) for name, text in _rows(pair)]
+        lines += ["", no_command(f"{_place(pair)}  {pair.status}{worse}")]
+        rows = [(one_line(f"{row.what} {row.name}"), one_line(f"{row.text} {row.quoted}")) for row in _rows(pair)]
         width = max((len(name) for name, _ in rows), default=0)
         lines += [f"    {name:<{width}}  {text}" for name, text in rows]
     return "\n".join([*lines, "", _summary(comparison)])
 
 
 def as_markdown(comparison: Comparison, about: About) -> str:
-    """For a comment on a pull request."""
-    lines = ["### Privacy of the queries", "", _escaped(_headline(comparison, about)), ""]
+    """For a comment on a pull request, which a browser shows to people who trust it.
+
+    All that comes from the branch (names, paths, messages, which quote the query) stands in code spans: only there
+    GitHub makes no links, images, mentions and references; a backslash or an entity does not keep it from the last two.
+    """
+    lines = ["### Privacy of the queries", "", _headline(comparison, about, code_span), ""]
     shown = comparison.shown
     if shown:
         lines += ["| query | | what | before → now |", "|---|---|---|---|"]
         rows = [row for pair in shown for row in _markdown_rows(pair)]
-        lines += rows[:_MOST_ROWS]
-        if len(rows) > _MOST_ROWS:
-            lines += ["", f"… and {len(rows) - _MOST_ROWS} more rows."]
+        lengths = accumulate(len(row) + 1 for row in rows)
+        fitting = min(_MOST_ROWS, sum(length <= _MOST_CHARACTERS for length in lengths))
+        lines += rows[:fitting]
+        if len(rows) > fitting:
+            lines += ["", f"… and {len(rows) - fitting} more rows."]
         lines += [""]
     return "\n".join([*lines, _summary(comparison)])
 
@@ -86,42 +105,42 @@ FORMATS: Final[dict[str, Callable[[Comparison, About], str]]] = {
 # --- what is said of one query ---------------------------------------------------------------------------------------
 
 
-def _rows(pair: Pair) -> Iterator[tuple[str, str]]:
-    """What has changed of a query: a name, and how it was and is."""
+def _rows(pair: Pair) -> Iterator[_Row]:
+    """What has changed of a query, and how it was and is."""
     before, after = pair.before or Measures(), pair.after or Measures()
     if pair.old is not None and pair.moved:
-        yield "moved from", f"{pair.old.path}:{pair.old.line}"
+        yield _Row("moved from", quoted=f"{pair.old.path}:{pair.old.line}")
     if pair.before is None or pair.after is None or before.refused or after.refused:
         for code, message in after.refusals:
-            yield "refused", f"{code} {message}"
+            yield _Row("refused", text=code, quoted=message)
         if not after.refused and pair.after is not None:
-            yield from ((f"rows per {unit}", f"{rows:,}") for unit, rows in after.rows.items())
-            yield from ((f"cost of each {unit}", str(loss)) for unit, loss in after.cost.items())
+            yield from (_Row("rows per", unit, f"{rows:,}") for unit, rows in after.rows.items())
+            yield from (_Row("cost of each", unit, str(loss)) for unit, loss in after.cost.items())
         return
     for unit in dict.fromkeys([*after.rows, *before.rows]):
-        yield from _changed(f"rows per {unit}", before.rows.get(unit), after.rows.get(unit), lambda x: f"{x:,}")
+        yield from _changed("rows per", unit, before.rows.get(unit), after.rows.get(unit), lambda x: f"{x:,}")
     for name, (was, now) in columns_of(before, after).items():
         if was is None or now is None:
-            yield f"column {name}", "new" if was is None else "gone"
+            yield _Row("column", name, "new" if was is None else "gone")
             continue
-        yield from _changed(f"sensitivity of {name}", was.sensitivity, now.sensitivity, _amount)
-        yield from _changed(f"expected error of {name}", was.error, now.error, lambda x: f"± {_amount(x)}")
+        yield from _changed("sensitivity of", name, was.sensitivity, now.sensitivity, _amount)
+        yield from _changed("expected error of", name, was.error, now.error, lambda x: f"± {_amount(x)}")
     for unit in dict.fromkeys([*after.cost, *before.cost]):
         nothing = PrivacyLoss()
-        yield from _changed(f"cost of each {unit}", before.cost.get(unit, nothing), after.cost.get(unit, nothing), str)
+        yield from _changed("cost of each", unit, before.cost.get(unit, nothing), after.cost.get(unit, nothing), str)
 
 
-def _changed(name: str, was: Any, now: Any, shown: Callable[[Any], str]) -> Iterator[tuple[str, str]]:
+def _changed(what: str, name: str, was: Any, now: Any, shown: Callable[[Any], str]) -> Iterator[_Row]:
     if was != now:
-        yield name, f"{'—' if was is None else shown(was)} → {'—' if now is None else shown(now)}"
+        yield _Row(what, name, f"{'—' if was is None else shown(was)} → {'—' if now is None else shown(now)}")
 
 
 def _markdown_rows(pair: Pair) -> Iterator[str]:
     mark = "⚠ " if pair.worse else ""
-    head, status = f"`{_escaped(_place(pair))}`", f"{mark}{pair.status}"
-    rows = list(_rows(pair)) or [("", "")]
-    for name, text in rows:
-        yield f"| {head} | {status} | {_escaped(name)} | {_escaped(text)} |"
+    head, status = code_span(_place(pair)), f"{mark}{pair.status}"
+    for row in list(_rows(pair)) or [_Row()]:
+        what, text = f"{row.what} {code_span(row.name)}".strip(), f"{row.text} {code_span(row.quoted)}".strip()
+        yield f"| {head} | {status} | {what} | {text} |"
         head = status = ""
 
 
@@ -172,12 +191,14 @@ def _loss(measures: Measures | None, unit: str) -> dict[str, float] | None:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _headline(comparison: Comparison, about: About) -> str:
-    policy = f"the policy {about.policy} has changed, too" if comparison.policy_changed else "the same policy"
+def _headline(comparison: Comparison, about: About, shown: Callable[[str], str]) -> str:
+    policy = "the same policy"
     if about.old_policy != "there":
         why = "not in that commit" if about.old_policy == "missing" else "not valid in that commit"
-        policy = f"{about.policy} is {why}, so both are checked against it as it is now"
-    return one_line(f"compared with {about.against} ({about.commit[:10]}): {policy}")
+        policy = f"{shown(about.policy)} is {why}, so both are checked against it as it is now"
+    elif comparison.policy_changed:
+        policy = f"the policy {shown(about.policy)} has changed, too"
+    return f"compared with {shown(about.against)} ({shown(about.commit[:10])}): {policy}"
 
 
 def _place(pair: Pair) -> str:
@@ -195,8 +216,3 @@ def _summary(comparison: Comparison) -> str:
 
 def _amount(x: float | Fraction) -> str:
     return show_spent(x) if isinstance(x, Fraction) and x >= 0 and x < 1 else f"{float(x):,.6g}"
-
-
-def _escaped(text: str) -> str:
-    text = one_line(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-    return text.replace("`", "'")  # it would end the code that a place is shown as

@@ -178,9 +178,16 @@ def test_markdown_for_a_comment(diff: Diff) -> None:
     status, out, _ = diff("--output-format", "markdown")
     assert status == 0 and out.startswith("### Privacy of the queries\n")
     table = [line for line in out.splitlines() if line.startswith("|")]
-    assert all(len(line.replace("\\|", "").split("|")) == 6 for line in table)
-    assert any("| sensitivity of n | 12 → 240 |" in line and not line.startswith("| `") for line in table)
-    assert "| `queries/new.sql:1` | ⚠ added | refused | DP201" in out
+    assert all(line.count("|") == 5 for line in table)
+    assert any("| sensitivity of `n` | 12 → 240 |" in line and not line.startswith("| `") for line in table)
+    assert "| `queries/new.sql:1` | ⚠ added | refused | DP201 `" in out
+
+
+def test_names_of_a_branch_are_no_markdown(diff: Diff) -> None:
+    """The comment is written by whoever runs CI: an alias must not mention people or load pictures in its name."""
+    write("queries/q.sql", QUERIES.replace("AS n", 'AS "![x](http://evil.example/p.png) @org/team"'))
+    status, out, _ = diff("--output-format", "markdown")
+    assert status == 0 and "| column `![x](http://evil.example/p.png) @org/team` | new |" in out
 
 
 def test_the_policy_is_not_in_the_commit(diff: Diff, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import hashlib
 from typing import Any
 
 from dpsql.checking.finding import Report
-from dpsql.checking.formats.texts import as_json, file_name, fingerprints, path_of, place, story
+from dpsql.checking.formats.texts import as_json, code_span, file_name, fingerprints, path_of, place, story
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import one_line
 
@@ -30,7 +30,7 @@ def _issue(diagnostic: Diagnostic, fingerprint: str) -> dict[str, Any]:
         "type": "issue",
         "check_name": diagnostic.code,
         "description": f"{diagnostic.code}: {one_line(diagnostic.message)}",
-        "content": {"body": "\n\n".join([*story(diagnostic), f"`dpsql rule {diagnostic.code}` explains it."])},
+        "content": {"body": _markdown(diagnostic)},
         "categories": ["Security"],
         "severity": "minor" if diagnostic.severity == "warning" else "major",
         "fingerprint": fingerprint,
@@ -43,6 +43,11 @@ def _issue(diagnostic: Diagnostic, fingerprint: str) -> dict[str, Any]:
             },
         },
     }
+
+
+def _markdown(diagnostic: Diagnostic) -> str:
+    """What is said quotes the query, whose names could be links, images or mentions."""
+    return "\n\n".join([*map(code_span, story(diagnostic)), f"`dpsql rule {diagnostic.code}` explains it."])
 
 
 def _mark(number: int, diagnostic: Diagnostic) -> str:

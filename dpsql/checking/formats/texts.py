@@ -124,3 +124,30 @@ def fingerprints(findings: Iterable[Finding]) -> list[str]:
         seen[key] += 1
         found.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
     return found
+
+
+def code_span(text: str, longest: int = 1000) -> str:
+    """`text` on one line as Markdown's code, in which nothing has a meaning; empty for an empty one.
+
+    CommonMark 0.31, section 6.1: it ends at a run of as many backticks as it began with, backslashes and entities
+    are themselves. A pipe would end a cell of a GFM table even in code, and stands between two spans.
+    """
+    line = one_line(text)
+    line = line if len(line) <= longest else line[: longest - 1] + "…"
+    return "&#124;".join(_code(piece) for piece in line.split("|"))
+
+
+def _code(text: str) -> str:
+    if not text:
+        return ""
+    if not text.strip(" "):
+        return " "
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in (text[0], text[-1]) or text[0] == text[-1] == " " else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def no_command(line: str) -> str:
+    """A line that begins with a path, so that the path is no workflow command to GitHub's runner, which looks for `::`
+    behind white space."""
+    return f"./{line}" if line.lstrip().startswith("::") else line

@@ -353,3 +353,21 @@ def test_the_readers_see_mistakes() -> None:
         assert old in github
         with pytest.raises((AssertionError, KeyError, ValueError)):
             read_github(github.replace(old, new))
+
+
+@pytest.mark.parametrize("name", ["::error::x.sql", "::stop-commands::x/a.sql", " ::error::x.sql"])
+def test_no_path_is_a_workflow_command(name: str) -> None:
+    """Of the formats that people read, as of that which is commands."""
+    report = Report((finding(name),), 1, 1, names=(name,))
+    for style in ("concise", "full"):
+        out = FORMATS[style](report)
+        assert not any(line.lstrip().startswith("::") for line in out.splitlines()) and name.strip() in out
+    assert FORMATS["github"](report).count("::") == 2
+
+
+def test_what_gitlab_takes_for_markdown_is_code() -> None:
+    hostile = finding(message="![x](http://evil.example/p.png) @org `#1`", label="a|b", help=("<img src=x>",))
+    (issue,) = read_gitlab(FORMATS["gitlab"](Report((hostile,), 1, 1)))
+    body = issue["content"]["body"].split("\n\n")
+    assert body[0] == "`` ![x](http://evil.example/p.png) @org `#1` ``" and body[1] == "`a`&#124;`b`"
+    assert body[2] == "`help: <img src=x>`"
