@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -84,3 +87,54 @@ def test_old_inputs_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "history"
     path.write_text("".join(f'"{i}"\n' for i in range(9)))
     assert History(path).entries() == ["6", "7", "8"] and path.read_text().count("\n") == 3
+
+
+def is_held(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_nobody_else_writes_while_one_appends_or_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST", 3)
+    path, held, lines = tmp_path / "history", [], history._lines
+    path.write_text("".join(f'"{i}"\n' for i in range(9)))
+
+    def looking(texts: list[str]) -> bytes:
+        held.append(is_held(path))
+        return lines(texts)
+
+    monkeypatch.setattr(history, "_lines", looking)
+    found = History(path)
+    found.add("9")
+    assert held == [True, True] and not is_held(path)
+
+
+def test_what_another_writes_to_is_not_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST", 3)
+    path = tmp_path / "history"
+    path.write_text("".join(f'"{i}"\n' for i in range(9)))
+    with path.open("ab", buffering=0) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert History(path).entries() == ["6", "7", "8"]
+        other.write(b'"9"\n')
+    assert History(path).entries() == ["7", "8", "9"] and path.read_text() == '"7"\n"8"\n"9"\n'
+
+
+def test_shells_that_start_together_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST", 20)
+    path, together = tmp_path / "history", Barrier(4)
+
+    def shell(name: str) -> None:
+        together.wait(60)
+        History(path).add(name)
+
+    with ThreadPoolExecutor(4) as pool:
+        for turn in range(25):
+            path.write_text("".join(f'"{i}"\n' for i in range(300)))
+            names = [f"{turn} {i}" for i in range(4)]
+            list(pool.map(shell, names))
+            assert set(names) <= set(History(path).entries())
