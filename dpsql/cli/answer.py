@@ -206,11 +206,15 @@ def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:
 
 
 def footer_of(
-    release: Release, left: PrivacyLoss | None, remarks: tuple[str, ...] = (), level: Fraction | None = LEVEL
+    release: Release,
+    left: PrivacyLoss | None,
+    remarks: tuple[str, ...] = (),
+    level: Fraction | None = LEVEL,
+    ends: str = "±",
 ) -> str:
     """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; at most 20 rows per patient counted; ± at 95 %`.
 
-    level: the confidence of the ±; None if none is shown.
+    level: the confidence of the intervals; None if none are shown. ends: what is shown of them.
     """
     count = len(release)
     rows = f"({count} row{'' if count == 1 else 's'})"
@@ -221,7 +225,9 @@ def footer_of(
     else:
         price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
     around = level is not None and any(b is not None for row in release.intervals(level) for b in row.values())
-    return "; ".join([price, *remarks, *release.notes, *([f"± at {float(100 * (level or 0)):g} %"] if around else [])])
+    return "; ".join(
+        [price, *remarks, *release.notes, *([f"{ends} at {float(100 * (level or 0)):g} %"] if around else [])]
+    )
 
 
 def loss_json(loss: PrivacyLoss) -> Mapping[str, Any]:

@@ -20,7 +20,6 @@ from dpsql.cli.options import ReportFormat
 from dpsql.loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
-from dpsql.policy.show import loss_text
 from dpsql.release.cells import Cell, cell
 from dpsql.session.connection import ledger_places, look_at_ledger
 
@@ -131,7 +130,7 @@ def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[
             cell("total" if a.analyst is None else a.analyst),
             cell(_spent_text(a.spent, in_rho)),
             cell("no limit" if a.left is None else left_text(a.left, in_rho=in_rho)),
-            cell("" if a.limit is None else loss_text(a.limit)),
+            cell("" if a.limit is None else left_text(a.limit, in_rho=in_rho)),
         ]
         for a in accounts
     ]

@@ -121,17 +121,7 @@ class Query:
         Raises Rejected.
         """
         level = confidence_level(confidence)
-        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
-        found: dict[str, float | None] = {}
-        for at, column in enumerate(plan.columns):
-            shown = [branch[at] for branch in plan.post.branches]
-            widths = [_width(plan, source, level) for source in shown if source is not None]
-            if widths:
-                known = [w for w in widths if w is not None]
-                largest = _as_float(max(known)) if len(known) == len(shown) else None
-                earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
-                found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
-        return found
+        return accuracy(self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights)), level)
 
     def run(
         self,
@@ -163,6 +153,20 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
+
+
+def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
+    """`Query.accuracy` of a plan that has been made."""
+    found: dict[str, float | None] = {}
+    for at, column in enumerate(plan.columns):
+        shown = [branch[at] for branch in plan.post.branches]
+        widths = [_width(plan, source, level) for source in shown if source is not None]
+        if widths:
+            known = [w for w in widths if w is not None]
+            largest = _as_float(max(known)) if len(known) == len(shown) else None
+            earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
+            found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
+    return found
 
 
 def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | None:

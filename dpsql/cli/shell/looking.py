@@ -66,12 +66,21 @@ def _found(policy: Policy, name: str) -> Table:
 
 def _matching(policy: Policy, word: str) -> list[Table]:
     """The tables of a name, or of a pattern with * and ?. Raises Rejected DP102 if there is none."""
-    if word.startswith('"') or not set(word) & set("*?"):
+    if word.startswith('"') or not _is_pattern(word):
         return [_found(policy, unquoted(word))]
-    found = [t for t in policy.tables.values() if fnmatchcase(t.name.lower(), word.lower().replace("[", "[[]"))]
+    found = [t for t in policy.tables.values() if _like(t.name, word)]
     if not found:
         raise reject("DP102", f"the policy lists no table like {word!r}", help=["\\d  lists the tables"])
     return found
+
+
+def _is_pattern(word: str) -> bool:
+    return bool(set(word) & set("*?"))
+
+
+def _like(name: str, pattern: str) -> bool:
+    """Whether a name is like a pattern, in which * stands for any characters and ? for one; in any case."""
+    return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]"))
 
 
 def _known(column: Column) -> str:
@@ -116,11 +125,13 @@ def _whose(policy: Policy, table: str) -> str:
 
 
 def functions(shell: Shell, arguments: list[str]) -> None:
-    """The functions of the registry."""
-    wanted = arguments[0].upper() if arguments else ""
-    found = [f for f in _functions() if any(name.startswith(wanted) for name in f.names)]
+    """The functions of the registry, or those whose names are like a pattern, or begin with a word that is none."""
+    word = arguments[0] if arguments else ""
+    pattern = word if _is_pattern(word) else f"{word}*"
+    found = [f for f in _functions() if any(_like(name, pattern) for name in f.names)]
     if not found:
-        raise reject("DP903", f"there is no function whose name begins with {arguments[0]!r}", help=["\\df  lists all"])
+        said = "is like" if pattern == word else "begins with"
+        raise reject("DP903", f"there is no function whose name {said} {word!r}", help=["\\df  lists all"])
     rows = [[cell(f.names[0].lower()), cell(f.signature), cell(f.family)] for f in found]
     _table(shell, ("function", "written", "family"), rows)
 

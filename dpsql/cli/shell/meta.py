@@ -51,7 +51,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
     "Tables and policy": (
         Command(("\\d",), "[TABLE]", "List the tables, or show those like pat*: columns, keys.", looking.describe),
         Command(("\\dt",), "[TABLE]", "List the tables, or those like pat*.", looking.tables),
-        Command(("\\df",), "[NAME]", "List the functions, or those whose name begins so.", looking.functions),
+        Command(("\\df",), "[NAME]", "List the functions, or those that begin so or like pat*.", looking.functions),
         Command(("\\l", "\\list"), "", "The policy: its data, units and accountant.", looking.databases, 0),
         Command(("\\policy",), "[TABLE]", "The policy in force, with every default filled in.", looking.policy),
     ),

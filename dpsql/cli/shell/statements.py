@@ -26,6 +26,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
 from dpsql.session.planning import Question
+from dpsql.session.query import accuracy
 from dpsql.session.settings import confidence_level
 from dpsql.sql.scan import with_variables
 
@@ -81,9 +82,7 @@ def cost(shell: Shell, sql: str) -> None:
     if left is not None and price != PrivacyLoss():
         words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
     shell.output.line(words)
-    asked, query = shell.asked, shell.connection.sql(sql, dialect=shell.dialect)
-    errors = query.accuracy(asked.epsilon, asked.delta, rho=asked.rho, confidence=asked.confidence)
-    for column, error in errors.items():
+    for column, error in accuracy(plan, confidence_level(shell.asked.confidence)).items():
         around = "depends on the data" if error is None else f"{error:.4g}"
         shell.output.line(f"  {one_line(column)}  ± {around}")
 
@@ -178,9 +177,10 @@ def show(shell: Shell, release: Release) -> None:
         text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
     remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
     shown = level if format in WITH_WIDTHS and looks.intervals is not Intervals.OFF else None
+    ends = "intervals" if looks.intervals is Intervals.COLS else "±"
     footer = ""
     if looks.footer and not looks.tuples_only and format is not Format.JSON:
-        footer = footer_of(release, left_after(shell.connection, release), remarks, shown)
+        footer = footer_of(release, left_after(shell.connection, release), remarks, shown, ends)
     below = f"{footer}\n" if footer and format in FOR_PEOPLE else ""
     if shell.prompting and format in FOR_PEOPLE and (text or below):
         below += "\n"

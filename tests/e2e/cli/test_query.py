@@ -218,9 +218,9 @@ def test_looking_at_the_budget_makes_nothing(dpsql: Call, clinic: Clinic) -> Non
     assert done.status == 0 and not list(clinic.folder.glob("clinic.ledger*"))
     lines = [[cell.strip() for cell in line.split("|")] for line in done.out.splitlines()]
     assert lines[2:5] == [
-        ["patient", "total", "ε 0", "ε 10 δ 1e-6", "ε 10, δ 1e-6"],
-        ["patient", "*", "ε 0", "ε 0.5 δ 1e-8", "ε 0.5, δ 1e-8"],
-        ["patient", "ana", "ε 0", "ε 3 δ 1e-7", "ε 3, δ 1e-7"],
+        ["patient", "total", "ε 0", "ε 10 δ 1e-6", "ε 10 δ 1e-6"],
+        ["patient", "*", "ε 0", "ε 0.5 δ 1e-8", "ε 0.5 δ 1e-8"],
+        ["patient", "ana", "ε 0", "ε 3 δ 1e-7", "ε 3 δ 1e-7"],
     ]
     assert done.out.splitlines()[5].startswith("(0 queries charged)  clinic, approx_dp, ")
 

@@ -12,8 +12,9 @@ import pytest
 import dpsql
 from dpsql.cli.shell.feed import Place
 from dpsql.cli.shell.state import Shell
-from dpsql.cli.shell.statements import Cancelled, run_statement
+from dpsql.cli.shell.statements import Cancelled, cost, run_statement
 from dpsql.session import running
+from dpsql.session.planning import Planner
 
 POLICY = """\
 version: 1
@@ -103,3 +104,20 @@ def test_what_was_stopped_while_it_was_charged_is_looked_up(
         run_statement(shell, COUNT, Place())
     with pytest.raises(Cancelled, match=r"cancelled; ε 0\.5 was charged"):  # and not the first one's, too
         run_statement(shell, f"{COUNT} WHERE age > 3", Place())
+
+
+def test_a_price_is_told_from_one_plan(
+    two: tuple[Shell, dpsql.Connection], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell, plan, made = two[0], Planner.plan, []
+
+    def counted(self: Planner, *arguments: Any) -> Any:
+        made.append(arguments)
+        return plan(self, *arguments)
+
+    monkeypatch.setattr(Planner, "plan", counted)
+    shell.set_amount("confidence", "0.99")
+    cost(shell, COUNT)
+    (width,) = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.startswith("  n "))
+    assert len(made) == 1
+    assert float(width) == shell.connection.sql(COUNT).accuracy(confidence="0.99")["n"]
