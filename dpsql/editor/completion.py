@@ -13,7 +13,7 @@ from typing import Literal
 from dpsql.editor import words
 from dpsql.editor.describe import column_text
 from dpsql.editor.lexer import QUOTED_STRINGS, RESERVED, Group, Token, grouped, statement_at, tokens
-from dpsql.editor.scope import CLAUSES, JOIN_WORDS, Field, Part, Place, Relation, Scope, place_at
+from dpsql.editor.scope import CLAUSES, JOIN_WORDS, Field, Part, Place, Relation, Scope, fields_of, place_at
 from dpsql.functions.registry import REGISTRY
 from dpsql.policy.models import Policy
 from dpsql.policy.show import promises, whose_rows
@@ -212,8 +212,24 @@ class _Offer:
                     yield from self._name(table.name[len(prefix) :], "table", whose_rows(table))
             return
         relation = self.place.scope.relation(names[-1])
-        for field in () if relation is None else relation.fields:
+        fields = relation.fields if relation is not None else self._unread(".".join(names))
+        for field in fields:
             yield from self._name(field.name, "column", _field_text(field))
+
+    def _unread(self, name: str) -> tuple[Field, ...]:
+        """The columns of a table that a query without a FROM clause so far will read, by its name or its last part."""
+        if not self._is_open():
+            return ()
+        tables = self.policy.tables.values()
+        wanted = name.casefold()
+        found = [t for t in tables if t.name.casefold() == wanted]
+        found = found or [t for t in tables if t.name.casefold().rpartition(".")[2] == wanted]
+        return fields_of(found[0]) if found else ()
+
+    def _is_open(self) -> bool:
+        """Whether this query reads nothing yet, and may."""
+        words = {part.upper for part in self.place.query if isinstance(part, Token)}
+        return not self.place.scope.relations and "SELECT" in words and "FROM" not in words
 
     def _tables(self) -> Iterator[Candidate]:
         for cte in self.place.scope.ctes.values():
@@ -223,6 +239,16 @@ class _Offer:
             yield from self._name(table.name, "table", whose_rows(table), doc, dotted=True)
 
     def _columns(self) -> Iterator[Candidate]:
+        if self._is_open():
+            owners: dict[str, list[tuple[str, Field]]] = {}
+            known = [(cte.name, cte.fields) for cte in self.place.scope.ctes.values()]
+            for owner_name, fields in (*known, *((t.name, fields_of(t)) for t in self.policy.tables.values())):
+                for field in fields:
+                    owners.setdefault(field.name, []).append((owner_name, field))
+            for name, found in owners.items():
+                listed = ", ".join(owner_name for owner_name, _ in found)
+                detail = f"{listed}: {_field_text(found[0][1])}" if len(found) == 1 else listed
+                yield from self._name(name, "column", detail)
         scope: Scope | None = self.place.scope
         while scope is not None:
             several = _several(scope.relations)

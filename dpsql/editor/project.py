@@ -85,7 +85,7 @@ class Look:
 
 
 def look(project: Project, path: Path, text: str) -> Look:
-    """Check a text as if it stood in the file at `path`. Never raises an Error."""
+    """Check a text as if it stood in the file at `path`. Never raises: what was found in another text must not stay."""
     text = readable(text)
     setting = None
     try:
@@ -94,7 +94,18 @@ def look(project: Project, path: Path, text: str) -> Look:
         findings = check_document(document, setting.policy, setting.options)
     except Error as error:
         return Look(text, setting, trouble=error.diagnostics)
+    except Exception:
+        return Look(text, setting, trouble=(_failed(path, text),))
     return Look(text, setting, tuple(findings), rendered=document.sql is not None)
+
+
+def _failed(path: Path, text: str) -> Diagnostic:
+    return Diagnostic(
+        "DP904",
+        "dpsql itself failed on this text; this is an error in dpsql",
+        Source(text, str(path)),
+        help=("report the query and the policy, without data",),
+    )
 
 
 def readable(text: str) -> str:

@@ -95,21 +95,31 @@ class Server(LanguageServer):
         document = self.workspace.text_documents.get(uri)
         if document is None:
             return
-        version, text = document.version, readable(document.source)
-        found = await asyncio.get_running_loop().run_in_executor(None, look, self.project, self.path_of(uri), text)
-        now = self.workspace.text_documents.get(uri)
-        if now is not None and now.version == version:
+        version = document.version
+        found = await self._look(uri, document.source)
+        if self._is_now(uri, version):
             self.looks[uri] = version, found
             self._publish(uri, version, found)
 
-    def look_of(self, uri: str) -> Look:
+    async def _look(self, uri: str, text: str) -> Look:
+        """In a thread: a template may take seconds, and the editor is to be answered meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(None, look, self.project, self.path_of(uri), text)
+
+    def _is_now(self, uri: str, version: int | None) -> bool:
+        now = self.workspace.text_documents.get(uri)
+        return now is not None and now.version == version
+
+    async def look_of(self, uri: str) -> Look:
         """What is known of the text as it stands now; found out if it is not."""
         document = self.workspace.get_text_document(uri)
+        version, text = document.version, document.source
         known = self.looks.get(uri)
-        if known is None or known[0] != document.version or known[1].text != readable(document.source):
-            known = document.version, look(self.project, self.path_of(uri), document.source)
-            self.looks[uri] = known
-        return known[1]
+        if known is not None and known[0] == version and known[1].text == readable(text):
+            return known[1]
+        found = await self._look(uri, text)
+        if self._is_now(uri, version):
+            self.looks[uri] = version, found
+        return found
 
     def setting_of(self, uri: str) -> Setting | None:
         """What holds for a document, without checking it; None for other languages and where no policy is known."""
@@ -305,11 +315,11 @@ def _item(server: Server, lines: Lines, candidate: Candidate, offset: int, numbe
     )
 
 
-def _actions(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def _actions(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
     uri = params.text_document.uri
     if not ls.is_sql(uri):
         return []
-    found = ls.look_of(uri)
+    found = await ls.look_of(uri)
     lines = ls.lines(found.text)
     start, end = params.range.start, params.range.end
     span = Span(lines.offset(start.line, start.character), lines.offset(end.line, end.character))

@@ -72,7 +72,17 @@ def texts(text: str, *kinds: str, dialect: str = "duckdb") -> list[str]:
         ("SELECT V.c| FROM visits v", (), ["cost"]),
         ("SELECT nobody.| FROM visits v", (), []),
         ("SELECT | FROM patients", ("column",), ["patient_id", "age", "region", '"größe in cm"']),
-        ('SELECT "gr|', (), []),
+        ('SELECT "gr|', (), ['"größe in cm"']),
+        ("SELECT co|", ("column",), ["cost", "code"]),
+        ("SELECT visits.c|", (), ["cost"]),
+        ("SELECT codes.|", (), ["code"]),
+        ("SELECT ref.codes.c|", (), ["code"]),
+        ("SELECT nobody.|", (), []),
+        ("SELECT visits.| FROM patients", (), []),
+        ("SELECT co| FROM", ("column",), []),
+        ("SELECT sum(co|", ("column",), ["cost", "code"]),
+        ("SELECT age FROM patients UNION ALL SELECT co|", ("column",), ["cost", "code"]),
+        ("WITH w AS (SELECT age * 2 AS twice FROM patients) SELECT tw|", ("column",), ["twice"]),
         ('SELECT "gr| FROM patients', (), ['"größe in cm"']),
         ('SELECT "gr|" FROM patients', (), ['"größe in cm']),
         ("SELECT `| FROM visits", (), ["`patient_id`", "`cost`", "`order`", "`visits`"]),
@@ -200,3 +210,9 @@ def test_no_text_makes_it_fail(text: str, offset: int, dialect: str) -> None:
         assert 0 <= candidate.start <= offset and candidate.text and candidate.label
         begun = text[candidate.start : offset].lstrip('"`[').casefold()
         assert begun in candidate.text.casefold()
+
+
+def test_before_from_a_column_says_whose_it_is() -> None:
+    found = {c.text: c.detail for c in at("SELECT |") if c.kind == "column"}
+    assert found["cost"].startswith("visits: ") and found["patient_id"] == "patients, visits"
+    assert found["code"].startswith("ref.codes: ")

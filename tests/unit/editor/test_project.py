@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,3 +138,44 @@ def test_the_server_is_refused_with_the_repair_where_it_is_not_installed(monkeyp
 def test_an_unknown_dialect_is_refused() -> None:
     with pytest.raises(Rejected, match="unknown SQL dialect"):
         lsp.run(None, "klingon")
+
+
+def test_an_error_of_dpsql_itself_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or what was found in an older text would stay shown."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("dpsql.editor.project.check_document", broken)
+    found = look(Project(), folder / "q.sql", "SELECT 1")
+    assert [(d.code, "itself failed" in d.message) for d in found.trouble] == [("DP904", True)]
+    assert found.findings == () and found.text == "SELECT 1" and found.setting is not None
+    assert actions(found, Span(0, 8)) == [] and fix_all(found, "q.sql") is None
+
+
+def test_code_actions_do_not_hold_up_the_editor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template may take seconds to render: the loop that answers the editor goes on meanwhile."""
+    types = pytest.importorskip("lsprotocol.types")
+    workspace = pytest.importorskip("pygls.workspace")
+    from dpsql.editor import server as module
+
+    server = module.make_server()
+    uri = (folder / "q.sql").as_uri()
+    server.protocol._workspace = workspace.Workspace(None)
+    server.workspace.put_text_document(types.TextDocumentItem(uri, "sql", 1, "SELECT SUM(fee) FROM visits"))
+    going_on = threading.Event()
+
+    def slow(*given: object) -> Look:
+        assert going_on.wait(60), "the loop waits for the check"
+        return look(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "look", slow)
+
+    async def run() -> Look:
+        asked = asyncio.create_task(server.look_of(uri))
+        await asyncio.sleep(0)
+        going_on.set()
+        return await asked
+
+    found = asyncio.run(run())
+    assert server.looks[uri] == (1, found) and found.text.startswith("SELECT")
