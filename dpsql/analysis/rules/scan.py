@@ -23,6 +23,7 @@ from dpsql.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.plan.nodes import Scan
 from dpsql.policy.tables import Table
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.types import Kind
 
 
 def scan(node: Scan, ctx: Context) -> Facts:
@@ -49,7 +50,9 @@ def scan(node: Scan, ctx: Context) -> Facts:
             if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
                 promised: Cap = finite(table.max_rows_per_unit.rows)
                 frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
-            by_id = frozenset(numbers.values()) if ids in keys else ids
+            # Zeros of either sign are one id, and not one value: what is computed from such an id can differ.
+            own = frozenset() if any(columns[uid].value.type.kind is Kind.DOUBLE for uid in ids) else ids
+            by_id = frozenset(numbers.values()) if ids in keys else own
             return replace(
                 plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,
                 note=f"unit: {column}",
