@@ -12,6 +12,11 @@ from pathlib import Path
 from dpsql.diagnostics.errors import Rejected, reject
 
 _SECONDS = 120
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""What git tells a hook of the repository that it runs for, relative to a folder that need not be ours: in a linked
+worktree it names GIT_DIR alone, and the current folder then counts as the top. A folder says itself where it belongs;
+what is compared is a commit and the files as they are, never the index. Where objects are (a push that is not accepted
+yet) and configuration (a folder that is safe) stay."""
 _COMMIT = re.compile(rb"[0-9a-f]{40,64}")
 
 
@@ -91,7 +96,8 @@ def is_tracked(folder: Path) -> bool:
 
 
 def _git(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
-    environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    inherited = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    environment = {**inherited, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), "--no-pager", *arguments],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -271,3 +273,22 @@ def test_a_dbt_project_is_refused(diff: Diff) -> None:
     write("dpsql.toml", 'dbt = "."\n')
     status, _, err = diff()
     assert status == 2 and "what dbt compiled of older models is not there" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the hook is a shell script")
+def test_in_a_hook_of_a_linked_worktree(repository: Path, tmp_path: Path) -> None:
+    """Git tells such a hook GIT_DIR alone, and any folder would count as the top of the repository."""
+    linked, said = tmp_path / "linked", tmp_path / "said.json"
+    git(repository, "worktree", "add", "-q", str(linked), "-b", "other")
+    (linked / "queries" / "new.sql").write_text("SELECT COUNT(*) AS n FROM visits", encoding="utf-8")
+    git(linked, "add", ".")
+    command = [sys.executable, "-m", "dpsql", "diff", "--against", "HEAD", "--policy", "../clinic.yaml"]
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    line = " ".join(map(shlex.quote, [*command, "--output-format", "json"]))
+    hook.write_text(f"#!/bin/sh\ncd queries && {line} > {shlex.quote(str(said))}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    git(linked, "commit", "-q", "-m", "new")
+    report = json.loads(said.read_text(encoding="utf-8"))
+    assert report["policy"]["in_commit"]
+    assert [(q["path"], q["status"], q["old_path"]) for q in report["queries"]] == [("new.sql", "added", None)]
