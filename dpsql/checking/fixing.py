@@ -134,10 +134,10 @@ def _replace(path: Path, content: bytes) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
+        os.chmod(temporary, mode)  # not fchmod: on Windows Python has that since 3.13 only
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

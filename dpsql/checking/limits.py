@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.checking.examination import Statement
-from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.loss import show_left, show_spent
 
 _EPSILON = re.compile(r"\bepsilon\s*=\s*[0-9.][0-9.eE+-]*", re.IGNORECASE)
@@ -25,9 +25,11 @@ class Limits:
     query: Fraction | None = None
     file: Fraction | None = None
 
-    def exceeded(self, text: str, statements: Sequence[Statement]) -> Mapping[int, tuple[Diagnostic, ...]]:
+    def exceeded(
+        self, text: str, statements: Sequence[Statement], dialect: str = "duckdb"
+    ) -> Mapping[int, tuple[Diagnostic, ...]]:
         """Number of a statement → the findings (DP412) about its ε; the file's limit is found at the statement that
-        goes beyond it first."""
+        goes beyond it first. dialect: what the text is written in."""
         found: dict[int, tuple[Diagnostic, ...]] = {}
         total = Fraction(0)
         for number, statement in enumerate(statements):
@@ -36,17 +38,16 @@ class Limits:
                 continue
             before, total = total, total + asked
             if self.query is not None and asked > self.query:
-                found[number] = (
-                    _finding(text, statement, f"the query asks for ε = {show_spent(asked)}", self.query, "query"),
-                )
+                alone = f"the query asks for ε = {show_spent(asked)}"
+                found[number] = (_finding(text, statement, alone, self.query, "query", dialect),)
             if self.file is not None and before <= self.file < total:
                 whole = f"the queries of this file up to here ask for ε = {show_spent(total)} together"
-                found[number] = (*found.get(number, ()), _finding(text, statement, whole, self.file, "file"))
+                found[number] = (*found.get(number, ()), _finding(text, statement, whole, self.file, "file", dialect))
         return found
 
 
-def _finding(text: str, statement: Statement, asked: str, limit: Fraction, of: str) -> Diagnostic:
-    span, said = _place(text, statement.span)
+def _finding(text: str, statement: Statement, asked: str, limit: Fraction, of: str, dialect: str) -> Diagnostic:
+    span, said = _place(text, statement.span, dialect)
     option = "max_epsilon" if of == "query" else "max_epsilon_per_file"
     repair = f"ask for less in the privacy clause:  OPTIONS (epsilon = {show_left(limit)})"
     if of == "file":
@@ -64,10 +65,17 @@ def _finding(text: str, statement: Statement, asked: str, limit: Fraction, of: s
     )
 
 
-def _place(text: str, statement: Span) -> tuple[Span, bool]:
-    """Where the statement says its ε, and whether it does; else its first line."""
-    match = _EPSILON.search(text, statement.start, statement.end)
-    if match is not None:
-        return Span(match.start(), match.end()), True
-    line = text[statement.start : statement.end].split("\n", 1)[0].rstrip("\r")
+def _place(text: str, statement: Span, dialect: str) -> tuple[Span, bool]:
+    """Where the statement says its ε, and whether it does; else its first line. A column or a comment may say
+    `epsilon = 1` as well: only the privacy clause counts."""
+    from dpsql.sql.parse import parse
+    from dpsql.sql.spans import code_of
+
+    own = text[statement.start : statement.end]
+    clause = parse(Source(own), dialect).clause
+    if clause is not None and clause.span is not None and clause.epsilon is not None:
+        match = _EPSILON.search(code_of(own), clause.span.start, clause.span.end)
+        found = clause.span if match is None else Span(*match.span())
+        return Span(statement.start + found.start, statement.start + found.end), True
+    line = own.split("\n", 1)[0].rstrip("\r")
     return Span(statement.start, statement.start + len(line)), False

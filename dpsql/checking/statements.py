@@ -45,14 +45,14 @@ def findings_of(document: Document, examination: Examination, options: Options) 
     hidden = options.selection.hidden_in(document.name)
     return [
         replace(finding, diagnostic=document.pointed(finding.diagnostic))
-        for finding in _all(document.text, examination, options.limits)
+        for finding in _all(document.text, examination, options)
         if options.selection.shows(finding.diagnostic.code, hidden)
     ]
 
 
-def _all(text: str, examination: Examination, limits: Limits) -> list[Finding]:
+def _all(text: str, examination: Examination, options: Options) -> list[Finding]:
     """What no comment hides: statement by statement in the order of the analysis, and what is wrong with comments."""
-    asked = limits.exceeded(text, examination.statements)
+    asked = options.limits.exceeded(text, examination.statements, options.dialect)
     found: list[tuple[int, Finding]] = []
     for number, statement in enumerate(examination.statements):
         diagnostics = [*statement.diagnostics, *asked.get(number, ())]

@@ -162,3 +162,14 @@ def test_what_cannot_be_written_is_said_and_left(folder: Path, monkeypatch: pyte
 def test_guesses_are_not_made_by_themselves(folder: Path) -> None:
     with pytest.raises(Rejected, match="needs --fix or --diff"):
         check(".", unsafe=True)
+
+
+def test_where_the_system_has_no_fchmod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows before Python 3.13: the file's rights stay nevertheless."""
+    file = tmp_path / "a.sql"
+    file.write_text("before")
+    file.chmod(0o640)
+    mode = file.stat().st_mode
+    monkeypatch.delattr(os, "fchmod", raising=False)
+    write_fixed(str(file), "before", "after")
+    assert file.read_text() == "after" and file.stat().st_mode == mode

@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.checking.limits import Limits
 from dpsql.checking.statements import Options, check_text
-from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.policy.load import parse_policy
 from tests.unit.checking.samples import CHEAP, DEAR, GOOD, NO_BOUNDS, POLICY, shown
 
@@ -45,3 +45,29 @@ def test_the_policys_default_is_what_a_query_asks_for() -> None:
     assert "DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.4)" in found.help[0]
     for free in (CHEAP, "SELECT COUNT(*) AS n FROM items"):  # a clause of its own; public data only
         assert check_text(Source(free, "q.sql"), given, limited("0.4")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT /* epsilon = 1 */ WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 5) COUNT(*) AS n FROM visits",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (-- epsilon = 1\n epsilon = 5) COUNT(*) AS n FROM visits",
+        "WITH e AS (SELECT 'epsilon = 1' AS x FROM visits)\n"
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-9, epsilon = 5) COUNT(*) AS n FROM e WHERE x = 'a'",
+        "-- epsilon = 1\nSELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 5) COUNT(*) AS n FROM visits",
+    ],
+)
+def test_the_place_is_in_the_privacy_clause(text: str) -> None:
+    """What comments, strings and columns say of an epsilon is no place of it."""
+    assert [place.split(":", 1)[1] for place in shown(text, limited("1"))] == ["DP412 epsilon = 5"]
+
+
+def test_a_column_of_that_name_is_no_privacy_clause() -> None:
+    changed = parse_policy(
+        POLICY.read_text(encoding="utf-8")
+        .replace("defaults: {", "defaults: {epsilon: 2, ")
+        .replace("fee:", "epsilon: {type: double}\n      fee:")
+    )
+    text = "SELECT COUNT(*) AS n\nFROM visits WHERE epsilon = 1"
+    (found,) = [f.diagnostic for f in check_text(Source(text, "q.sql"), changed, limited("1"))]
+    assert found.label == "the policy's default" and found.span == Span(0, len("SELECT COUNT(*) AS n"))
