@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpsql.editor.hover import hover
 from dpsql.policy.load import load_policy
+from dpsql.policy.models import Policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
 CLINIC, FLIGHTS = load_policy(POLICIES / "clinic.yaml"), load_policy(POLICIES / "flights.yaml")
@@ -90,3 +92,26 @@ PIECES = st.lists(st.sampled_from([*WORDS.split(), '"']), max_size=12)
 def test_no_text_makes_it_fail(text: str, offset: int) -> None:
     found = hover(text, offset, CLINIC)
     assert found is None or (found.text and 0 <= found.span.start < found.span.end <= len(text))
+
+
+@pytest.mark.parametrize(
+    "name", ["![x](http://evil.example/p.png)", "<img src=//x>", "a`b", "[a](b)", "www.evil.example"]
+)
+def test_names_are_no_markdown(name: str) -> None:
+    """Whoever hovers over a name in a repository of others must not load a picture from their server."""
+    columns = {"patient_id": {"type": "bigint", "nullable": False}, name: {"type": "double"}}
+    table = {"unit": {"column": "patient_id"}, "primary_key": [name], "columns": columns}
+    policy = Policy.model_validate(
+        {"version": 1, "name": "c", "units": {"p": {}}, "tables": {name: table}, "budgets": {"total": {"epsilon": 1}}}
+    )
+    for text in (
+        f'SELECT |"{name}" FROM "{name}"',
+        f'SELECT 1 FROM |"{name}"',
+        f'WITH |"{name}" AS (SELECT patient_id AS "{name}" FROM "{name}") SELECT 1',
+        f'WITH "{name}" AS (SELECT patient_id AS "{name}" FROM "{name}") SELECT 1 FROM |"{name}"',
+    ):
+        offset = text.index("|")
+        found = hover(text.replace("|", ""), offset + 1, policy)
+        assert found is not None
+        bare = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", found.text)
+        assert name in found.text and name not in bare and "`" not in bare
