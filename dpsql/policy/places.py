@@ -34,4 +34,6 @@ class Places:
             if span is not None:
                 return self.source, span
             first, second = self.keys, self.values  # a parent is named by its key: its value may be a whole page
-        return self.source, self.values.get((), Span(0, min(1, len(self.source.text))))
+        start = self.values.get((), Span(0, 0)).start  # of the whole policy: its first line stands for it
+        line = self.source.text[start:].split("\n", 1)[0].rstrip()
+        return self.source, Span(start, min(start + max(1, len(line)), len(self.source.text)))

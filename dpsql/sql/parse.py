@@ -110,6 +110,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )  # fmt: skip
     if _depth(tree) > MAX_DEPTH:
         raise _too_deep(source)
+    if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
+        raise _without_name(source)
     attach(tree, lifted.calls)
     return Parsed(adapt(tree, dialect, source), source, dialect, lifted.clause)
 
@@ -276,6 +278,14 @@ def _format_mark(source: Source) -> tuple[str, Span, str] | None:
         return None
     named = f"${found[2]}  or  " if found[2] else ""
     return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
+
+
+def _without_name(source: Source) -> Rejected:
+    """`%s` where sqlglot knows it as a placeholder, as in PostgreSQL; each `?` has a number."""
+    at = max(code_of(source.text).find("%s"), 0)
+    return reject(
+        "DP010", "syntax error: %s is no placeholder here", span=Span(at, at + 2), source=source, help=["write  ?"]
+    )
 
 
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:

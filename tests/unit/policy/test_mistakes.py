@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.load import load_policy
+from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.models import Policy
 from tests.unit.policy.policies import good, mistakes, spoiled
 
@@ -414,3 +414,13 @@ def test_bad_mappings_in_code(data: object) -> None:
     with pytest.raises(CannotOpen) as caught:
         Policy.model_validate(data)
     assert {d.code for d in caught.value.diagnostics} == {"DP003"}
+
+
+@pytest.mark.parametrize("above", ["", "# a comment\n\n"])
+def test_what_is_missing_at_the_top_is_at_the_first_line(above: str) -> None:
+    """Not under the whole file."""
+    text = above + "version: 1\nname: c\nunits: {patient: {}}\ntables: {}\n"
+    with pytest.raises(CannotOpen) as refused:
+        parse_policy(text)
+    (found,) = [d for d in refused.value.diagnostics if "budgets" in d.message]
+    assert found.span is not None and text[found.span.start : found.span.end] == "version: 1"

@@ -59,3 +59,13 @@ def test_a_missing_value_points_at_its_placeholder(policies: Path) -> None:
     (found,) = dpsql.check(sql, policies / "flights.yaml", [7])
     assert found.code == "DP013" and found.span is not None
     assert sql[found.span.start : found.span.end] == "?" and found.span.start == len(sql) - 1
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "mysql"])
+@pytest.mark.parametrize("text", ["month = %s", "month IN (%s, 7)", "origin = '%s' AND month = %s"])
+def test_the_mark_of_drivers_is_none(policies: Path, dialect: str, text: str) -> None:
+    sql = f"SELECT COUNT(*) AS n FROM flights WHERE {text}"
+    (found,) = dpsql.check(sql, policies / "flights.yaml", dialect=dialect)
+    assert (found.code, found.message) == ("DP010", "syntax error: %s is no placeholder here")
+    assert found.span is not None and found.span.start == sql.replace("'%s'", "'..'").index("%s")
+    assert sql[found.span.start : found.span.end] == "%s" and found.help == ("write  ?",)
