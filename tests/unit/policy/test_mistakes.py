@@ -419,7 +419,8 @@ def test_bad_mappings_in_code(data: object) -> None:
 @pytest.mark.parametrize("above", ["", "# a comment\n\n"])
 def test_what_is_missing_at_the_top_is_at_the_first_line(above: str) -> None:
     """Not under the whole file."""
-    text = above + "version: 1\nname: c\nunits: {patient: {}}\ntables: {}\n"
+    table = "tables: {t: {unit: {column: id}, columns: {id: {type: bigint}}}}"
+    text = f"{above}version: 1\nname: c\nunits: {{patient: {{}}}}\n{table}\n"
     with pytest.raises(CannotOpen) as refused:
         parse_policy(text)
     (found,) = [d for d in refused.value.diagnostics if "budgets" in d.message]
