@@ -200,7 +200,7 @@ def test_item_69_what_stands_in_the_history_s_place_is_left_alone(home: Path, ki
 def test_item_69_the_editor_s_file_is_private_and_gone(shell: Terminal, home: Path) -> None:
     shell.ask("SELECT COUNT(*) AS n FROM patients;")
     shell.type("\\e\r")
-    shell.wait(lambda: shell.screen.endswith("=> SELECT COUNT(*) AS n FROM patients"))
+    shell.wait(lambda: shell.screen.endswith("=> SELECT COUNT(*) AS n FROM patients;"))
     shell.interrupt()
     folder, file = (home / "seen.txt").read_text().splitlines()[-2:]
     assert folder.startswith("drwx------") and file.startswith("-rw-------")

@@ -163,7 +163,7 @@ def test_item_69_an_answer_in_the_history_is_found(shell: Inside, home: Path, mo
         assert to.history is not None
         to.history.add(f"{release.rows}")
 
-    def opened_to_all(path: Path, flags: int) -> Any:
+    def opened_to_all(path: Path, flags: int = 0) -> Any:
         file = opened(path, flags)
         path.chmod(0o644)
         return file
