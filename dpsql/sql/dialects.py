@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.plan.expr import Call, Cast, Expr
+from dpsql.plan.expr import Call, Cast, Expr, Literal
 from dpsql.plan.expr import walk as walk_expr
 from dpsql.plan.nodes import Aggregate, Node
 from dpsql.plan.walk import expressions, walk
@@ -114,9 +114,9 @@ class _Adapter:
     def unwrapped(self, node: exp.Expr) -> exp.Expr:
         """YEAR(x) and others take dates as text as well; of a date or timestamp it is itself, and text is refused."""
         parents = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DateDiff)
-        if not isinstance(node.parent, parents):
+        inner = node.this
+        if not isinstance(node.parent, parents) or not isinstance(inner, exp.Expr):  # DATEDIFF(a, b) of T-SQL has none
             raise self.refuse(node, "use DATE or TIMESTAMP columns and literals")
-        inner: exp.Expr = node.this
         return inner.copy()
 
     def concat(self, node: exp.Expr) -> exp.Expr:
@@ -273,6 +273,11 @@ def _check(expr: Expr, dialect: str) -> None:
                 raise _typed("a difference of dates", dialect, expr, "write the query in DuckDB's dialect")
         case Call(function="round", args=(x, *_)) if x.type.kind is Kind.DOUBLE and dialect in ("postgres", "mysql"):
             raise _typed("ROUND of a DOUBLE", dialect, expr, "cast it first:  ROUND(CAST(x AS DECIMAL(18, 6)))")
+        case Call(function="pow", args=(x, y)) if x.type.kind is not Kind.DOUBLE and dialect == "tsql":
+            squared = isinstance(y, Literal) and isinstance(y.value, int) and y.value >= 0
+            if x.type.kind is not Kind.INTEGER or not squared:
+                repair = "cast it first:  POWER(CAST(x AS FLOAT), y)"
+                raise _typed("POWER, which has the type of its base", dialect, expr, repair)
         case Cast(arg=Call(function="floor" | "ceil" | "trunc" | "round", args=(_,)), type=to) if (
             to.kind is Kind.INTEGER
         ):
