@@ -178,7 +178,9 @@ def _spell_neg(sql: Sequence[str], args: Args, result: Value) -> str:
 def _spell_guarded(operator: str) -> Spelling:
     def spell(sql: Sequence[str], args: Args, result: Value) -> str:
         a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
-        if may_be_zero(args[1]):
+        # Whatever is known of it: an interval may come from DOUBLEs, which rounding carries beyond it, and a zero would
+        # make the query fail for the rows that have one.
+        if not args[1].is_constant or may_be_zero(args[1]):
             b = f"NULLIF({b}, 0)"
         if operator == "//" and result.type.kind is Kind.DOUBLE:
             return f"trunc({a} / {b})"

@@ -63,7 +63,28 @@ def spell_cast(sql: str, arg: Value, target: SqlType) -> str:
     if target.kind is Kind.TIME and arg.type.kind is Kind.TIMESTAMP:
         # DuckDB 1.5 raises an error for infinite timestamps even here.
         sql = safe(sql, arg)
+    if arg.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
+        sql = _held(sql, arg)
     return f"TRY_CAST({sql} AS {target})"
+
+
+def _held(sql: str, arg: Value) -> str:
+    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
+
+    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
+    """
+    i = arg.interval
+    if i.lo is None or i.hi is None:
+        return sql
+    low, high = (f"CAST('{end!r}' AS DOUBLE)" for end in (_below(i.lo), -_below(-i.hi)))
+    missing = "" if arg.finite else f"WHEN NOT isfinite({sql}) THEN NULL "
+    return f"CASE {missing}WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
+
+
+def _below(end: Fraction) -> float:
+    """The largest DOUBLE that is at most `end`."""
+    nearest = float(end)
+    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)
 
 
 def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
@@ -73,7 +94,9 @@ def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
             return iv.interval(0, 1)
         case Kind.BOOLEAN, _ if target.numeric:
             return iv_meet(i, iv.interval(0, 1))
-        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), (Kind.INTEGER | Kind.DECIMAL)):
+        case Kind.DOUBLE, (Kind.INTEGER | Kind.DECIMAL):
+            return outward(_multiplied(i, target.scale), target.scale)
+        case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
             return outward(i, target.scale)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
             return _rounded(i) if target.name == "FLOAT" else i
@@ -91,6 +114,17 @@ def _rounded(i: Interval) -> Interval:
 
     def moved(end: Fraction | None, sign: int) -> Fraction | None:
         return None if end is None else end + sign * (abs(end) / 2**23 + Fraction(1, 2**149))
+
+    return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
+
+
+def _multiplied(i: Interval, scale: int) -> Interval:
+    """The engine multiplies by 10^scale in DOUBLE: from 2⁵⁰ on, products may be rounded past the next whole number."""
+
+    def moved(end: Fraction | None, sign: int) -> Fraction | None:
+        if end is None or abs(end) * 10**scale < 2**50:
+            return end
+        return end + sign * abs(end) / 2**50
 
     return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
 

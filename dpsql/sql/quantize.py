@@ -43,14 +43,17 @@ def _units(c: Component, names: Names) -> str:
     # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
     if (known.type.kind, known.type.scale) == (value.type.kind, value.type.scale):
         sql, value = inner, known
+    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
+    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
+    sure = not value.nullable and value.finite
     match value.type.kind:
         case Kind.INTEGER:
-            return _from_integer(sql, value, c)
+            return _from_integer(sql, value, c, sure)
         case Kind.DECIMAL:
-            return _from_decimal(sql, value, c)
+            return _from_decimal(sql, value, c, sure)
         case Kind.DOUBLE:
             # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
-            return _from_double(sql if value.type == DOUBLE else f"CAST({sql} AS DOUBLE)", c)
+            return _from_double(sql if value.type == DOUBLE else f"CAST({sql} AS DOUBLE)", c, sure)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
@@ -68,7 +71,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(sql: str, c: Component) -> str:
+def _from_double(sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. TRY_CAST, because
     # no expression may rely on its guard being looked at first.
@@ -76,9 +79,12 @@ def _from_double(sql: str, c: Component) -> str:
     scaled = _scaled(sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
+    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN TRY_CAST({scaled} AS INTEGER)"
+    if sure:
+        return f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
     return (
-        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN TRY_CAST({scaled} AS INTEGER) "
-        f"WHEN NOT isfinite({sql}) THEN NULL WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+        f"{inside} WHEN NOT isfinite({sql}) THEN NULL "
+        f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
     )
 
 
@@ -89,7 +95,7 @@ def _scaled(sql: str, scale: Fraction) -> str:
     return sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
 
 
-def _from_integer(sql: str, value: Value, c: Component) -> str:
+def _from_integer(sql: str, value: Value, c: Component, sure: bool) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
@@ -98,18 +104,20 @@ def _from_integer(sql: str, value: Value, c: Component) -> str:
         if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
-        clipped = _within(f"CAST({sql} AS {type_})", *(f"CAST({x} AS {type_})" for x in ends))
+        clipped = _within(f"CAST({sql} AS {type_})", *(f"CAST({x} AS {type_})" for x in ends), sure=sure)
         units = f"CAST({_rounded(clipped, step, ends, type_)} AS INTEGER)"
         return f"({units} - {c.center})" if c.center else units
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = f"CAST({_within(sql, *map(str, ends))} AS INTEGER)"
+    units = f"CAST({_within(sql, *map(str, ends), sure=sure)} AS INTEGER)"
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
 
 
-def _from_decimal(sql: str, value: Value, c: Component) -> str:
+def _from_decimal(sql: str, value: Value, c: Component, sure: bool) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
+    if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
+        return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
     scale = value.type.scale
     step = _exactly(c.grid * 10**scale, c)
     ends = (c.lo + c.center) * step, (c.hi + c.center) * step
@@ -119,7 +127,7 @@ def _from_decimal(sql: str, value: Value, c: Component) -> str:
     digits = max(len(str(top)), scale, 1)
     width = max(value.type.precision, digits)
     if digits > MOST_DIGITS:
-        return _from_wide_decimal(sql, scale, step, ends, c)
+        return _from_wide_decimal(sql, scale, step, ends, c, sure)
     held = decimal(width, scale)
     given = sql if held == value.type else f"CAST({sql} AS {held})"
     low, high = (constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
@@ -131,7 +139,7 @@ def _from_decimal(sql: str, value: Value, c: Component) -> str:
         units = f"{units} - {c.center}"
     return (
         f"CASE WHEN {given} BETWEEN {low} AND {high} THEN {units} "
-        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi} END"
+        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi}{f' ELSE {c.lo}' if sure else ''} END"
     )
 
 
@@ -150,18 +158,20 @@ def _whole(sql: str, width: int, scale: int) -> str:
     return sql
 
 
-def _from_wide_decimal(sql: str, scale: int, step: int, ends: tuple[int, int], c: Component) -> str:
+def _from_wide_decimal(sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool) -> str:
     wide = decimal(38, scale)
-    clipped = _within(f"CAST({sql} AS {wide})", *(constant(Decimal(f"{end}E-{scale}"), wide) for end in ends))
+    low, high = (constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
+    clipped = _within(f"CAST({sql} AS {wide})", low, high, sure=sure)
     whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
     units = f"CAST({_rounded(whole, step, ends, HUGEINT)} AS INTEGER)"
     return f"({units} - {c.center})" if c.center else units
 
 
-def _within(sql: str, low: str, high: str) -> str:
-    """The value clipped to [low, high]; the common case first. NULL stays NULL."""
+def _within(sql: str, low: str, high: str, *, sure: bool) -> str:
+    """The value clipped to [low, high]; the common case first. NULL stays NULL, unless there is none."""
     inside = f"WHEN {sql} BETWEEN {low} AND {high} THEN {sql}"
-    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} END"
+    rest = f" ELSE {low}" if sure else ""
+    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high}{rest} END"
 
 
 def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:

@@ -145,7 +145,7 @@ def _no_clip(m: pytest.MonkeyPatch) -> None:
 def _float_arithmetic(m: pytest.MonkeyPatch) -> None:
     # CAST(x AS DOUBLE) back to the column's own type
     original = quantize._from_double
-    m.setattr(quantize, "_from_double", lambda sql, c: original(sql.replace(" AS DOUBLE)", " AS FLOAT)"), c))
+    m.setattr(quantize, "_from_double", lambda sql, *more: original(sql.replace(" AS DOUBLE)", " AS FLOAT)"), *more))
 
 
 def _infinite_keys(m: pytest.MonkeyPatch) -> None:
