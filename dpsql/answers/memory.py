@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dpsql.answers.refusals import kept_waiting
 from dpsql.answers.store import Answer, Result
 
-_PAUSE = 0.05
+_PAUSE = 0.005
 """Seconds between two looks at whether somebody let go; Ctrl-C is heard as often."""
 
 
@@ -21,16 +21,16 @@ class MemoryAnswers:
         self._patience = patience
         self._answers: dict[str, list[Answer]] = {}
         self._held: set[str] = set()
-        self._free = threading.Condition()
+        self._lock = threading.Lock()
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
         """Address → every answer stored for it, oldest first."""
-        with self._free:
+        with self._lock:
             return {a: tuple(self._answers[a]) for a in addresses if a in self._answers}
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Keep them as long as this object lives."""
-        with self._free:
+        with self._lock:
             for answer in answers:
                 self._answers.setdefault(answer.address, []).append(answer)
 
@@ -39,14 +39,15 @@ class MemoryAnswers:
         wanted, deadline = set(names), time.monotonic() + self._patience
         taken: set[str] = set()
         try:
-            with self._free:
-                while wanted & self._held:
-                    if time.monotonic() > deadline:
-                        raise kept_waiting("in memory", self._patience)
-                    self._free.wait(_PAUSE)
-                self._held, taken = self._held | wanted, wanted
+            while True:
+                with self._lock:
+                    if not wanted & self._held:
+                        self._held, taken = self._held | wanted, wanted
+                        break
+                if time.monotonic() > deadline:
+                    raise kept_waiting("in memory", self._patience)
+                time.sleep(_PAUSE)
             return action()
         finally:
-            with self._free:
-                self._held -= taken
-                self._free.notify_all()
+            with self._lock:
+                self._held = self._held - taken

@@ -6,6 +6,7 @@ a RawTable shows nothing of itself, and whatever goes wrong while a query runs b
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -174,26 +175,27 @@ def _attended(action: Callable[[], T], interrupt: Callable[[], None], look: Call
     An engine's client may look for signals only now and then, or not until the query has ended. Other threads get no
     signals, so there the action runs directly.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         return _caught(action)
     outcome: list[T | _Failed] = []
-    # An Event and not Thread.join: interrupted, that one believes in Python 3.11 that the thread has ended.
-    ended = threading.Event()
-    begun = threading.Lock()
+    # Bare locks and a bare thread: what is written in Python around them (Event, Thread) can lose a Ctrl-C, in the
+    # callback of a weak reference to a thread, or keep a lock that it took when the Ctrl-C came, for ever.
+    begun, running = threading.Lock(), threading.Lock()
+    running.acquire()
 
     def run() -> None:
         if begun.acquire(blocking=False):
             outcome.append(_caught(action))
-            ended.set()
+            running.release()
 
     signalled: BaseException | None = None
     while not outcome:
         try:
-            if not begun.locked():  # a signal within `start` leaves open whether the thread was started
-                threading.Thread(target=run, name="dpsql-engine", daemon=True).start()
+            if not begun.locked():  # not yet, or a signal has left open whether it was started
+                _thread.start_new_thread(run, ())
             if signalled is not None:
                 interrupt()
-            if not ended.wait(_PATIENCE) and look is not None:
+            if not running.acquire(timeout=_PATIENCE) and look is not None:
                 look()
         except Exception:
             if not begun.locked():  # no thread to be had

@@ -28,7 +28,7 @@ from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engine.sources import expand_source
 from dpsql.engine.spill import SpillFolder, spill_folder
-from dpsql.engine.stopping import columns_of, until_stopped
+from dpsql.engine.stopping import Stop, columns_of, until_stopped
 from dpsql.engine.wide import SPLIT, rejoin
 from dpsql.policy.catalogue import Catalogue
 from dpsql.policy.source import SourceCall
@@ -60,7 +60,7 @@ class DuckDBEngine:
         self._locked = spill is not None
         self._progress = progress
         self._lock = threading.RLock()
-        self._stop = threading.Event()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
+        self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun = 0, False
         self._registered: frozenset[str] = frozenset()
         self._relations: tuple[Relation, ...] | None = None
@@ -290,7 +290,7 @@ def open_scratch() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: threading.Event) -> RawTable:
+def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> RawTable:
     """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
 
     Simple types come through numpy, five times faster than row by row. There a HUGEINT would become a float, so it is
@@ -318,7 +318,7 @@ def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: threading.Event)
     return RawTable(names, tuple(columns))
 
 
-def read_typed(connection: duckdb.DuckDBPyConnection, sql: str, stop: threading.Event) -> tuple[RawTable, list[str]]:
+def read_typed(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> tuple[RawTable, list[str]]:
     """Run exactly one SELECT, row by row in its order; the values, and the types' names. stop: as for `read`."""
     found = connection.execute(_only_select(connection, sql))
     names, types = tuple(str(d[0]) for d in found.description or ()), [str(d[1]) for d in found.description or ()]

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.engine.base import RawTable, guarded, quoted
-from dpsql.engine.stopping import until_stopped
+from dpsql.engine.stopping import Stop, until_stopped
 from dpsql.types import INTEGER, NULL, Kind, SqlType, parse_type
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Scratch:
     def __init__(self) -> None:
         self._connection: Connection | None = None
         self._lock = threading.RLock()
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._closed = False
 
     def table_sql(self, name: str) -> str:

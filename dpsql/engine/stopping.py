@@ -7,7 +7,6 @@ the interpreter's lock is free in between, and who waits need not wait for the e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from threading import Event
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +14,31 @@ CHUNK: Final = 2048
 """Rows of one step: as many as DuckDB hands over at a time. More are slower, for they leave the processor's cache."""
 
 
-def until_stopped(stop: Event, steps: Iterable[T]) -> Iterator[T]:
+class Stop:
+    """A flag that one thread sets for another.
+
+    Not an Event: its methods take a lock in Python, and a Ctrl-C between the taking and the `with` leaves it taken.
+    """
+
+    __slots__ = ("_on",)
+
+    def __init__(self) -> None:
+        self._on = False
+
+    def set(self) -> None:
+        """Whoever looks shall stop."""
+        self._on = True
+
+    def clear(self) -> None:
+        """Whoever looks may go on."""
+        self._on = False
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return self._on
+
+
+def until_stopped(stop: Stop, steps: Iterable[T]) -> Iterator[T]:
     """The same steps. Raises InterruptedError in place of the first one after `stop` was set."""
     for step in steps:
         if stop.is_set():
@@ -23,7 +46,7 @@ def until_stopped(stop: Event, steps: Iterable[T]) -> Iterator[T]:
         yield step
 
 
-def columns_of(fetch: Callable[[int], list[tuple[Any, ...]]], width: int, stop: Event) -> tuple[list[Any], ...]:
+def columns_of(fetch: Callable[[int], list[tuple[Any, ...]]], width: int, stop: Stop) -> tuple[list[Any], ...]:
     """All rows of a result, column by column.
 
     fetch: so many rows at the most, from where the last call ended; an empty list at the end.

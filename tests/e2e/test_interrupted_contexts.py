@@ -1,5 +1,6 @@
 """Ctrl-C where a `with` begins or ends, and somebody who keeps the traceback, as notebooks do.
 
+Conditions, and so Events, take their lock in a method of Python's: KeyboardInterrupt in it leaves it taken for ever.
 Between the `yield` of a generator and the body of its `with`, and between the body and the rest of the generator,
 KeyboardInterrupt leaves the generator suspended for as long as its frames live: whatever it holds stays held.
 """
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name == "nt", reason="signa
 
 
 class Contexts:
-    """Counts entries and exits of generators that are context managers; presses Ctrl-C at one, keeps the traceback."""
+    """Counts where generators and conditions are entered and left; presses Ctrl-C at one, and keeps the traceback."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         kind = contextlib._GeneratorContextManager
@@ -43,9 +44,17 @@ class Contexts:
 
         monkeypatch.setattr(kind, "__enter__", entered)
         monkeypatch.setattr(kind, "__exit__", leaving)
+        take = threading.Condition.__enter__
+
+        def taken(condition: Any) -> Any:
+            found = take(condition)
+            self._press()
+            return found
+
+        monkeypatch.setattr(threading.Condition, "__enter__", taken)
 
     def _press(self) -> None:
-        if threading.current_thread() is threading.main_thread() and self.left:
+        if self.left and threading.get_ident() == threading.main_thread().ident:
             self.left -= 1
             if not self.left:
                 signal.raise_signal(signal.SIGINT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.engine.duckdb import DuckDBEngine, open_scratch
 from dpsql.engine.scratch import Scratch
-from dpsql.engine.stopping import CHUNK, columns_of, until_stopped
+from dpsql.engine.stopping import CHUNK, Stop, columns_of, until_stopped
 from dpsql.types import parse_type
 
 PATIENCE = 60.0
@@ -34,7 +34,7 @@ def listening() -> Iterator[None]:
 class Pressed:
     """A connection whose user presses Ctrl-C at the second step of a conversion, which lasts until `stop` is set."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, stop: threading.Event) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stop: Stop) -> None:
         self.inner, self.stop, self.steps, self.lasted = connection, stop, 0, False
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +58,10 @@ class Pressed:
         self.steps += 1
         if self.steps == 2:
             os.kill(os.getpid(), signal.SIGINT)
-            self.lasted = self.stop.wait(PATIENCE)
+            deadline = time.monotonic() + PATIENCE
+            while not self.lasted and time.monotonic() < deadline:
+                time.sleep(0.001)
+                self.lasted = self.stop.is_set()
 
 
 class Array:
@@ -123,15 +126,15 @@ def test_an_interrupt_before_a_query_is_forgotten() -> None:
 
 
 def test_steps_until_then() -> None:
-    stop, taken = threading.Event(), []
+    stop, taken = Stop(), []
     with pytest.raises(InterruptedError):
         for step in until_stopped(stop, range(9)):
             taken.append(step)
             if step == 3:
                 stop.set()
     assert taken == [0, 1, 2, 3]
-    assert list(until_stopped(threading.Event(), range(4))) == [0, 1, 2, 3]
+    assert list(until_stopped(Stop(), range(4))) == [0, 1, 2, 3]
 
 
 def test_a_result_without_rows_has_its_columns() -> None:
-    assert columns_of(lambda rows: [], 3, threading.Event()) == ([], [], [])
+    assert columns_of(lambda rows: [], 3, Stop()) == ([], [], [])
