@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+from dpsql.analysis.values import call
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value, type_range
 from dpsql.plan.components import Component
@@ -38,11 +39,12 @@ def quantized(c: Component, names: Names) -> str:
 def _units(c: Component, names: Names) -> str:
     """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
     assert c.arg is not None
-    sql, value = spell(c.arg, names)
-    inner, known = spell(_unclipped(c.arg), names)
-    # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
-    if (known.type.kind, known.type.scale) == (value.type.kind, value.type.scale):
-        sql, value = inner, known
+    sql, value = spell(_unclipped(c.arg), names)
+    if isinstance(c.arg, Call) and c.arg.function == "clip":
+        clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
+        # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
+        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):
+            sql, value = spell(c.arg, names)
     # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
     # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
     sure = not value.nullable and value.finite

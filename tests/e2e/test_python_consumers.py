@@ -195,10 +195,11 @@ MAGICS = textwrap.dedent("""\
 @pytest.mark.processes
 def test_jupysql(folder: Path, tmp_path: Path) -> None:
     """Its magics in a shell of IPython's; it has no telemetry any more, and what its parts have is switched off."""
+    kept = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}  # IPython warns of another one
     homes = {name: str(tmp_path) for name in ("HOME", "IPYTHONDIR", "XDG_STATE_HOME", "MPLCONFIGDIR")}
     done = subprocess.run(
         [sys.executable, "-c", MAGICS], capture_output=True, text=True, cwd=folder, timeout=300,
-        env={**os.environ, **homes, "PLOOMBER_STATS_ENABLED": "false"},
+        env={**kept, **homes, "PLOOMBER_STATS_ENABLED": "false"},
     )  # fmt: skip
     lines = done.stdout.splitlines()
     told = [line for line in lines if line.startswith("TOLD")]

@@ -344,8 +344,8 @@ MUTATIONS = (
     Mutation(
         "clip-of-another-type-dropped",
         "dpsql/sql/quantize.py",
-        "    if (known.type.kind, known.type.scale) == (value.type.kind, value.type.scale):\n",
-        "    if True:\n",
+        "        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):\n",
+        "        if False:\n",
         "one row adds more than its bounds, which lie between two values of its type",
         ("tests/attacks/test_r_clips.py", "tests/property/test_stability.py"),
     ),
