@@ -55,6 +55,11 @@ class SqlType:
         """DATE or TIMESTAMP (a TIMESTAMPTZ has no calendar of its own)."""
         return self.kind in (Kind.DATE, Kind.TIMESTAMP)
 
+    @property
+    def one_form(self) -> bool:
+        """Whether equal values are one value: 0.0 and -0.0 are not, nor 30 days and 1 month, nor lists of such."""
+        return self.kind not in (Kind.DOUBLE, Kind.INTERVAL, Kind.LIST)
+
 
 _INTEGERS = {
     "TINYINT": (-(2**7), 2**7 - 1),

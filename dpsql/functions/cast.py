@@ -74,11 +74,14 @@ def _held(sql: str, arg: Value) -> str:
     Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
     """
     i = arg.interval
-    if i.lo is None or i.hi is None:
+    if i.lo is None and i.hi is None:
         return sql
-    low, high = (f"CAST('{end!r}' AS DOUBLE)" for end in (_below(i.lo), -_below(-i.hi)))
-    missing = "" if arg.finite else f"WHEN NOT isfinite({sql}) THEN NULL "
-    return f"CASE {missing}WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
+    cases = [] if arg.finite else [f"WHEN NOT isfinite({sql}) THEN NULL"]
+    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
+        if end is not None:
+            held = f"CAST('{end!r}' AS DOUBLE)"
+            cases.append(f"WHEN {sql} {sign} {held} THEN {held}")
+    return f"CASE {' '.join(cases)} ELSE {sql} END"
 
 
 def _below(end: Fraction) -> float:

@@ -27,6 +27,9 @@ ORACLES = {
         "5 % CAST(CLIP(income, 1e17, 1e17) + 1.3 + 1.3 - 1e17 AS DECIMAL(3,1)) >= 0", 1,
     ),
     "a quotient by a sum that cancels": ("5 // CAST(CLIP(income, 1e17, 1e17) + 3 - 1e17 AS INTEGER) >= 0", 1),
+    "a whole number whose least value alone is known": (
+        "CAST(GREATEST(income, 1e17) + 3 - 1e17 AS BIGINT) % 5 = 3", 1,
+    ),
     "days that are far more than known": (f"YEAR(DATE '2000-12-31' + CAST({FAR} AS INTEGER)) > 3", 1),
 }  # fmt: skip
 

@@ -360,7 +360,7 @@ MUTATIONS = (
     Mutation(
         "zeros-of-an-id-are-one-value",
         "dpsql/analysis/rules/scan.py",
-        "own = frozenset() if any(columns[uid].value.type.kind is Kind.DOUBLE for uid in ids) else ids",
+        "own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()",
         "own = ids",
         "groups of -0.0 and 0.0, one id, count as one",
         ("tests/attacks/test_t_zeros.py",),

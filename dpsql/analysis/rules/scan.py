@@ -23,7 +23,6 @@ from dpsql.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.plan.nodes import Scan
 from dpsql.policy.tables import Table
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.types import Kind
 
 
 def scan(node: Scan, ctx: Context) -> Facts:
@@ -50,8 +49,8 @@ def scan(node: Scan, ctx: Context) -> Facts:
             if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
                 promised: Cap = finite(table.max_rows_per_unit.rows)
                 frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
-            # Zeros of either sign are one id, and not one value: what is computed from such an id can differ.
-            own = frozenset() if any(columns[uid].value.type.kind is Kind.DOUBLE for uid in ids) else ids
+            # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
+            own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
             by_id = frozenset(numbers.values()) if ids in keys else own
             return replace(
                 plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,

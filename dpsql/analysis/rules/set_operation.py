@@ -56,7 +56,7 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
     ids = _ids(node, left, right)
     if ids:
         stability = right.stability if left.public else left.stability
-        exact = frozenset(uid for uid in ids if columns[uid].value.type.kind is not Kind.DOUBLE)  # as in a scan
+        exact = frozenset(uid for uid in ids if columns[uid].value.type.one_form)  # as in a scan
         return replace(found, stability=stability, ids=ids, by_id=exact)
     if (left.ids or left.hops or right.ids or right.hops) and not (left.stability and right.stability):
         raise _id_lost(node)

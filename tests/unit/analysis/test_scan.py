@@ -45,6 +45,17 @@ def test_id_units(neighbours: str, stability: str) -> None:
     assert facts.most_rows(facts.ids) is None  # nothing says how many rows an id has
 
 
+@pytest.mark.parametrize(
+    ("type_", "one_form"), [("varchar", True), ("double", False), ("float", False), ("interval", False)]
+)
+def test_an_id_whose_equal_values_are_many(type_: str, one_form: bool) -> None:
+    """0.0 and -0.0, or 30 days and 1 month: one id, and what is computed from it is not one value."""
+    tables = f"t:\n  unit: {{column: id}}\n  columns: {{id: {{type: {type_}}}}}\n"
+    tagged = derived("SELECT * FROM t", policy(tables, "units: {person: {}}\n"))
+    facts, node = tagged.inputs[0].fact, tagged.inputs[0].node
+    assert named(facts.ids, node) == {"id"} and named(facts.by_id, node) == ({"id"} if one_form else set())
+
+
 def test_an_enforced_limit_is_no_fact_of_the_table() -> None:
     facts, _ = facts_of(
         "  unit: {column: id}\n  max_rows_per_unit: 5\n  max_rows_per_group: 2\n  max_groups_per_unit: 3\n"
