@@ -60,7 +60,10 @@ class Value:
     interval: all non-NULL, non-NaN values lie in it, in real arithmetic, *by construction* (clipping, literals,
         functions with a finite image). A raw column's interval is open, whatever bounds the policy declares: bounds
         become facts only through the CLIP nodes that the rewrite inserts. DATE counts in days and TIMESTAMP in
-        microseconds since 1970-01-01; BOOLEAN is [0, 1]; VARCHAR and other kinds are open.
+        microseconds since 1970-01-01; BOOLEAN is [0, 1]; VARCHAR and other kinds are open. A DOUBLE may leave its
+        interval by rounding, sums that cancel (`x + 8 - x`) by far: nothing that must not fail, or that a sensitivity
+        rests on, may trust it before it is clipped again (sql/quantize.py, functions/cast.py; nullable and finite
+        claims about what is computed from it likewise).
     range: what the stored value can be by its type (a raw INTEGER column: ±2³¹); used only to choose an execution
         type that cannot overflow. Open for DOUBLE.
     nullable: the value may be NULL.

@@ -6,8 +6,9 @@ Claim: a public table never differs. A private table differs in at most k rows (
 Why: that is the definition of neighbouring databases.
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
-    it yet; only promises (`assume`) hold at the scan.
-Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py
+    it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
+    a function of itself: what is computed from it can differ among one id's rows.
+Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py, tests/attacks/test_t_zeros.py
 """
 
 from __future__ import annotations
