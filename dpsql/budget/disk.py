@@ -1,4 +1,4 @@
-"""Waiting for the disk: what is flushed survives a power cut."""
+"""The disk: what may be written, and waiting until it is; what is flushed survives a power cut."""
 
 from __future__ import annotations
 
@@ -43,3 +43,8 @@ def flush_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def writable_or_missing(path: Path) -> bool:
+    """Whether a file can be written, if there is one. True if it is made or removed by somebody else meanwhile."""
+    return not os.path.exists(path) or os.access(path, os.W_OK) or not os.path.exists(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpsql.budget import schema
+from dpsql.budget.disk import writable_or_missing
 from dpsql.budget.head import PAUSE
 from dpsql.budget.refusals import unusable
 
@@ -103,7 +104,7 @@ def look_at(path: Path, timeout: float) -> sqlite3.Connection:
 
 def writable(path: Path) -> bool:
     """Whether SQLite could write a file and its log."""
-    return os.access(path.parent, os.W_OK | os.X_OK) and (os.access(path, os.W_OK) or not os.path.exists(path))
+    return os.access(path.parent, os.W_OK | os.X_OK) and writable_or_missing(path)
 
 
 def file_id(path: Path | str) -> FileId:

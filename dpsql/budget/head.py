@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpsql.budget.chain import Point
-from dpsql.budget.disk import flush, flush_directory
+from dpsql.budget.disk import flush, flush_directory, writable_or_missing
 from dpsql.budget.refusals import unusable
 
 if sys.platform != "win32":
@@ -67,7 +67,7 @@ class Head:
                 raise self._cannot_write(error) from None
         if not os.access(directory, os.W_OK | os.X_OK) or os.path.isdir(self.path):
             raise unusable(self._name, "its directory is not writable", _HELP_HEAD)
-        if not os.access(self.path, os.W_OK) and os.path.exists(self.path):
+        if not writable_or_missing(self.path):
             raise unusable(self._name, "it is not writable", _HELP_HEAD)
 
     def advance(self, at_least: int, latest: Callable[[], Point]) -> None:
