@@ -45,12 +45,33 @@ def alone(directory: Path, names: Collection[str], patience: float, action: Call
             taken.append((path, descriptor))
         return action()
     finally:
-        for path, descriptor in taken:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            os.close(descriptor)
+        late: BaseException | None = None
+        while taken:
+            # A Ctrl-C in here must not leave a name held for as long as the process lives.
+            try:
+                while taken:
+                    path, descriptor = taken[-1]
+                    _vacate(path, descriptor)
+                    del taken[-1]  # nothing is heard between these two lines, so no descriptor is closed twice
+                    os.close(descriptor)
+            except BaseException as error:
+                late = error
         with contextlib.suppress(OSError):
             directory.rmdir()  # only if nobody holds a name in it
+        if late is not None:
+            raise late
+
+
+def _vacate(path: Path, descriptor: int) -> None:
+    """Remove a file that is held, unless that was done before, and its lock.
+
+    Closing alone does not unlock for those who wait with the file open: a child forked meanwhile has it open, too.
+    """
+    with contextlib.suppress(OSError):
+        if _same_file(path, descriptor):
+            path.unlink()
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _locked(path: Path, deadline: float, patience: float) -> int | None:

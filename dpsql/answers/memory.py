@@ -42,12 +42,12 @@ class MemoryAnswers:
             while True:
                 with self._lock:
                     if not wanted & self._held:
-                        self._held, taken = self._held | wanted, wanted
+                        self._held |= wanted
+                        taken = wanted
                         break
                 if time.monotonic() > deadline:
                     raise kept_waiting("in memory", self._patience)
                 time.sleep(_PAUSE)
             return action()
         finally:
-            with self._lock:
-                self._held = self._held - taken
+            self._held.difference_update(taken)  # one step: a Ctrl-C while waiting for the lock would leave them held

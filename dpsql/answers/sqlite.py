@@ -11,13 +11,12 @@ tests/contracts/test_answers.py, tests/fuzz/answers.py.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -66,30 +65,27 @@ class SqliteAnswers:
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
         """Address → every answer stored for it, oldest first."""
-        found: dict[str, list[Answer]] = {}
         wanted = sorted(set(addresses))
         if not wanted or not self.path.exists():
-            return found
-        with self._connection() as connection:
-            for start in range(0, len(wanted), _AT_ONCE):
-                part = wanted[start : start + _AT_ONCE]
-                marks = ", ".join("?" * len(part))
-                query = f"SELECT {_COLUMNS} FROM answers WHERE address IN ({marks}) ORDER BY number"
-                for row in connection.execute(query, part):
-                    answer = self._read(row)
-                    found.setdefault(answer.address, []).append(answer)
+            return {}
+        return self._connected(lambda connection: self._found(connection, wanted))
+
+    def _found(self, connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str, list[Answer]]:
+        found: dict[str, list[Answer]] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            query = f"SELECT {_COLUMNS} FROM answers WHERE address IN ({marks}) ORDER BY number"
+            for row in connection.execute(query, part):
+                answer = self._read(row)
+                found.setdefault(answer.address, []).append(answer)
         return found
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Store all of them, durably, or none."""
         rows = [_row(a) for a in answers]
-        if not rows:
-            return
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            marks = ", ".join("?" * len(rows[0]))
-            connection.executemany(f"INSERT INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
-            connection.execute("COMMIT")
+        if rows:
+            self._connected(lambda connection: _insert(connection, rows))
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
@@ -107,9 +103,11 @@ class SqliteAnswers:
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
             raise unusable(self.path, f"the answer {str(name)[:40]!r} is damaged", DAMAGED) from None
 
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection to the file, made if it is not there; rolled back and closed at the end."""
+    def _connected(self, action: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Act on a connection to the file, made if it is not there; rolled back and closed at the end.
+
+        A function, not a context manager: a Ctrl-C at the end of its `with` would leave the file locked.
+        """
         try:
             with _making:
                 # Made here, because SQLite would let others read it. Never opened here once it is there: closing it
@@ -125,7 +123,7 @@ class SqliteAnswers:
             for setting in ("synchronous=FULL", "fullfsync=ON", "trusted_schema=OFF"):
                 connection.execute(f"PRAGMA {setting}")
             self._check(connection)
-            yield connection
+            return action(connection)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -160,6 +158,13 @@ class SqliteAnswers:
         if set(connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")) != {(_TABLE,), (_INDEX,)}:
             raise unusable(self.path, "its tables were changed", DAMAGED)
         return True
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[str, ...]]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    marks = ", ".join("?" * len(rows[0]))
+    connection.executemany(f"INSERT INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
+    connection.execute("COMMIT")
 
 
 def _row(a: Answer) -> tuple[str, ...]:

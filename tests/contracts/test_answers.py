@@ -18,6 +18,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -157,6 +158,31 @@ class StoreContract:
         finally:
             signal.signal(signal.SIGINT, before)
         assert time.monotonic() - began < 600, "it has waited until it was refused"
+
+    def test_ctrl_c_at_any_moment_leaves_no_name_held(self, make: Make) -> None:
+        """And somebody keeps the traceback. Python hears signals where functions begin, and after calls of C's."""
+        kept: list[KeyboardInterrupt] = []
+        for at in range(1, 1000):
+            left = [at]
+
+            def press(frame: FrameType, event: str, _: object, left: list[int] = left) -> None:
+                if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+                    left[0] -= 1
+                    if left[0] == 0:
+                        raise KeyboardInterrupt
+
+            store = make(0)
+            sys.setprofile(press)
+            try:
+                store.alone(["x", "y"], lambda: None)
+            except KeyboardInterrupt as stopped:
+                kept.append(stopped)
+            finally:
+                sys.setprofile(None)
+            assert store.alone(["x", "y"], lambda: 1) == 1, at
+            if left[0] > 0:
+                break
+        assert kept and left[0] > 0, len(kept)
 
 
 class TestMemoryAnswers(StoreContract):
@@ -299,6 +325,30 @@ class TestSqliteAnswers(StoreContract):
             child.wait()
             assert make(600).alone(["x"], lambda: 1) == 1
         assert list(path.parent.iterdir()) == []
+
+    @pytest.mark.processes
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+    def test_a_child_forked_meanwhile_keeps_nobody_waiting(self, path: Path) -> None:
+        """Not even itself: it has inherited what its parent holds, and asks for it before that is let go."""
+        program = (
+            "import os, sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "store, (waiting, told), sleep = SqliteAnswers(Path(sys.argv[1]), patience=60), os.pipe(), time.sleep\n"
+            "def fork():\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        status = 1\n"
+            "        time.sleep = lambda seconds: (os.write(told, b'.'), sleep(seconds))\n"
+            "        try:\n"
+            "            status = store.alone(['x'], lambda: 0)\n"
+            "        finally:\n"
+            "            os._exit(status)\n"
+            "    os.close(told)\n"
+            "    assert os.read(waiting, 1) == b'.'\n"
+            "    return child\n"
+            "sys.exit(os.waitstatus_to_exitcode(os.waitpid(store.alone(['x'], fork), 0)[1]))\n"
+        )
+        with _child(program, path) as child:
+            assert child.wait(600) == 0
 
     @pytest.mark.processes
     def test_processes_take_turns(self, path: Path) -> None:
