@@ -84,14 +84,18 @@ def _read(path: Path) -> list[str]:
     Raises OSError; ValueError: it is no history, so it must not be written to.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise OSError("not a regular file")
     found: list[str] = []
-    if path.exists():
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise OSError("not a regular file")
         with path.open("rb") as known:
             found = _texts(known)
-        if not found and path.stat().st_size:
-            raise ValueError("a file of something else")
+            if not found and os.fstat(known.fileno()).st_size:
+                _lock(known)  # another shell may have been writing the first input
+                known.seek(0)
+                found = _texts(known)
+                if not found and os.fstat(known.fileno()).st_size:
+                    raise ValueError("a file of something else")
     with _opened(path) as file:
         if len(found) > MOST:
             with contextlib.suppress(BlockingIOError):  # somebody writes to it; the next shell drops them

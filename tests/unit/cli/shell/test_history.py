@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import FrameType
 
 import pytest
 
@@ -138,3 +140,36 @@ def test_shells_that_start_together_lose_nothing(tmp_path: Path, monkeypatch: py
             names = [f"{turn} {i}" for i in range(4)]
             list(pool.map(shell, names))
             assert set(names) <= set(History(path).entries())
+
+
+@pytest.mark.parametrize("before", [None, "", '"0"\n'], ids=["no file", "empty file", "one input"])
+@pytest.mark.parametrize("removing", [False, True], ids=["another writes", "another removes it"])
+def test_whatever_another_shell_does_while_one_starts(tmp_path: Path, before: str | None, removing: bool) -> None:
+    """At each call that the start makes; the file is used all the same, and nothing that was added later is lost."""
+    for at in range(1, 1000):
+        path, left = tmp_path / str(at) / "history", [at]
+        path.parent.mkdir()
+        if before is not None:
+            path.write_text(before)
+
+        def act(frame: FrameType, event: str, _: object, path: Path = path, left: list[int] = left) -> None:
+            if event in ("call", "c_call", "c_return") and frame.f_code.co_filename != __file__:
+                left[0] -= 1
+                if left[0] == 0:
+                    if removing:
+                        path.unlink(missing_ok=True)
+                    else:
+                        History(path).add("b")
+
+        sys.setprofile(act)
+        try:
+            found = History(path)
+        finally:
+            sys.setprofile(None)
+        found.add("a")
+        assert found.durable and {"a"} | (set() if removing or left[0] > 0 else {"b"}) <= set(
+            History(path).entries()
+        ), at
+        if left[0] > 0:
+            break
+    assert at > 20 and left[0] > 0
