@@ -62,7 +62,7 @@ class DuckDBEngine:
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun = 0, False
-        self._registered: frozenset[str] = frozenset()
+        self._registered: dict[str, bool] = {}  # name → whether it is a query of DuckDB's
         self._relations: tuple[Relation, ...] | None = None
         self._readable: set[Relation] = set()
         self._dispose = weakref.finalize(self, _dispose, connection, spill)
@@ -184,7 +184,7 @@ class DuckDBEngine:
         with self._lock, contextlib.suppress(Exception):
             self._connection.register(name, frame)
             self._relations = None
-            self._registered |= {name}
+            self._registered[name] = isinstance(frame, duckdb.DuckDBPyRelation)
             problem = False
         if problem:
             kind = with_article(type(frame).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ _CONSTRAINTS = (
     "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
     "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
 )
+_MACROS = "SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL"
 _COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
@@ -54,22 +55,32 @@ class Relation:
         return ".".join(map(quoted, self.place))
 
 
-def relations_of(rows: Rows, home: str, first: str, registered: frozenset[str] | None) -> tuple[Relation, ...]:
+def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, bool] | None) -> tuple[Relation, ...]:
     """All relations that a policy may name.
 
     home: the database whose tables are called by `table` (schema main) or `schema.table`; relations of any other are
         called `database.schema.table`.
     first: the database whose main schema holds sources or registered frames, called by their bare names.
-    registered: the names in `first` that count; None for all.
+    registered: the names in `first` that count, and whether each stands for a query of DuckDB's, whose columns may have
+        a collation; None for all, none of which has.
     """
     found = rows(_RELATIONS)
-    any_collation = any(_COLLATE.search(sql or "") for *_, sql in found)
+
+    def hides(database: str, schema: str, table: str) -> bool:
+        return database == first and schema == "main" and (registered is None or table in registered)
+
+    def plain(database: str, schema: str, table: str) -> bool:
+        return hides(database, schema, table) and not (registered is not None and registered[table])
+
+    texts = [sql for *_, sql in found]
+    if any(view and not plain(*place) for *place, view, _ in found):  # the text of a macro is not the view's
+        texts += [sql for (sql,) in rows(_MACROS)]
+    any_collation = any(_COLLATE.search(sql or "") for sql in texts)
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
-        hides = database == first and schema == "main" and (registered is None or table in registered)
-        name = _name((database, schema, table), home, hides)
-        collated = any_collation if view else bool(_COLLATE.search(sql or ""))
-        relations.append(Relation((database, schema, table), name, view, hides, collated and not hides))
+        place, hidden = (database, schema, table), hides(database, schema, table)
+        collated = (any_collation if view else bool(_COLLATE.search(sql or ""))) and not plain(*place)
+        relations.append(Relation(place, _name(place, home, hidden), view, hidden, collated))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 

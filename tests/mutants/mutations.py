@@ -366,6 +366,22 @@ MUTATIONS = (
         ("tests/attacks/test_t_zeros.py",),
     ),
     Mutation(
+        "collation-behind-a-macro",
+        "dpsql/engine/relations.py",
+        "        texts += [sql for (sql,) in rows(_MACROS)]\n",
+        "        pass\n",
+        "a view merges keys that differ, and one row decides which spelling a group comes under",
+        ("tests/attacks/test_u_keys.py",),
+    ),
+    Mutation(
+        "collation-of-a-registered-relation",
+        "dpsql/engine/duckdb.py",
+        "isinstance(frame, duckdb.DuckDBPyRelation)",
+        "False",
+        "a registered query merges keys that differ",
+        ("tests/attacks/test_u_keys.py",),
+    ),
+    Mutation(
         "double-beyond-its-interval",
         "dpsql/functions/cast.py",
         "        sql = _held(sql, arg)\n",

@@ -1,0 +1,81 @@
+"""Group keys that the engine takes for equal although they differ.
+
+With a collation one row decides which spelling a whole group comes under. `COLLATE` in the text of a table or a view is
+refused; a view can also get it from a macro, and a registered relation has it in its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas
+import pytest
+
+import dpsql
+from tests.attacks.conftest import DELTA, LARGE, POLICY, Clinic
+
+HIDDEN = (
+    (
+        "CREATE MACRO cased() AS TABLE SELECT pid, diag COLLATE nocase AS diag FROM patients",
+        "CREATE VIEW listed AS SELECT * FROM cased()",
+    ),
+    (
+        "CREATE MACRO cased(x) AS CAST(x AS VARCHAR) COLLATE nocase",
+        "CREATE VIEW listed AS SELECT pid, cased(diag) AS diag FROM patients",
+    ),
+    (
+        "CREATE MACRO cased(x) AS CAST(x AS VARCHAR) COLLATE nocase",
+        "CREATE VIEW below AS SELECT pid, cased(diag) AS diag FROM patients",
+        "CREATE VIEW listed AS SELECT * FROM below",
+    ),
+)
+LISTED = (
+    POLICY.partition("  patients:")[0]
+    + """
+  listed:
+    unit: {column: pid}
+    max_rows_per_unit: 1
+    columns:
+      pid: {type: bigint}
+      diag: {type: varchar}
+"""
+)
+ASKED = "SELECT diag, COUNT(*) FROM listed GROUP BY diag"
+
+
+@pytest.mark.parametrize("statements", HIDDEN)
+def test_probe_a_collation_behind_a_macro(make: Callable[..., Clinic], statements: tuple[str, ...]) -> None:
+    with make(*statements, policy=LISTED).connect() as con, pytest.raises(dpsql.Error, match="collation"):
+        con.execute(ASKED, epsilon=LARGE, delta=DELTA)
+
+
+def test_probe_a_macro_without_a_collation_hides_nothing(make: Callable[..., Clinic]) -> None:
+    clinic = make(
+        "CREATE MACRO named() AS TABLE SELECT pid, diag FROM patients",
+        "CREATE VIEW listed AS SELECT * FROM named()",
+        policy=LISTED,
+    )
+    with clinic.connect() as con:
+        assert con.execute(ASKED, epsilon=LARGE, delta=DELTA).rows is not None
+
+
+def test_probe_a_collation_in_a_registered_relation(tmp_path: Path) -> None:
+    policy = tmp_path / "clinic.yaml"
+    policy.write_text(LISTED.replace("database: d.duckdb\n", ""))
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE loose (pid BIGINT, diag VARCHAR COLLATE nocase)")
+        mine.execute("CREATE TABLE exact AS SELECT pid, CAST(diag AS VARCHAR) AS diag FROM loose")
+        mine.execute("INSERT INTO exact SELECT i, ['flu', 'FLU'][1 + i % 2] FROM range(1000) t(i)")
+        frame = mine.table("exact").df()
+        for relation in (mine.table("loose"), mine.sql("SELECT pid, diag COLLATE nocase AS diag FROM exact")):
+            with (
+                dpsql.connect(mine, policy=policy, frames={"listed": relation}) as con,
+                pytest.raises(dpsql.Error, match="collation"),
+            ):
+                con.execute(ASKED, epsilon=LARGE, delta=DELTA)
+        # A frame's columns have none, whatever else there is.
+        assert isinstance(frame, pandas.DataFrame)
+        with dpsql.connect(mine, policy=policy, frames={"listed": frame}) as con:
+            assert dict(con.execute(ASKED, epsilon=LARGE, delta=DELTA).rows) == {"flu": 500, "FLU": 500}
