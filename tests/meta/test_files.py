@@ -81,3 +81,10 @@ def test_every_page_is_part_of_the_wheel(root: Path) -> None:
     ignored = (root / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert not any(fnmatch(entry.page, pattern) for entry in CODES.values() for pattern in ignored if pattern)
     assert (root / "dpsql" / "py.typed").exists()
+
+
+def test_the_source_distribution_holds_what_its_tests_need(root: Path) -> None:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert [name for name in included if not (root / name.removeprefix("/")).exists()] == []
+    assert {f"/{name}" for name in (*FOLDERS, "mkdocs.yml", "action.yml", ".pre-commit-hooks.yaml")} <= set(included)
