@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, EngineError
+from dpsql.engine.stopping import Stop
 from dpsql.policy.catalogue import Catalogue
 
 T = TypeVar("T")
@@ -129,7 +130,10 @@ def cannot_open(message: str, *help: str, code: str = "DP006") -> CannotOpen:
 
 
 def guarded(
-    action: Callable[[], T], interrupt: Callable[[], None] | None = None, look: Callable[[], None] | None = None
+    action: Callable[[], T],
+    interrupt: Callable[[], None] | None = None,
+    look: Callable[[], None] | None = None,
+    stop: Stop | None = None,
 ) -> T:
     """The result of `action`; whatever it raises becomes the constant EngineError.
 
@@ -139,11 +143,17 @@ def guarded(
 
     interrupt: how to stop `action` from another thread when the user presses Ctrl-C; None if it takes no time.
     look: called about ten times a second while the main thread waits for an `action` that can be interrupted.
+    stop: while it is set, `action` is interrupted again and again, in any thread: an engine told to stop a query
+        just before it begins forgets that.
     Raises: EngineError, KeyboardInterrupt.
     """
     leaving: BaseException
+    main = threading.get_ident() == threading.main_thread().ident
     try:
-        outcome = _caught(action) if interrupt is None else _attended(action, interrupt, look)
+        if interrupt is None or not (main or stop is not None):  # other threads get no signals
+            outcome = _caught(action)
+        else:
+            outcome = _attended(action, interrupt, look if main else None, stop)
         if not isinstance(outcome, _Failed):
             return outcome
         leaving = outcome.leaving or engine_failed()
@@ -169,14 +179,13 @@ def _caught(action: Callable[[], T]) -> T | _Failed:
         return _Failed(error.with_traceback(None))
 
 
-def _attended(action: Callable[[], T], interrupt: Callable[[], None], look: Callable[[], None] | None) -> T | _Failed:
-    """Run `action` in a thread of its own while the main thread waits for it, listening to signals.
+def _attended(
+    action: Callable[[], T], interrupt: Callable[[], None], look: Callable[[], None] | None, stop: Stop | None
+) -> T | _Failed:
+    """Run `action` in a thread of its own while this one waits for it, listening to signals and to `stop`.
 
-    An engine's client may look for signals only now and then, or not until the query has ended. Other threads get no
-    signals, so there the action runs directly.
+    An engine's client may look for signals only now and then, or not until the query has ended.
     """
-    if threading.get_ident() != threading.main_thread().ident:
-        return _caught(action)
     outcome: list[T | _Failed] = []
     # Bare locks and a bare thread: what is written in Python around them (Event, Thread) can lose a Ctrl-C, in the
     # callback of a weak reference to a thread, or keep a lock that it took when the Ctrl-C came, for ever.
@@ -189,14 +198,16 @@ def _attended(action: Callable[[], T], interrupt: Callable[[], None], look: Call
             running.release()
 
     signalled: BaseException | None = None
-    while not outcome:
+    while True:
         try:
-            if not begun.locked():  # not yet, or a signal has left open whether it was started
-                _thread.start_new_thread(run, ())
-            if signalled is not None:
-                interrupt()
-            if not running.acquire(timeout=_PATIENCE) and look is not None:
-                look()
+            while not outcome:  # within the `try`: Python hears signals wherever a loop begins again
+                if not begun.locked():  # not yet, or a signal has left open whether it was started
+                    _thread.start_new_thread(run, ())
+                if signalled is not None or (stop is not None and stop.is_set()):
+                    interrupt()
+                if not running.acquire(timeout=_PATIENCE) and look is not None:
+                    look()
+            break
         except Exception:
             if not begun.locked():  # no thread to be had
                 return _Failed()

@@ -21,7 +21,7 @@ from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
 from dpsql.engine.base import RawTable, T, cannot_open, guarded, quoted
 from dpsql.engine.files import refusal, unusable
-from dpsql.engine.frames import Frame, copy_frame
+from dpsql.engine.frames import CTRL_C, Frame, copy_frame
 from dpsql.engine.limits import Limits
 from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engine.progress import watched
@@ -61,7 +61,7 @@ class DuckDBEngine:
         self._progress = progress
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
-        self._depth, self._begun = 0, False
+        self._depth, self._begun, self._closing = 0, False, False
         self._registered: dict[str, bool] = {}  # name → whether it is a query of DuckDB's
         self._relations: tuple[Relation, ...] | None = None
         self._readable: set[Relation] = set()
@@ -107,8 +107,8 @@ class DuckDBEngine:
             return cls(connection, ATTACHED, spill, progress)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
-        except RuntimeError as error:  # how DuckDB passes on a Ctrl-C
-            problem = KeyboardInterrupt() if str(error) == "Query interrupted" else error
+        except RuntimeError as error:
+            problem = KeyboardInterrupt() if str(error) == CTRL_C else error
         except BaseException as error:
             problem = error
         _dispose(connection, spill)
@@ -127,29 +127,21 @@ class DuckDBEngine:
                 f"a DuckDB connection was expected, got {type(connection).__name__}",
                 "pass what duckdb.connect(…) returned, or the path of a policy",
             )
-        cursor, home, shadowed = None, "", []
-        with contextlib.suppress(duckdb.Error):
-            cursor = connection.cursor()
-            home = cursor.execute("SELECT current_database()").fetchall()[0][0]
-            shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
-        if cursor is None or not home:
-            raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
-        for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
-            with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
-                cursor.execute(statement)
-        if cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0] not in ("", "binary"):
+        with contextlib.suppress(EngineError):
+            cursor, home, shadowed, collation = guarded(lambda: _own_cursor(connection, progress), lambda: None)
+            if collation in ("", "binary") and not shadowed:
+                return cls(cursor, home, None, progress)
             cursor.close()
-            raise cannot_open(
-                "the DuckDB connection has a default collation, which merges values that differ",
-                "RESET default_collation: group keys and joins compare text byte by byte",
-            )
-        if shadowed:
-            cursor.close()
+            if not shadowed:
+                raise cannot_open(
+                    "the DuckDB connection has a default collation, which merges values that differ",
+                    "RESET default_collation: group keys and joins compare text byte by byte",
+                )
             raise cannot_open(
                 f"the DuckDB connection redefines built-in functions: {', '.join(shadowed)}",
                 "drop or rename these macros and functions: dpsql relies on what the built-in ones do",
             )
-        return cls(cursor, home, None, progress)
+        raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
 
     @property
     def version(self) -> str:
@@ -167,10 +159,10 @@ class DuckDBEngine:
 
     def _fetch(self, sql: str) -> RawTable:
         self._stop.clear()
-        if not self._progress:
-            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt)
-        with watched(self._connection.query_progress) as look:
-            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look)
+        if self._closing:
+            self._stop.set()
+        with watched(self._connection.query_progress) if self._progress else contextlib.nullcontext() as look:
+            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look, self._stop)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -180,15 +172,19 @@ class DuckDBEngine:
         help = "register pandas, polars or Arrow tables on an engine made from your own connection"
         if self._locked:
             raise cannot_open(f"`{name}` cannot be registered: the connection is locked", help)
-        problem = True
-        with self._lock, contextlib.suppress(Exception):
-            self._connection.register(name, frame)
-            self._relations = None
-            self._registered[name] = isinstance(frame, duckdb.DuckDBPyRelation)
-            problem = False
-        if problem:
-            kind = with_article(type(frame).__name__)
-            raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read {kind}", help)
+        said = ""
+        with self._lock:
+            try:
+                self._connection.register(name, frame)
+                self._relations = None
+                self._registered[name] = isinstance(frame, duckdb.DuckDBPyRelation)
+                return
+            except Exception as error:
+                said = str(error)
+        if said == CTRL_C:
+            raise KeyboardInterrupt
+        kind = with_article(type(frame).__name__)
+        raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read {kind}", help)
 
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
@@ -248,6 +244,7 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Stop what runs, close the connection (or our cursor of the user's) and remove the temporary folder."""
+        self._closing = True  # also for a query that is about to begin
         self.interrupt()
         with self._lock:
             self._dispose()
@@ -273,14 +270,25 @@ class DuckDBEngine:
                 "store the table without COLLATE: group keys and joins compare text byte by byte",
             )
         if relation.view and relation not in self._readable:
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute(f"SELECT * FROM {relation.sql} LIMIT 0").fetchall()
+            with contextlib.suppress(EngineError):
+                guarded(lambda: self._rows(f"SELECT * FROM {relation.sql} LIMIT 0"), self.interrupt)
                 self._readable.add(relation)
             if relation not in self._readable:
                 raise cannot_open(
                     f"the view `{name}` cannot be read",
                     "a view may only use tables of its own database: files are given as  source:  in the policy",
                 )
+
+
+def _own_cursor(connection: Connection, progress: bool) -> tuple[Connection, str, list[str], str]:
+    """A cursor of the user's connection, set up for us; its catalogue, the functions redefined, its collation."""
+    cursor = connection.cursor()
+    home = cursor.execute("SELECT current_database()").fetchall()[0][0]
+    shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
+        with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
+            cursor.execute(statement)
+    return cursor, home, shadowed, cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0]
 
 
 def open_scratch() -> duckdb.DuckDBPyConnection:
@@ -350,8 +358,8 @@ def build_database(path: Path, script: str) -> None:
 
     Raises: CannotOpen (DP006) if the file cannot be made.
     """
-    with contextlib.suppress(duckdb.Error), contextlib.closing(duckdb.connect(str(path))) as connection:
-        connection.execute(script)
+    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
+        guarded(lambda: connection.execute(script), connection.interrupt)
         return
     raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
 

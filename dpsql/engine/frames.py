@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dpsql.diagnostics.words import with_article
 from dpsql.engine.base import cannot_open, quoted
@@ -17,6 +17,8 @@ from dpsql.types import Kind, SqlType, parse_type
 if TYPE_CHECKING:
     from dpsql.engine.duckdb import Connection
 
+CTRL_C: Final = "Query interrupted"
+"""The text of the RuntimeError that DuckDB makes of a Ctrl-C in the main thread."""
 _GIVEN = "given_frame"
 _STORED = {"TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP"}
 """Types of frames that policies do not have, and what is stored in their place."""
@@ -48,7 +50,7 @@ def copy_frame(connection: Connection, table: str, frame: Frame) -> None:
         finally:
             connection.unregister(_GIVEN)
     except Exception as error:  # its text may quote values
-        interrupted = str(error) == "Query interrupted"  # how DuckDB passes on a Ctrl-C
+        interrupted = str(error) == CTRL_C
     if interrupted:
         raise KeyboardInterrupt
     kind = with_article(type(frame.value).__name__)

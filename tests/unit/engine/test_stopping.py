@@ -5,13 +5,20 @@ from __future__ import annotations
 import datetime
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import duckdb
 import pytest
 
+from dpsql.diagnostics.errors import EngineError
+from dpsql.engine import base
+from dpsql.engine import duckdb as duckdb_engine
+from dpsql.engine.base import RawTable
 from dpsql.engine.duckdb import DuckDBEngine, open_scratch
 from dpsql.engine.scratch import Scratch
 from dpsql.engine.stopping import CHUNK, Stop, columns_of, until_stopped
@@ -138,3 +145,100 @@ def test_steps_until_then() -> None:
 
 def test_a_result_without_rows_has_its_columns() -> None:
     assert columns_of(lambda rows: [], 3, Stop()) == ([], [], [])
+
+
+ENDLESS = "SELECT COUNT(*) FROM range(9000000000000) t(i) WHERE i % 7 <> 3"
+
+
+@pytest.mark.parametrize("thread", ["main", "another"])
+@pytest.mark.parametrize("moment", ["before", "within"])
+def test_closing_stops_a_query_that_is_about_to_begin(
+    moment: str, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB forgets an interrupt that comes before it has begun; the one who closes waits for the query's end."""
+    engine = DuckDBEngine.wrap(duckdb.connect())
+    closing = threading.Thread(target=engine.close, daemon=True)
+    told = threading.Event()
+    interrupt, read = engine.interrupt, duckdb_engine.read
+    failures: list[EngineError] = []
+
+    def interrupted() -> None:
+        interrupt()
+        told.set()
+
+    def close() -> None:
+        if not closing.ident:
+            closing.start()
+            assert told.wait(PATIENCE)
+
+    def reading(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> RawTable:
+        close()
+        return read(connection, sql, stop)
+
+    def ask() -> None:
+        try:
+            engine.in_snapshot(lambda: (moment == "before" and close(), engine.fetch(ENDLESS)))
+        except EngineError as failure:
+            failures.append(failure)
+
+    monkeypatch.setattr(engine, "interrupt", interrupted)
+    monkeypatch.setattr(duckdb_engine, "read", reading)
+    if thread == "main":
+        ask()
+    else:
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(PATIENCE)
+    closing.join(PATIENCE)
+    assert len(failures) == 1 and not closing.is_alive()
+
+
+def interrupted_at(line: int) -> tuple[bool, bool, int, int]:
+    """Ctrl-C at a line, counted as they are run, of the function that waits for an engine.
+
+    Whether there was that line, whether Ctrl-C was raised, and how often the action began and ended until then.
+    """
+    left, looks, stopped = line, 0, Stop()
+    begun = ended = 0
+    raised = False
+
+    def action() -> None:
+        nonlocal begun, ended
+        begun += 1
+        deadline = time.monotonic() + PATIENCE
+        while looks < 3 and not stopped.is_set() and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        ended += 1
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    def count(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, _: count if frame.f_code is base._attended.__code__ else None)
+    try:
+        base.guarded(action, stopped.set, look)
+    except KeyboardInterrupt:
+        raised = True
+    finally:
+        sys.settrace(before)
+    return left <= 0, raised, begun, ended
+
+
+def test_ctrl_c_between_any_two_lines_of_the_wait_ends_the_query_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would run on, in a connection that is used again."""
+    monkeypatch.setattr(base, "_PATIENCE", 0.001)
+    for line in range(1, 1000):
+        there, raised, begun, ended = interrupted_at(line)
+        assert (raised, begun) in ((there, ended), (True, 0)), line
+        if not there:
+            break
+    assert line > 10 and not there
