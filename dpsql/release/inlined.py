@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dpsql.plan.expr import LiteralValue
 from dpsql.release.columns import released_columns
 from dpsql.release.noisy import NoisyRelease
 from dpsql.sql.emit import constant
+from dpsql.types import SqlType
 
 
 def as_query(noisy: NoisyRelease) -> str:
@@ -15,9 +17,16 @@ def as_query(noisy: NoisyRelease) -> str:
     names = ", ".join(f"c{c.uid}" for c in columns) or "c0"
     values = [*noisy.key_columns, *released_columns(noisy)]
     rows = [
-        ", ".join(constant(v, c.type) for v, c in zip(row, columns, strict=True))
+        ", ".join(_printed(v, c.type) for v, c in zip(row, columns, strict=True))
         for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))
     ]
     nothing = ", ".join(["NULL"] * max(1, len(columns)))
     written = ", ".join(f"({row or 'NULL'})" for row in rows or [nothing])
     return f"(SELECT {listed} FROM (VALUES {written}) AS v({names}){'' if rows else ' WHERE FALSE'})"
+
+
+def _printed(value: LiteralValue, type_: SqlType) -> str:
+    """A key may hold a NUL character, which no literal can: the data has it, and by now its noise is paid for."""
+    if not isinstance(value, str) or "\0" not in value:
+        return constant(value, type_)
+    return f"({' || chr(0) || '.join(constant(part, type_) for part in value.split(chr(0)))})"

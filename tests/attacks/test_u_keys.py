@@ -79,3 +79,18 @@ def test_probe_a_collation_in_a_registered_relation(tmp_path: Path) -> None:
         assert isinstance(frame, pandas.DataFrame)
         with dpsql.connect(mine, policy=policy, frames={"listed": frame}) as con:
             assert dict(con.execute(ASKED, epsilon=LARGE, delta=DELTA).rows) == {"flu": 500, "FLU": 500}
+
+
+def test_probe_a_key_with_a_nul_in_a_later_release(make: Callable[..., Clinic]) -> None:
+    """It was refused with "nothing was spent" when the first release was charged and shown already to its store."""
+    clinic = make(
+        "CREATE TABLE listed AS SELECT i AS pid, ['a', 'b' || chr(0), chr(0) || '''c'][1 + i % 3] AS diag "
+        "FROM range(3000) t(i)",
+        policy=LISTED,
+    )
+    sql = (
+        f"WITH g AS ({ASKED.replace('COUNT(*)', 'COUNT(*) AS n')}) "
+        "SELECT g.diag, COUNT(*) FROM listed JOIN g USING (diag) WHERE g.n > 0 GROUP BY g.diag"
+    )
+    with clinic.connect() as con:
+        assert dict(con.execute(sql, epsilon=LARGE, delta=DELTA).rows) == {"a": 1000, "b\0": 1000, "\0'c": 1000}
