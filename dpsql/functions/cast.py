@@ -65,6 +65,10 @@ def spell_cast(sql: str, arg: Value, target: SqlType) -> str:
         sql = safe(sql, arg)
     if arg.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
         sql = _held(sql, arg)
+    if arg.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
+        # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of them
+        # stands for both in a DISTINCT is up to the engine.
+        return f"CASE WHEN isnan({sql}) THEN 'nan' ELSE TRY_CAST({sql} AS {target}) END"
     return f"TRY_CAST({sql} AS {target})"
 
 
