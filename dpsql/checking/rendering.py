@@ -7,6 +7,7 @@ most of the time. What it is asked is pickled by the process that starts it; wha
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
@@ -110,30 +111,33 @@ class Renderer:
         """One line for one request; without one, why there is none. A process that has failed so is ended."""
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
-        late = threading.Event()
+        late: list[bool] = []
+        # A bare thread and a bare lock: a Ctrl-C within Python's own Timer would leave it running, and the end of this
+        # process waits for it.
+        answered = threading.Lock()
+        answered.acquire()
 
         def end() -> None:
-            late.set()
-            process.kill()
+            if not answered.acquire(timeout=seconds):
+                late.append(True)
+                process.kill()
 
-        timer = threading.Timer(seconds, end)
-        timer.start()
         try:
+            _thread.start_new_thread(end, ())
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(request)
                 process.stdin.flush()
             line = process.stdout.readline()
+            if line.endswith(b"\n"):
+                answer: dict[str, Any] = json.loads(line)
+            else:
+                ended = -process.wait()
+                answer = {"why": TIME if late or ended == getattr(signal, "SIGPROF", None) else ENDED}
         except BaseException:  # Ctrl-C: its answer is not that to the next request
             self._drop()
             raise
         finally:
-            timer.cancel()
-            timer.join()
-        if line.endswith(b"\n"):
-            answer: dict[str, Any] = json.loads(line)
-        else:
-            ended = -process.wait()
-            answer = {"why": TIME if late.is_set() or ended == getattr(signal, "SIGPROF", None) else ENDED}
+            answered.release()
         if answer.get("why") in (TIME, ENDED, MEMORY, MISSING):
             self._drop()
         return answer

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gc
+import io
+import subprocess
 import sys
+import threading
 from datetime import date
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
+from dpsql.checking import rendering
 from dpsql.checking.document import Document
 from dpsql.checking.making import variables_of
 from dpsql.checking.rendering import Failure, Limits, Rendered, Renderer, Worker
@@ -141,6 +146,57 @@ def test_the_process_ends_with_the_renderer() -> None:
     del renderer
     gc.collect()
     assert process.poll() is not None and process.stdin is not None and process.stdin.closed
+
+
+def test_a_process_that_waits_for_ever_is_ended_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "_SLACK", 0)
+    renderer = Renderer({}, (), Limits(seconds=0.1))
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", "input(); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with waiting:
+        renderer._process = waiting
+        assert renderer("SELECT 1", "q.sql") == Failure("time")
+
+
+class Answering:
+    """In place of a process: the same answer at once, to any request."""
+
+    def __init__(self) -> None:
+        self.stdin, self.stdout, self.killed = io.BytesIO(), self, False
+
+    def readline(self) -> bytes:
+        return b'{"text": "SELECT 1", "pieces": []}\n'
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_ctrl_c_at_any_moment_leaves_no_clock_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread of Python's that is left makes the end of the program wait for a minute."""
+    renderer, threads = Renderer({}, (), Limits()), threading.active_count()
+    for at in range(1, 1000):
+        left = [at]
+
+        def press(frame: FrameType, event: str, _: object, left: list[int] = left) -> None:
+            if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise KeyboardInterrupt
+
+        if renderer._process is None:
+            renderer._process = Answering()  # type: ignore[assignment]
+        sys.setprofile(press)
+        try:
+            renderer("SELECT 1", "q.sql")
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        assert threading.active_count() <= threads, at
+        if left[0] > 0:
+            break
+    assert at > 5 and left[0] > 0
 
 
 def test_no_module_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
