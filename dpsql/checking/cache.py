@@ -124,5 +124,12 @@ def _code() -> str:
     from dpsql import __version__
 
     root = Path(__file__).resolve().parent.parent
-    parts = ((path.relative_to(root).as_posix().encode(), path.read_bytes()) for path in sorted(root.rglob("*.py")))
+    parts = ((path.relative_to(root).as_posix().encode(), _bytes(path)) for path in sorted(root.rglob("*.py")))
     return f"{__version__} {_hash(*(part for pair in parts for part in pair))}"
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # an editor's or an installation's, gone by now
+        return b""

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from dpsql.checking.examination import Examination, examine
 from dpsql.checking.records import Record, from_record, to_record
@@ -18,6 +19,7 @@ from dpsql.checking.values import Values
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.policy.models import Policy
 
+T = TypeVar("T")
 WORTH_A_PROCESS: Final = {"fork": 150, "spawn": 600}
 """So many texts keep a process busy for longer than it needs to start."""
 _CHUNK: Final = 16
@@ -75,13 +77,28 @@ def _with_others(chunks: Sequence[Sequence[str]], asked: _Asked, others: int, st
             waiting = sum(not future.done() for future in given.values())
             for _ in range(min(_AHEAD * others - waiting, back - front)):
                 back -= 1
-                given[back] = pool.submit(_work, list(chunks[back]))
+                given[back] = _unheard(partial(pool.submit, _work, list(chunks[back])))
             if front < back:
                 done[front] = [_safely(text, *asked) for text in chunks[front]]
                 front += 1
         for number, future in given.items():
             done[number] = [None if record is None else from_record(record) for record in future.result()]
     return [examination for number in range(len(chunks)) for examination in done[number]]
+
+
+def _unheard(action: Callable[[], T]) -> T:
+    """Act so that the processes and threads that are started meanwhile never hear a Ctrl-C, not even at their start.
+
+    It is this process's business. One that had ended of it would be told as an end without a result.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return action()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        return action()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start() -> str:
@@ -102,7 +119,7 @@ _given: _Asked | None = None
 
 
 def _begin(policy: Policy, dialect: str, parameters: Values) -> None:
-    """What another process does first: Ctrl-C is the first process's business."""
+    """What another process does first. Where signals cannot be blocked, it does not hear Ctrl-C from now on."""
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _given = (policy, dialect, parameters)

@@ -9,6 +9,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -231,6 +232,21 @@ def test_few_texts_start_no_process(monkeypatch: pytest.MonkeyPatch, examined: l
     assert parallel.examine_all(TEXTS[:2], policy(), "duckdb", 64) == examined[:2]  # one chunk
     assert parallel.examine_all([], policy(), "duckdb", 64) == []
     assert parallel.usual_jobs() >= 1
+
+
+def hears(texts: list[str]) -> Any:
+    return [signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()) for _ in texts]
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals")
+def test_other_processes_hear_no_ctrl_c_from_their_first_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only once they have loaded everything: until then it would end them, with a traceback of their own."""
+    monkeypatch.setattr(parallel, "_work", hears)
+    monkeypatch.setattr(parallel, "from_record", lambda heard: heard)
+    found = parallel.examine_all(["SELECT 1"] * 100, policy(), "duckdb", 2, "spawn")
+    assert found[-1] is False and True not in found
+    assert hears([""]) == [True]
 
 
 def die(texts: list[str]) -> Any:
