@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from pathlib import Path
 from dpsql.diagnostics.errors import Rejected, reject
 
 _SECONDS = 120
+_MOST_LINKS = 10
+_LINK = b"120000"
+"""The mode that git gives to symbolic links."""
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells a hook of the repository that it runs for, relative to a folder that need not be ours: in a linked
 worktree it names GIT_DIR alone, and the current folder then counts as the top. A folder says itself where it belongs;
@@ -33,22 +37,50 @@ class Revision:
 
     def files(self) -> tuple[str, ...]:
         """Paths of all files in it, relative to `root`, with `/`. Raises Rejected DP903."""
-        listed = _git(self.root, ["ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit])
-        return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
+        return tuple(self._entries())
 
     def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The content of files in it, for those that are there. Raises Rejected DP903."""
-        names = [path for path in paths if "\n" not in path]
-        asked = b"".join(os.fsencode(f"{self.commit}:{name}") + b"\n" for name in names)
-        answer = _git(self.root, ["cat-file", "--batch"], asked) if names else b""
+        """The content of files in it, for those that are there; of a link, of what it leads to in the commit.
+
+        Raises Rejected DP903.
+        """
+        entries = self._entries()
         found: dict[str, bytes] = {}
+        following = {path: path for path in paths}
+        for _ in range(_MOST_LINKS):
+            there = {path: (at, *entries[at]) for path, at in following.items() if at in entries}
+            contents = self._contents([name for _, _, name in there.values()])
+            following = {}
+            for path, (at, is_link, name) in there.items():
+                if name in contents and is_link:
+                    leads_to = os.fsdecode(contents[name])
+                    following[path] = posixpath.normpath(posixpath.join(posixpath.dirname(at), leads_to))
+                elif name in contents:
+                    found[path] = contents[name]
+        return found
+
+    def _entries(self) -> dict[str, tuple[bool, bytes]]:
+        """Path → whether it is a link, and the name of its object."""
+        listed = _git(self.root, ["ls-tree", "-r", "-z", "--full-tree", self.commit])
+        entries = {}
+        for line in listed.split(b"\0"):
+            about, tab, path = line.partition(b"\t")
+            if tab:
+                mode, _, name = about.split(b" ")
+                entries[os.fsdecode(path)] = mode == _LINK, name
+        return entries
+
+    def _contents(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Name of an object → its content, for files that git has."""
+        answer = _git(self.root, ["cat-file", "--batch"], b"".join(name + b"\n" for name in names)) if names else b""
+        found: dict[bytes, bytes] = {}
         at = 0
-        for name in names:
+        while at < len(answer):
             end = answer.index(b"\n", at)
-            header, at = answer[at:end].rsplit(b" ", 2), end + 1
+            header, at = answer[at:end].split(b" "), end + 1
             if len(header) == 3 and header[2].isdigit():  # else: NAME missing
                 if header[1] == b"blob":
-                    found[name] = answer[at : at + int(header[2])]
+                    found[header[0]] = answer[at : at + int(header[2])]
                 at += int(header[2]) + 1
         return found
 

@@ -146,7 +146,7 @@ def _is_wanted(path: Path, paths: Sequence[str], wanted: Wanted) -> bool:
                 return True
             continue
         whole = Path(os.path.realpath(given))
-        if path == whole or (path.is_relative_to(whole) and is_chosen(path, whole, wanted)):
+        if path == _called(given) or (path.is_relative_to(whole) and is_chosen(path, whole, wanted)):
             return True
     return False
 
@@ -164,4 +164,10 @@ def _policy_then(content: bytes | None, now: Policy, name: str) -> tuple[Policy,
 
 
 def _shown(path: Path) -> str:
-    return Path(os.path.relpath(os.path.realpath(path), os.path.realpath("."))).as_posix()
+    return Path(os.path.relpath(_called(path), os.path.realpath("."))).as_posix()
+
+
+def _called(path: str | Path) -> Path:
+    """The whole path of a file. A link is called by its own name: what it leads to may be checked as well, or not."""
+    whole = Path(os.path.abspath(path))
+    return Path(os.path.realpath(whole.parent)) / whole.name

@@ -275,6 +275,23 @@ def test_a_dbt_project_is_refused(diff: Diff) -> None:
     assert status == 2 and "what dbt compiled of older models is not there" in err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights, and names cannot hold a line end")
+def test_links_and_odd_names_are_the_same_files_in_both_versions(diff: Diff, repository: Path) -> None:
+    """A link is kept in git as the path it leads to, which is no query; it may lead to a file that is left out."""
+    (repository / "other").mkdir()
+    write("other/bad.ddl", "SELECT SUM(fee) AS linked FROM visits\n")
+    for name, target in {"a.sql": "../other/bad.ddl", "b.sql": "a.sql", "gone.sql": "/nowhere.sql"}.items():
+        os.symlink(target, repository / "queries" / name)
+    write("queries/two\nlines.sql", "SELECT COUNT(*) AS odd FROM patients\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "links")
+    os.unlink("queries/gone.sql")  # nothing that can be read now
+    assert records(diff) == records(diff, "queries/a.sql", "queries/two\nlines.sql") == []
+    write("other/bad.ddl", "SELECT SUM(CLIP(fee, 0, 5)) AS linked FROM visits\n")
+    found = {q["path"]: q["status"] for q in records(diff)}
+    assert found == {"queries/a.sql": "newly accepted", "queries/b.sql": "newly accepted"}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the hook is a shell script")
 def test_in_a_hook_of_a_linked_worktree(repository: Path, tmp_path: Path) -> None:
     """Git tells such a hook GIT_DIR alone, and any folder would count as the top of the repository."""
