@@ -90,7 +90,7 @@ class AggregateCollector:
         arg, distinct = args.get("this"), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
-            if len(items) != 1 or isinstance(items[0], exp.Tuple):
+            if len(items) != 1 or isinstance(items[0], exp.Tuple | exp.Star):
                 raise reject(
                     "DP101", "DISTINCT in an aggregate takes one expression", span=span,
                     help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],

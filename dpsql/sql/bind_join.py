@@ -155,6 +155,11 @@ def _compared(a: Column, b: Column, at: Span, binder: ExprBinder) -> None:
     try:
         binder.call("eq", (a, b), at)
     except Rejected:
+        if a.type == b.type:
+            raise reject(
+                "DP117", f"{a.type} columns cannot be join keys", span=at,
+                help=["join on an integer, text or date column"],
+            ) from None  # fmt: skip
         raise reject(
             "DP117", f"join keys have different types: {a.type} and {b.type}", span=at,
             help=["join columns of the same type, or convert one in a subquery:  SELECT CAST(x AS BIGINT) AS x …"],

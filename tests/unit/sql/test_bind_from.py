@@ -338,3 +338,12 @@ def test_five_tables_in_seven_spellings_are_one_plan() -> None:
     assert len({p.tree.node for p in plans.values()}) == 1
     other = planned(f"SELECT SUM(price) AS s, COUNT(*) AS n {FIVE['on'].replace('c.nationkey', 'c.custkey')}", of)
     assert other.hash not in {p.hash for p in plans.values()}
+
+
+def test_intervals_are_no_join_keys() -> None:
+    spans = policy("spans: {public: true, columns: {x: {type: interval}}}\n", head="")
+    for on in ("ON a.x = b.x", "USING (x)"):
+        with pytest.raises(Rejected) as caught:
+            bind(parse(Source(f"SELECT COUNT(*) FROM spans AS a JOIN spans AS b {on}")), spans)
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.message) == ("DP117", "INTERVAL columns cannot be join keys")
