@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import compress, product, repeat
 from operator import itemgetter
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -241,11 +242,13 @@ def _width(planned: PlannedRelease) -> int:
 def _keys_of(table: RawTable, width: int) -> list[Key]:
     if not width:
         return [()] * table.height
-    columns = (_texts(column) if UUID in set(map(type, column)) else column for column in table.columns[:width])
-    return list(zip(*columns, strict=True))
+    return list(zip(*map(with_texts, table.columns[:width]), strict=True))
 
 
-def _texts(column: Sequence[LiteralValue | UUID]) -> list[LiteralValue]:
+def with_texts(column: Sequence[Any]) -> Sequence[Any]:
+    """An engine's column with texts for its UUIDs, as everywhere else."""
+    if UUID not in set(map(type, column)):
+        return column
     return [str(v) if isinstance(v, UUID) else v for v in column]
 
 

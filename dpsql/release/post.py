@@ -17,8 +17,8 @@ from dpsql.engine.base import Engine, quoted
 from dpsql.engine.scratch import Scratch
 from dpsql.plan.expr import Column
 from dpsql.release.columns import released_columns
-from dpsql.release.noisy import NoisyRelease
-from dpsql.types import BIGINT
+from dpsql.release.noisy import NoisyRelease, with_texts
+from dpsql.types import BIGINT, Kind
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
         _load_public(table, read, engine, scratch)
     found, _ = scratch.fetch(plan.post.sql)
     width = len(plan.columns)
-    shown_columns, branches = found.columns[:width], len(plan.post.branches)
+    shown_columns, branches = _shown(plan, found.columns[:width]), len(plan.post.branches)
     if not branches:
         return Rows(shown_columns, found.height, (None,) * found.height)
     numbers = found.columns[width]
@@ -84,7 +84,15 @@ def _exact(plan: Plan, engine: Engine) -> Rows:
     for table, _ in plan.post.public_tables:
         engine.table_sql(table)  # says what is wrong with one that has gone since the plan was made
     found = engine.fetch(plan.post.sql)
-    return Rows(found.columns, found.height, (None,) * found.height)
+    return Rows(_shown(plan, found.columns), found.height, (None,) * found.height)
+
+
+def _shown(plan: Plan, columns: Sequence[Sequence[Any]]) -> tuple[Sequence[Any], ...]:
+    """The answer's columns as they are shown whether or not they were computed with."""
+    return tuple(
+        with_texts(values) if column.type.kind is Kind.UUID else values
+        for values, column in zip(columns, plan.columns, strict=True)
+    )
 
 
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:

@@ -94,3 +94,14 @@ def test_probe_a_key_with_a_nul_in_a_later_release(make: Callable[..., Clinic]) 
     )
     with clinic.connect() as con:
         assert dict(con.execute(sql, epsilon=LARGE, delta=DELTA).rows) == {"a": 1000, "b\0": 1000, "\0'c": 1000}
+
+
+def test_probe_a_uuid_reads_alike_whether_it_is_computed_with_or_not(make: Callable[..., Clinic]) -> None:
+    name = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+    clinic = make(
+        f"CREATE TABLE listed AS SELECT i AS pid, CAST('{name}' AS UUID) AS diag FROM range(100) t(i)",
+        policy=LISTED.replace("diag: {type: varchar}", "diag: {type: uuid}"),
+    )
+    with clinic.connect() as con:
+        for sql in (ASKED, f"{ASKED} HAVING COUNT(*) > 0 ORDER BY diag"):
+            assert con.execute(sql, epsilon=LARGE, delta=DELTA).rows == ((name, 100),)
