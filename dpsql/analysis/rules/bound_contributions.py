@@ -15,16 +15,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.analysis.facts import Contribution, Facts
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.nodes import BoundContributions, GroupKeys
 
 
 def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
     """Facts of the rows with the contribution that the node enforces."""
     if node.id.uid not in below.ids:
-        raise reject("DP220", "contributions are not bounded by the privacy unit's id", span=node.id.span)
+        raise _contradiction("DP220", node, "contributions are not bounded by the privacy unit's id")
     if node.few_groups and not _few(node, below):
-        raise reject("DP211", "more groups are possible than the plan claims", span=node.id.span)
+        raise _contradiction("DP211", node, "more groups are possible than the plan claims")
     spread = bool(node.keys) and not (node.truncate_groups or node.few_groups)
     contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, spread=spread)
     limits = (
@@ -35,6 +35,13 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         else f"≤ {node.per_group} rows per id"
     )
     return replace(below, contribution=contribution, rule="bound contributions", note=limits)
+
+
+def _contradiction(code: str, node: BoundContributions, message: str) -> Rejected:
+    """Refusal of what no rewrite makes."""
+    return reject(
+        code, message, span=node.id.span, help=["please report this query: the planner contradicts itself"]
+    )  # fmt: skip
 
 
 def _few(node: BoundContributions, below: Facts) -> bool:

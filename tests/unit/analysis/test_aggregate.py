@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dpsql.numbers.cap import Unbounded
+from dpsql.plan.expr import Call, Cast, Literal
 from dpsql.plan.nodes import JoinKind
+from dpsql.types import INTEGER, parse_type
 from tests.unit.analysis.relations import at, facts_of, group, join, keys, refused, scan, stability
 from tests.unit.planning import named
 
@@ -79,3 +83,26 @@ def test_frequencies_count_no_nulls() -> None:
     assert value.interval.hi is None
     cap = facts_of(log).most_rows(frozenset({at(log, "k").uid}))
     assert cap is not None and not isinstance(cap, Unbounded)
+
+
+def test_groups_of_one_row_are_not_the_largest() -> None:
+    """A person's total of numbers of at least 5 may be that of one row, or of none."""
+    found = group(visits := scan("visits"), "id", "sum v")
+    clipped = Call("clip", (at(visits, "v"), Literal(5, INTEGER), Literal(9, INTEGER)), INTEGER)
+    found = replace(found, calls=(replace(found.calls[0], arg=clipped),))
+    assert str(facts_of(found).columns[found.calls[0].column.uid].value.interval) == "[0, 36]"
+
+
+@pytest.mark.parametrize(("type_", "code"), [("decimal(18,8)", ""), ("decimal(20,10)", "DP201")])
+def test_sums_of_decimals_fit_by_their_units(type_: str, code: str) -> None:
+    """2³¹ in units of 10⁻¹⁰ is above 2⁶⁴: 2⁶³ rows of them would not fit 128 bits."""
+    held = parse_type(type_)
+    assert held is not None
+    found = group(log := scan("log"), "k", "sum v")
+    call = replace(found.calls[0], arg=Cast(at(log, "r"), held))
+    assert refused(replace(found, calls=(call,))) == code
+
+
+def test_groups_of_replaced_rows_do_not_correspond() -> None:
+    facts = facts_of(group(scan("sized"), "k", "count"))
+    assert facts.slots is None and facts.size is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from dpsql.analysis.rules.join_owner import meets_owner
 from dpsql.plan.nodes import Aggregate, Filter, Item, JoinKind, SetKind
 from tests.unit.analysis.relations import at, column, combine, facts_of, filled, join, refused, scan, stability
 from tests.unit.planning import named
@@ -63,3 +66,24 @@ def test_groups_keep_the_way_to_their_owner() -> None:
     items = tuple(Item(column(n), at(visits, n)) for n in ("id", "a", "b"))
     groups = Aggregate(visits, items, (), inner=True)
     assert stability(join(JoinKind.INNER, scan("tests"), groups, "a", "b")) == ONE
+
+
+def test_two_rows_that_name_others_by_the_same_columns() -> None:
+    """A second foreign key, to another key of the same table, leads from the same columns to somebody else."""
+    found = join(JoinKind.INNER, left := scan("tests"), right := scan("tests"), "a", "b")
+    own, same = facts_of(left), facts_of(right)
+    assert meets_owner(found, own, same)
+    elsewhere = frozenset(replace(hop, references=("k", "v")) for hop in same.hops)
+    assert not meets_owner(found, own, replace(same, hops=elsewhere))
+
+
+def test_what_only_some_rows_of_an_id_have_is_no_function_of_it() -> None:
+    found = join(JoinKind.LEFT, left := scan("people"), right := scan("people"), "id")
+    assert facts_of(found).by_id == facts_of(left).by_id | facts_of(right).by_id
+    assert facts_of(replace(found, residual=filled(right, "v"))).by_id == facts_of(left).by_id
+
+
+def test_a_key_of_rows_that_may_be_padded_is_none() -> None:
+    found = join(JoinKind.LEFT, left := scan("people"), right := scan("people"), "id")
+    keys = facts_of(found).keys
+    assert frozenset({at(left, "id").uid}) in keys and frozenset({at(right, "id").uid}) not in keys

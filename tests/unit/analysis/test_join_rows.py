@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from dpsql.analysis.rules.join_rows import as_rows
+from dpsql.diagnostics.errors import Rejected
 from dpsql.plan.nodes import Filter, JoinKind
-from tests.unit.analysis.relations import facts_of, filled, join, keys, refused, scan, stability
+from tests.unit.analysis.relations import at, facts_of, filled, join, keys, refused, scan, stability
 
 # log: 3 rows differ, at most 2 of a k; notes: 1 and 5.
 
@@ -63,3 +67,17 @@ def test_different_neighbours() -> None:
     assert refused(join(JoinKind.INNER, scan("sized"), scan("log"), "k")) == "DP230"
     sized = scan("sized")
     assert refused(join(JoinKind.INNER, Filter(sized, filled(sized, "k")), scan("sized"), "k")) == "DP230"
+
+
+def test_rows_of_nobody_are_not_counted_by_their_owner() -> None:
+    """A promise of four rows for each id says nothing of the rows whose id is NULL."""
+    facts = facts_of(visits := scan("visits"))
+    assert {unit: str(cap) for unit, cap in as_rows(facts).stability.items()} == {"person": "4"}
+    id_ = at(visits, "id").uid
+    columns = {
+        **facts.columns,
+        id_: replace(facts.columns[id_], value=replace(facts.columns[id_].value, nullable=True)),
+    }
+    with pytest.raises(Rejected) as refusal:
+        as_rows(replace(facts, columns=columns))
+    assert refusal.value.diagnostics[0].code == "DP230"

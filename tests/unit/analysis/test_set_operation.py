@@ -93,3 +93,23 @@ def test_replaced_rows() -> None:
 def test_lists_are_not_compared() -> None:
     assert refused(combine(SetKind.UNION, False, scan("log"), scan("log"), "l")) == "DP301"
     assert refused(combine(SetKind.UNION, True, scan("log"), scan("log"), "l")) == ""
+
+
+@pytest.mark.parametrize(("kind", "every"), [pair for pair in ALL if pair != (SetKind.UNION, True)])
+def test_replaced_rows_correspond_in_union_all_only(kind: SetKind, every: bool) -> None:
+    facts = facts_of(combine(kind, every, scan("sized"), scan("sized"), "k"))
+    assert facts.slots is None and facts.size is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "nullable"),
+    [
+        (SetKind.UNION, (True, True, False)),
+        (SetKind.INTERSECT, (False, False, False)),
+        (SetKind.EXCEPT, (True, False, False)),
+    ],
+)
+def test_values_that_may_be_null(kind: SetKind, nullable: tuple[bool, ...]) -> None:
+    """k may be NULL and r may not: k beside r, r beside k, r beside r."""
+    found = [combine(kind, True, scan("log"), scan("log"), pair) for pair in ("k=r", "r=k", "r")]
+    assert tuple(facts_of(f).columns[f.columns[0].column.uid].value.nullable for f in found) == nullable

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from dpsql.plan.nodes import JoinKind, Truncate
+from dpsql.plan.expr import Call, Literal
+from dpsql.plan.nodes import Equality, JoinKind, Truncate
+from dpsql.types import INTEGER
 from tests.unit.analysis.relations import at, facts_of, join, refused, scan, stability
 
 
@@ -57,3 +61,12 @@ def test_replaced_rows_no_longer_correspond() -> None:
         and stability(Truncate(sized, (at(sized, "k"),), 1)) == {"sized": "4"}
     )
     assert refused(sized) == ""
+
+
+def test_a_computed_key_finds_no_truncated_partners() -> None:
+    """Of the columns that are looked up by, one is another one: a row pushed out and its successor count apart."""
+    cut = Truncate(free := scan("free"), (at(free, "k"),), 2)
+    found = join(JoinKind.LEFT, log := scan("log"), cut, "k")
+    more = Equality(at(log, "v"), Call("add", (at(free, "r"), Literal(1, INTEGER)), INTEGER))
+    assert stability(found)["free"] == "4"
+    assert stability(replace(found, equalities=(*found.equalities, more)))["free"] == "8"

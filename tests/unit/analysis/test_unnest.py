@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dpsql.analysis.rules.unnest import unnest
+from dpsql.numbers.cap import finite
 from dpsql.plan.nodes import Unnest
 from tests.unit.analysis.relations import at, column, facts_of, keys, refused, scan, stability
 from tests.unit.planning import named
@@ -38,3 +42,9 @@ def test_elements_are_unknown() -> None:
 
 def test_only_lists() -> None:
     assert refused(unnested("log", listed="k")) == "DP106"
+
+
+def test_replaced_rows_stay_replaced_and_their_number_is_lost() -> None:
+    node = unnested("log", 4)
+    facts = unnest(node, replace(facts_of(node.input), slots={"log": finite(3)}, size=10))
+    assert {unit: str(cap) for unit, cap in (facts.slots or {}).items()} == {"log": "12"} and facts.size is None
