@@ -89,7 +89,8 @@ def _limits(release: MeasuredRelease) -> list[str]:
     else:
         found = [f"at most {bounding.groups} groups per {unit}, and {_rows(bounding.per_group)} in each, counted"]
     if bounding.truncate_groups:
-        found.append(f"only {bounding.groups} groups of each {unit} are kept")
+        kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
+        found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
     return found
 
 
