@@ -148,7 +148,7 @@ class Session:
         self.policy = policy
         self.analyst = policy.account(analyst)
         self._settings = self._opened_with = settings or Settings()
-        self._alone = threading.RLock()
+        self._alone, self._setting = threading.RLock(), threading.Lock()
         self._engine = engine
         self._facts = FactStore(engine)
         self._plans = Plans()
@@ -219,22 +219,24 @@ class Session:
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
         self.require_open()
-        opened, now = self._opened_with, self._settings
+        with self._setting:  # not `_alone`, which a query of another thread may hold for minutes
+            self._settings = now = self._changed(name, amount, self._settings)
+        return {"epsilon": now.epsilon, "rho": now.rho}.get(name, now.delta)
+
+    def _changed(self, name: str, amount: Amount | None, now: Settings) -> Settings:
+        opened = self._opened_with
         match name, amount:
             case (("epsilon" | "rho"), None):
-                now = replace(now, epsilon=opened.epsilon, rho=opened.rho)
+                return replace(now, epsilon=opened.epsilon, rho=opened.rho)
             case "delta", None:
-                now = replace(now, delta=opened.delta)
+                return replace(now, delta=opened.delta)
             case "epsilon", _:
-                now = Asked(epsilon=amount).settled(now)
+                return Asked(epsilon=amount).settled(now)
             case "rho", _:
-                now = Asked(rho=amount).settled(now)
+                return Asked(rho=amount).settled(now)
             case "delta", _:
-                now = Asked(delta=amount).settled(now)
-            case _:
-                raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, SET delta or SET rho"])
-        self._settings = now
-        return {"epsilon": now.epsilon, "rho": now.rho}.get(name, now.delta)
+                return Asked(delta=amount).settled(now)
+        raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, SET delta or SET rho"])
 
     def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
@@ -298,7 +300,11 @@ class Session:
     def _open_ledger(self) -> Ledger:
         with self._alone:
             if self._ledger is None:
+                self.require_open()
                 self._ledger = open_ledger(self.policy, self._ledger_path)
+            if self._closed:  # by another thread, which may have seen no ledger yet
+                self._ledger.close()
+                self.require_open()
             return self._ledger
 
     # --- life ------------------------------------------------------------------------------------------------------
