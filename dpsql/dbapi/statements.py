@@ -17,7 +17,8 @@ from dpsql.sql.parse import MAX_LENGTH
 from dpsql.sql.split import split_statements
 
 SETTINGS: Final = ("epsilon", "delta", "rho", "confidence")
-"""What SHOW tells; SET sets them where a query does not say more (a cursor is told its confidence by each query)."""
+"""What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
+and each answer is told its own."""
 
 _PERHAPS: Final = re.compile(r"\b(?:SET|RESET|SHOW|EXPLAIN)\b", re.IGNORECASE)
 _END: Final = r"(?:\s|--[^\n]*|/\*.*?\*/)*"
@@ -29,6 +30,7 @@ _SET: Final = re.compile(
 )
 _RESET: Final = re.compile(rf"RESET\s+(\w+){_END}", re.IGNORECASE | re.DOTALL)
 _SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(SETTINGS)}){_END}", re.IGNORECASE | re.DOTALL)
+_SHOW_ALL: Final = re.compile(rf"SHOW\s+ALL{_END}", re.IGNORECASE | re.DOTALL)
 _LONGEST: Final = 1_000
 """Characters of a SET; what is longer is no amount."""
 _EXPLAIN: Final = re.compile(r"EXPLAIN\b\s*(\(?\s*ANALY[SZ]E\b)?", re.IGNORECASE)
@@ -60,7 +62,8 @@ class Explain:
 def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | None:
     """The statement if it is one of these; None for what is to be read as a query.
 
-    Comments around it and its semicolon count for nothing. Raises Rejected DP906 for EXPLAIN ANALYZE.
+    Comments around it and its semicolon count for nothing. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for SHOW
+    ALL, which SQL's parser cannot read.
     """
     if len(sql) > MAX_LENGTH or not _PERHAPS.search(sql):
         return None
@@ -83,6 +86,9 @@ def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | None:
         return Set(found[1].lower(), None)
     if found := _SHOW.fullmatch(first.text):
         return Show(found[1].lower())
+    if _SHOW_ALL.fullmatch(first.text):
+        help = f"SHOW {SETTINGS[0]}  (or {', '.join(SETTINGS[1:])})"
+        raise reject("DP903", "settings are shown one by one, not with SHOW ALL", help=[help])
     return None
 
 

@@ -160,7 +160,10 @@ def confirmed(question: str) -> bool:
     """Ask at the terminal; anything but yes is no. Raises KeyboardInterrupt."""
     sys.stdout.write(f"{question} [y/N] ")
     sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    said = sys.stdin.readline()
+    if not said.endswith("\n"):  # Ctrl-D, which ends no line
+        sys.stdout.write("\n")
+    return said.strip().lower() in ("y", "yes")
 
 
 class _HangUp:

@@ -13,6 +13,7 @@ from dpsql.cli.shell.feed import Place
 from dpsql.cli.shell.output import clean, open_new
 from dpsql.cli.shell.pager import edited
 from dpsql.cli.shell.state import Shell
+from dpsql.dbapi.statements import Explain, special
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.session.connection import ledger_places
@@ -29,7 +30,7 @@ def leave(shell: Shell, arguments: list[str]) -> None:
 
 def go(shell: Shell, arguments: list[str]) -> None:
     """Run what was typed, else the last query."""
-    text, place = _current(shell)
+    text, place = _current(shell, shell.last)
     shell.feed.drop()
     statements.run_statement(shell, text, place)
 
@@ -44,14 +45,14 @@ def go_expanded(shell: Shell, arguments: list[str]) -> None:
         shell.looks = before
 
 
-def _current(shell: Shell) -> tuple[str, Place]:
-    """What was typed and is not finished, else the statement that ran last. Raises Rejected DP903."""
+def _current(shell: Shell, before: tuple[str, Place] | None) -> tuple[str, Place]:
+    """What was typed and is not finished, else what ran before. Raises Rejected DP903."""
     pending = shell.feed.pending
     if not is_empty(pending, shell.dialect):
         return pending.strip(), shell.feed.place
-    if shell.last is None:
+    if before is None:
         raise reject("DP903", "there is no query yet", help=["type one, ended by ;"])
-    return shell.last
+    return before
 
 
 def explain(shell: Shell, arguments: list[str]) -> None:
@@ -65,19 +66,20 @@ def cost(shell: Shell, arguments: list[str]) -> None:
 
 
 def _look(shell: Shell, arguments: list[str], show: statements.Look) -> None:
-    text, place = (arguments[0], Place()) if arguments else _current(shell)
+    text, place = (arguments[0], Place()) if arguments else _current(shell, shell.query)
     sql = with_variables(text, shell.variables.get, shell.dialect).strip()
     while sql.endswith(";"):
         sql = sql[:-1].rstrip()
     try:
-        show(shell, sql)
+        meant = special(sql, shell.dialect)
+        show(shell, meant.sql if isinstance(meant, Explain) else sql)
     except Error as error:
         raise statements.located(error, sql, place) from None
 
 
 def show_pending(shell: Shell, arguments: list[str]) -> None:
     """Print it."""
-    shell.output.line(clean(_current(shell)[0]))
+    shell.output.line(clean(_current(shell, shell.last)[0]))
 
 
 def reset(shell: Shell, arguments: list[str]) -> None:

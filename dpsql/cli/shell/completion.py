@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -11,13 +12,13 @@ from prompt_toolkit.document import Document
 
 from dpsql.cli.shell.looks import OPTIONS
 from dpsql.cli.shell.meta import COMMANDS
-from dpsql.cli.shell.words import unquoted
 from dpsql.functions.registry import describe_registry
 
 if TYPE_CHECKING:
     from dpsql.cli.shell.state import Shell
 
-_TABLES: Final = frozenset({"\\d", "\\policy"})
+_TABLES: Final = frozenset({"\\d", "\\d+", "\\dt", "\\policy"})
+_BARE: Final = re.compile(r"[\w.-]+")
 _QUERIES: Final = frozenset({"\\explain", "\\cost"})
 _FILES: Final = frozenset({"\\i", "\\include", "\\ir", "\\o", "\\out", "\\e", "\\edit"})
 _WORDS: Final = {
@@ -69,9 +70,11 @@ class ShellCompleter(Completer):
             )  # fmt: skip
 
     def _arguments(self, name: str, rest: str) -> Iterator[Completion]:
+        if name in _TABLES:
+            yield from _among([_as_word(t) for t in self._shell.connection.policy.tables], rest.lstrip(), '"')
+            return
         *earlier, typed = rest.split(" ")
         given = [word for word in earlier if word]
-        policy = self._shell.connection.policy
         if name == "\\pset":
             if not given:
                 yield from _among(list(OPTIONS), typed)
@@ -80,8 +83,6 @@ class ShellCompleter(Completer):
                 yield from _among([v for v in values if v.islower()], typed)
         elif given:
             return
-        elif name in _TABLES or name == "\\d+":
-            yield from _among([t.name for t in policy.tables.values()], unquoted(typed))
         elif name in ("\\set", "\\unset"):
             yield from _among(sorted({*self._shell.variables, "ON_ERROR_STOP"}), typed)
         elif name in ("\\df", "\\h", "\\help"):
@@ -107,8 +108,14 @@ def _commands(typed: str) -> Iterator[Completion]:
             yield Completion(name, start_position=-len(typed), display_meta=COMMANDS[name].help)
 
 
-def _among(known: list[str], typed: str) -> Iterator[Completion]:
-    """Those of the known words that begin as typed, in any letter case."""
+def _as_word(name: str) -> str:
+    """A name as one word of a meta-command: in quotes where it is more than letters, digits, `_`, `.` and `-`."""
+    return name if _BARE.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _among(known: list[str], typed: str, quote: str = "") -> Iterator[Completion]:
+    """Those of the known words that begin as typed, in any letter case, with the quote or without it."""
+    wanted = typed.casefold().removeprefix(quote)
     for word in known:
-        if word.casefold().startswith(typed.casefold()):
+        if word.casefold().removeprefix(quote).startswith(wanted):
             yield Completion(word, start_position=-len(typed))

@@ -12,7 +12,7 @@ from dpsql.cli.shell.output import line_width
 _FACTS_AT: Final = 59
 """Where EXPLAIN writes what it knows of a node, unless the node's name is longer."""
 _BARS: Final = re.compile(r"(?:│  |   )*(?:[├└]─ )?")
-_FACTS: Final = re.compile(r"(?:public\b|stability \S+=|always [\d,]+ rows|id |rule |as above).*")
+_FACTS: Final = re.compile(r"(?:public\b|stability \S.*?=|always [\d,]+ rows|id |rule |as above).*")
 _HEADER: Final = re.compile(r"  component +l1 .*")
 _ROW: Final = re.compile(r"  (\S.*?)(?: +[\d.,/e+-]+){3} +\w+(?: +[\d.,/e+-]+){3}")
 _LEAST_FACTS: Final = 28

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from typing import Final
 
 from dpsql.cli import budget as budgets
 from dpsql.cli.layout import Row, plain_table
@@ -237,12 +238,16 @@ CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and ar
 \\df lists the functions, \\h NAME explains one, \\h DP201 explains a code."""
 
 
+_IN_SQL_HELP: Final = ("SELECT", "WITH", "FROM", "EXPLAIN", "SET", "RESET", "SHOW", "SQL")
+"""Words on which psql has help, and which the help above is about."""
+
+
 def help_on(shell: Shell, arguments: list[str]) -> None:
     """On SQL, a function or a code."""
-    if not arguments:
+    name = arguments[0].upper() if arguments else "SQL"
+    if name in _IN_SQL_HELP:
         shell.output.write(_SQL_HELP + "\n", shell.looks.pager)
         return
-    name = arguments[0].upper()
     if name in CODES:
         page, columns = load_page(name), shell.output.columns
         text = for_terminal(page, columns) if shell.output.color and columns is not None else page

@@ -26,8 +26,9 @@ class Shell:
 
     analyst: as the caller named himself. ledger: the file, if it is not the policy's. prompting: whether somebody sits
     at a prompt. confidence: of the intervals that are shown. fresh: queries pay for new noise. yes: nothing is asked.
-    confirm: how it is asked. last: the statement that ran last. feed: the input that is being read. depth: how many
-    files are open within one another. done: it is to be left. edit: what the next prompt begins with.
+    confirm: how it is asked. last: the statement that ran last. query: the last one that was no SET, RESET or SHOW.
+    feed: the input that is being read. depth: how many files are open within one another. done: it is to be left.
+    edit: what the next prompt begins with.
     """
 
     connection: Connection
@@ -45,6 +46,7 @@ class Shell:
     history: History | None = None
     feed: Feed = field(default_factory=Feed)
     last: tuple[str, Place] | None = None
+    query: tuple[str, Place] | None = None
     depth: int = 0
     done: bool = False
     edit: str = ""

@@ -45,7 +45,10 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
     shell.last = text, place
     sql = with_variables(text, shell.variables.get, shell.dialect)
     try:
-        match special(sql, shell.dialect):
+        meant = special(sql, shell.dialect)
+        if meant is None or isinstance(meant, Explain):
+            shell.query = shell.last
+        match meant:
             case Set(name=name, amount=amount):
                 shell.set_amount(name, amount)
                 if shell.prompting and not shell.quiet:
@@ -116,9 +119,13 @@ def percent(share: Fraction) -> str:
 
 
 def _query(shell: Shell, sql: str) -> None:
-    plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
-    _warn(plan)
-    if not _agreed(shell, plan):
+    try:
+        plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
+        _warn(plan)
+        agreed = _agreed(shell, plan)
+    except KeyboardInterrupt:
+        raise Cancelled("cancelled; nothing was charged") from None
+    if not agreed:
         exits.say("not run; nothing was spent")
         return
     entries: list[str] = []

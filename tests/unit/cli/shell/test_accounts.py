@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.cli.shell.feed import Place
+from dpsql.cli.shell.app import confirmed
+from dpsql.cli.shell.feed import Meta, Place
+from dpsql.cli.shell.meta import run_command
 from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.statements import Cancelled, cost, run_statement
 from dpsql.session import running
@@ -121,3 +124,57 @@ def test_a_price_is_told_from_one_plan(
     (width,) = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.startswith("  n "))
     assert len(made) == 1
     assert float(width) == shell.connection.sql(COUNT).accuracy(confidence="0.99")["n"]
+
+
+@pytest.mark.parametrize("looked", ["\\cost", "\\explain"])
+def test_a_look_is_at_the_last_query_whatever_was_set_since(
+    two: tuple[Shell, dpsql.Connection], looked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell, wanted = two[0], {"\\cost": "would cost ε 0.25", "\\explain": "cost: ε 0.25 of each patient"}[looked]
+    run_statement(shell, f"EXPLAIN {COUNT}", Place())
+    run_statement(shell, "SET epsilon = 0.25", Place())
+    run_statement(shell, "SHOW epsilon", Place())
+    assert shell.last is not None and shell.last[0] == "SHOW epsilon"  # \\g and \\e are about what ran last, as in psql
+    capsys.readouterr()
+    run_command(shell, Meta(looked, Place()))
+    assert wanted in capsys.readouterr().out
+    run_command(shell, Meta(f"{looked} EXPLAIN {COUNT};", Place()))
+    assert wanted in capsys.readouterr().out
+    assert shell.connection.budget["patient"].spent.epsilon == 0
+
+
+def test_a_mistake_in_what_is_looked_at_is_shown_where_it_stands(two: tuple[Shell, dpsql.Connection]) -> None:
+    shell = two[0]
+    for text in ("EXPLAIN SELECT nmae FROM patients", "SELECT nmae FROM patients"):
+        with pytest.raises(dpsql.Rejected):
+            run_statement(shell, text, Place("<stdin>", 3))
+        for looked in ("\\cost", f"\\cost {text}"):
+            with pytest.raises(dpsql.Rejected) as refusal:
+                run_command(shell, Meta(looked, Place()))
+            found = refusal.value.diagnostics[0]
+            assert found.source is not None and found.span is not None
+            assert found.source.text[found.span.start : found.span.end] == "nmae"
+            assert found.source.text.endswith(text)
+
+
+def test_nothing_is_charged_before_somebody_agreed(two: tuple[Shell, dpsql.Connection]) -> None:
+    shell = two[0]
+    shell.set_amount("epsilon", "50")
+
+    def interrupted(question: str) -> bool:
+        raise KeyboardInterrupt
+
+    shell.confirm = interrupted
+    with pytest.raises(Cancelled, match=r"^cancelled; nothing was charged$"):
+        run_statement(shell, COUNT, Place())
+    assert shell.connection.budget["patient"].spent.epsilon == 0
+
+
+@pytest.mark.parametrize(("typed", "agreed", "written"), [("y\n", True, ""), ("no\n", False, ""), ("", False, "\n")])
+def test_the_line_of_a_question_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, agreed: bool, written: str
+) -> None:
+    """A terminal shows the Enter that was pressed; Ctrl-D it does not."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert confirmed("Run it?") is agreed
+    assert capsys.readouterr().out == f"Run it? [y/N] {written}"

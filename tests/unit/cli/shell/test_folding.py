@@ -107,6 +107,13 @@ def test_facts_stand_beside_their_nodes_or_below_them(con: dpsql.Connection) -> 
    │  │                stability""" in folded(text, 60)
 
 
+def test_names_of_units_may_have_spaces(con: dpsql.Connection) -> None:
+    text = con.sql(QUERIES["groups"]).explain()
+    spaced = re.sub(r"stability person=", "stability a b = c=", text)
+    pad = {line: folded(line, 60) for line in spaced.split("\n") if "stability" in line}
+    assert pad and all("stability a b = c=1 id" in found for found in pad.values())
+
+
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "└─ x" * 40, "├─\n" * 3 + "y " * 90, "a " * 90 + "\n\n  component  l1 x", "│" * 90]
 )

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 import dpsql
-from dpsql.cli.shell.looking import functions
+from dpsql.cli.shell.looking import functions, help_on
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import Rejected
 
@@ -31,3 +31,9 @@ def test_functions_that_are_not_there(word: str, said: str) -> None:
     with pytest.raises(Rejected) as refusal:
         functions(Shell(cast(dpsql.Connection, None)), [word])
     assert refusal.value.diagnostics[0].message == f"there is no function whose name {said} {word!r}"
+
+
+@pytest.mark.parametrize("words", [[], ["select"], ["EXPLAIN"], ["Set"]])
+def test_help_on_sql(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    help_on(Shell(cast(dpsql.Connection, None)), words)
+    assert capsys.readouterr().out.startswith("One SELECT (or WITH … SELECT) at a time")
