@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dpsql.budget.ledger import Ledger
 from dpsql.compiler import Settings
@@ -56,6 +56,9 @@ def connect(
     name: object = analyst
     if name == "" or not isinstance(name, str | None):
         raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
+    keeper: object = ledger
+    if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
+        raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
     settings = Asked(epsilon, delta).settled(Settings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     return Connection(completed, engine, analyst, ledger, settings)
@@ -87,6 +90,13 @@ class Connection(Session):
     InternalError: ClassVar = errors.InternalError
     ProgrammingError: ClassVar = errors.ProgrammingError
     NotSupportedError: ClassVar = errors.NotSupportedError
+
+    def __reduce__(self) -> NoReturn:
+        """Copies and pickles would be second holders of one ledger and one engine. Raises Rejected DP903."""
+        raise reject(
+            "DP903", "a connection is neither copied nor pickled",
+            help=["threads may share it; another process opens its own with dpsql.connect(…)"],
+        )  # fmt: skip
 
     def cursor(self) -> Cursor:
         """A new cursor. Raises Rejected DP903 once the connection is closed."""

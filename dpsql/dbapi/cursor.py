@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,7 +79,10 @@ class Cursor(Answer):
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]], *, epsilon: Amount | None = None
     ) -> Self:
-        """Run a query once for each set of parameters, and pay for each. `nextset` goes to the next one's rows."""
+        """Run a query once for each set of parameters, and pay for each. `nextset` goes to the next one's rows.
+
+        Where a run is refused or fails, those before it stay charged, their rows can be fetched, and the error says so.
+        """
         self._require_open()
         given: object = parameters
         if not isinstance(given, Iterable):
@@ -89,13 +93,24 @@ class Cursor(Answer):
             )
         self._sets.clear()
         for one in parameters:
-            self._sets.append(self._run(sql, one, Asked(epsilon=epsilon), False))
+            try:
+                self._sets.append(self._run(sql, one, Asked(epsilon=epsilon), False))
+            except Error as error:
+                if done := len(self._sets):
+                    note = f"this is run {done + 1}: those before it stay charged, and their rows can be fetched"
+                    error.diagnostics = tuple(replace(d, notes=(note, *d.notes)) for d in error.diagnostics)
+                raise
         return self
 
     def _run(self, sql: str, parameters: Parameters, asked: Asked, fresh: bool) -> _Set:
         given: object = sql
         statement = special(given) if isinstance(given, str) else None
         match statement:
+            case Set(name="confidence"):
+                raise reject(
+                    "DP903", "a confidence is not set for a session: each query and each answer is told its own",
+                    help=["con.execute(sql, max_error={'n': 50}, confidence=0.9)", "answer.intervals(0.9)"],
+                )  # fmt: skip
             case Set(name=name, amount=amount):
                 return _setting(name, self.connection.set(name, amount))
             case Show(name=name):

@@ -31,6 +31,10 @@ class Error(Exception):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[Error], tuple[tuple[Diagnostic, ...]]]:
+        """Copies and pickles (of process pools, say) are made from the diagnostics, not from the text of `args`."""
+        return type(self), (self.diagnostics,)
+
     def __str__(self) -> str:
         from dpsql.diagnostics.render import render_text
 

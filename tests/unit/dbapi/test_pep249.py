@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 import subprocess
 import sys
 import time
@@ -97,7 +99,42 @@ def test_importing_the_module_loads_no_engine() -> None:
     assert found.stdout == "[]\n"
 
 
+KINDS = [getattr(dpsql, n) for n in ("Rejected", "BudgetExceeded", "CannotOpen", "EngineError", "InterfaceError")]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
+@pytest.mark.parametrize("through", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_exceptions_come_back_from_other_processes(
+    con: dpsql.Connection, kind: type[dpsql.Error], through: Callable[[dpsql.Error], dpsql.Error]
+) -> None:
+    """A pool of processes pickles them; one that could not be read again would break the pool."""
+    with pytest.raises(dpsql.Rejected) as refusal:
+        con.execute("SELECT nmae FROM members")
+    error = kind(refusal.value.diagnostics)
+    again = through(error)
+    assert type(again) is kind and again.diagnostics == error.diagnostics
+    assert str(again) == str(error) and again.args == error.args and "DP103" in str(again)
+
+
 # --- connections -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_connection_has_no_twin(con: dpsql.Connection, through: Callable[[object], object]) -> None:
+    for held in (con, con.cursor()):
+        if through is copy.copy and held is not con:
+            continue  # a second cursor of the same connection
+        with pytest.raises(dpsql.Rejected) as refusal:
+            through(held)
+        assert refusal.value.diagnostics[0].code == "DP903"
+    assert con.execute(COUNT).fetchone()
+
+
+@pytest.mark.parametrize("ledger", [5, b"x.sqlite", True, {}])
+def test_what_is_no_ledger(ledger: object) -> None:
+    with pytest.raises(dpsql.Rejected) as refusal:
+        dpsql.connect("there-is-no-such.yaml", ledger=ledger)  # type: ignore[arg-type]
+    assert refusal.value.diagnostics[0].code == "DP903"
 
 
 def test_commit_and_rollback_do_nothing(opened: Opener) -> None:
@@ -257,6 +294,19 @@ def test_executemany(opened: Opener) -> None:
         assert con.budget.spent.epsilon == 0.5
         cur.executemany("SELECT COUNT(*) FROM members", [])
         assert cur.description is None and cur.rowcount == -1
+
+
+def test_a_run_of_many_that_is_refused_leaves_those_before_it(opened: Opener) -> None:
+    with opened(epsilon=1) as con:
+        cur = con.cursor()
+        with pytest.raises(dpsql.Rejected) as refusal:
+            cur.executemany("SELECT COUNT(*) FROM members WHERE age < ?", [(5,), (6, 7)])
+        (found,) = refusal.value.diagnostics
+        assert found.code == "DP013" and found.notes[0].startswith("this is run 2: those before it stay charged")
+        assert con.budget.spent.epsilon == 1 and len(cur.fetchall()) == 1 and cur.nextset() is None
+        with pytest.raises(dpsql.Rejected) as refusal:
+            cur.executemany("SELECT COUNT(*) FROM members WHERE age < ?", [(6, 7), (5,)])
+        assert not any("run" in note for note in refusal.value.diagnostics[0].notes) and cur.rowcount == -1
 
 
 # --- ε ---------------------------------------------------------------------------------------------------------------

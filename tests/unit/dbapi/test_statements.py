@@ -56,6 +56,24 @@ def test_times_are_not_explained(sql: str) -> None:
     assert found.source.text[found.span.start : found.span.end].lower().lstrip("(") in ("analyze", "analyse")
 
 
+@pytest.mark.parametrize("sql", ["SHOW ALL", "show\nall -- now\n;"])
+def test_settings_are_shown_one_by_one(sql: str) -> None:
+    with pytest.raises(dpsql.Rejected) as refusal:
+        special(sql)
+    found = refusal.value.diagnostics[0]
+    assert found.code == "DP903" and found.help == ("SHOW epsilon  (or delta, rho, confidence)",)
+
+
+@pytest.mark.parametrize("sql", ["SET confidence = 0.9", "RESET confidence"])
+def test_a_cursor_is_told_its_confidence_by_each_query(opened: Opener, sql: str) -> None:
+    with opened(epsilon=3) as con:
+        with pytest.raises(dpsql.Rejected) as refusal:
+            con.execute(sql)
+        found = refusal.value.diagnostics[0]
+        assert found.code == "DP903" and any("confidence=0.9" in help for help in found.help)
+        assert con.execute("SELECT COUNT(*) AS n FROM members", max_error={"n": 50}, confidence=0.9).intervals(0.9)
+
+
 @pytest.mark.parametrize("amount", ["0.25", "1/3", "1e-9", "1000000", "0.1"])
 def test_amounts_are_written_as_users_write_them(amount: str) -> None:
     assert amount_text(Fraction(amount)) == amount
@@ -73,6 +91,7 @@ STATEMENTS = (
     "RESET delta",
     "RESET colour",
     "SHOW colour",
+    "SHOW ALL",
     "EXPLAIN ANALYZE SELECT COUNT(*) FROM members",
     "EXPLAIN SELECT nmae FROM members",
     "EXPLAIN SELECT COUNT(*) AS n FROM members\nWHERE agee > 1",
