@@ -65,6 +65,8 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
     ]
     if limit.received != NO_LOSS:
         parts.append(f"stored answers, new to this account, cost {limit.received} of it")
+    if limit.cap == NO_LOSS and limit.code in ("DP404", "DP405"):  # such as `*`, where the policy names analysts only
+        repairs = ("ask as an analyst to whom the policy gives something:  --analyst NAME,  in Python  analyst='NAME'",)
     custodian = f"custodian: raise {limit.setting} in the policy; what is spent stays spent"
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
 

@@ -91,7 +91,7 @@ def _command_path(error: Any) -> str:
 
 
 def _words(error: Any) -> str:
-    return str(error.format_message())
+    return str(error.format_message()).replace("Value error, ", "")  # some versions of typer say so
 
 
 def _prepare_streams() -> None:

@@ -102,6 +102,8 @@ def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[st
 
 def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str:
     if type is None:
+        if not usable_name(column.name):
+            return f"      # {_scalar(column.name)}: not a name a policy can hold"
         kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
         return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use"
     parts = [f"type: {_scalar(type.name.lower())}"]

@@ -11,6 +11,8 @@ from dpsql.policy.models import Policy
 from dpsql.policy.resolve import build
 from dpsql.policy.yaml_text import MAX_CHARACTERS, read_yaml
 
+_DRAFT = "a policy is YAML that describes data; one is drafted by  dpsql policy init DATABASE|PARQUET"
+
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Read a policy file.
@@ -30,9 +32,9 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the path is not valid"
         raise _unreadable(name, reason.lower()) from None
     if len(raw) > 4 * MAX_CHARACTERS:
-        raise _unreadable(name, "it is too large for a policy")
+        raise _unreadable(name, "it is too large for a policy", _DRAFT)
     if b"\x00" in raw:
-        raise _unreadable(name, "it is a binary file, not YAML text")
+        raise _unreadable(name, "it is a binary file, not YAML text", _DRAFT)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -49,6 +51,7 @@ def parse_policy(
     return build(document.value, document.places, path=path, directory=folder, problems=document.problems)
 
 
-def _unreadable(name: str, reason: str) -> CannotOpen:
+def _unreadable(name: str, reason: str, *help: str) -> CannotOpen:
     shown = name if name.isprintable() and len(name) <= 300 else repr(name[:100])
-    return CannotOpen([Diagnostic("DP001", f"policy {shown} cannot be read: {reason}", Source("", shown), Span(0, 0))])
+    message = f"policy {shown} cannot be read: {reason}"
+    return CannotOpen([Diagnostic("DP001", message, Source("", shown), Span(0, 0), help=help)])

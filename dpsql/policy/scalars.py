@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 def _name(value: object) -> str:
     text = _text(value)
     if not _NAME.fullmatch(text):
-        raise wrong(f"must be a name of letters, digits, `_`, `-` and `.`, got {shown(value)}")
+        raise wrong(f"must be a name of letters a to z, digits, `_`, `-` and `.`, got {shown(value)}")
     return text
 
 

@@ -234,7 +234,8 @@ def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) ->
     span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
     # Where the parser knows what is missing, nothing has to be guessed from the words around it.
     counted = missing is not None or "number of provided arguments" in description
-    known = _keyword_as_name(source) or _format_mark(source) or (None if counted else _known_mistake(source, span))
+    known = _keyword_as_name(source, span) or _format_mark(source)
+    known = known or (None if counted else _known_mistake(source, span))
     if known is not None:
         description, span, advice = known
     else:
@@ -259,16 +260,25 @@ _CLAUSES = (
     "QUALIFY",
 )
 _KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
+_STATEMENTS = re.compile(
+    r"ALTER|CREATE|DROP|FORCE|GRANT|INSERT|INSTALL|LOCK|RETURNING|REVOKE|ROLLBACK|UNCACHE", re.IGNORECASE
+)
+"""Keywords of the parser that stand in no query."""
 _FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\)s)\b)", re.IGNORECASE)
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
 
 
-def _keyword_as_name(source: Source) -> tuple[str, Span, str] | None:
-    """A keyword before a comma, a comparison or a closing bracket: a column of that name was meant."""
+def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:
+    """A keyword before a comma, a comparison or a closing bracket, or one of no query: a column of that name was meant.
+
+    stuck: where the parser could not go on.
+    """
     found = _KEYWORD_AS_NAME.search(code_of(source.text))
+    if found is None and stuck.start > _whole(source).start:
+        found = _STATEMENTS.fullmatch(source.text, stuck.start, stuck.end)
     if found is None:
         return None
-    return f"{found[1]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[1]}"'
+    return f"{found[0]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[0]}"'
 
 
 def _format_mark(source: Source) -> tuple[str, Span, str] | None:

@@ -6,15 +6,19 @@ import re
 from pathlib import Path
 
 import pytest
+import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
-from dpsql.editor.completion import Candidate, complete
+from dpsql.editor.completion import Candidate, complete, quoted
 from dpsql.editor.lexer import RESERVED
 from dpsql.policy.models import Policy
 from dpsql.session.check import check
 from dpsql.sql.calls import INTERVAL_ENDS
+from dpsql.sql.parse import parse
 from dpsql.sql.windows import AGGREGATES
 
 POLICY = Policy.model_validate(
@@ -175,6 +179,25 @@ def test_the_words_are_those_of_the_grammar_and_the_registry() -> None:
     for name in words.OPTIONS:
         sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({name} = {values.get(name, 1)}) COUNT(*) AS n FROM visits"
         assert not [d for d in check(sql, POLICY) if d.severity == "error"], name
+
+
+def unread(name: str) -> list[str]:
+    """The queries with this name that cannot be read."""
+    queries = (f"SELECT AVG({name}), {name} FROM t WHERE {name} > 0 GROUP BY {name}", f"SELECT 1 AS x FROM {name}")
+    found = []
+    for sql in queries:
+        try:
+            parse(Source(sql))
+        except Rejected:
+            found.append(sql)
+    return found
+
+
+def test_names_that_are_keywords_are_quoted_where_they_have_to_be() -> None:
+    keywords = {word.lower() for word in sqlglot.dialects.DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
+    assert {"alter", "drop", "map", "union"} <= {word for word in keywords if unread(word)}
+    assert [word for word in sorted(keywords) if unread(quoted(word))] == []
+    assert quoted("age") == "age" and quoted("Alter") == '"Alter"'
 
 
 WORDS = "SELECT FROM WITH visits v cost JOIN ON USING WHERE GROUP_BY ORDER_BY UNION_ALL CASE DISTINCT IS EXCEPT CAST AS"

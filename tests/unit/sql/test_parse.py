@@ -90,6 +90,11 @@ def test_what_the_first_word_is() -> None:
         ("SELECT union, AVG(x) AS m FROM t GROUP BY union", "union"),
         ("SELECT COUNT(*) AS n FROM t WHERE Union = 3", "Union"),
         ("SELECT SUM(having) AS n FROM t", "having"),
+        ("SELECT AVG(Alter) AS n FROM t", "Alter"),
+        ("SELECT x, drop FROM t", "drop"),
+        ("SELECT Lock, COUNT(*) AS n FROM t GROUP BY Lock", "Lock"),
+        ("SELECT COUNT(*) AS n FROM t GROUP BY insert", "insert"),
+        ("-- alter\nSELECT COUNT(*) AS n FROM create", "create"),
     ],
 )
 def test_a_keyword_where_a_name_was_meant(sql: str, word: str) -> None:
