@@ -80,6 +80,32 @@ def test_min_units_raises_the_threshold() -> None:
     assert plain is not None and higher is not None and higher.threshold >= 1000 > plain.threshold
 
 
+REPLACED = policy("""
+rows:
+  unit: {rows: 3, neighbours: replace_one}
+  size: {exact: 10}
+  columns:
+    n: {type: integer, bounds: [4, 10], nullable: false}
+    x: {type: double, bounds: [4, 10], nullable: false}
+    word: {type: varchar, nullable: false}
+""")
+
+
+def test_keys_that_one_unit_can_show() -> None:
+    """Three rows or groups are three new keys; of three replaced rows, too: the other three are keys that go."""
+    word = "SELECT word, COUNT(*) AS n FROM"
+    for sql, of in ((f"{word} t GROUP BY word", POLICY), (f"{word} rows GROUP BY word", REPLACED)):
+        threshold = planned(sql, of).releases[0].measured.threshold
+        assert threshold is not None and threshold.g == 3
+
+
+def test_a_double_may_be_no_number() -> None:
+    """A row with NaN adds nothing to a sum: of a public number of rows it moves it by more than high - low."""
+    whole, double = (planned(f"SELECT SUM({c}) FROM rows", REPLACED).releases[0].measured.measurements for c in "nx")
+    assert [m.sensitivity.l1 * m.unit for m in whole] == [3 * (10 - 4)]
+    assert [m.sensitivity.l1 * m.unit for m in double] == [3 * 10]
+
+
 @pytest.mark.parametrize("epsilon", ["1e-12", "1e-30"])
 def test_absurd_scales_are_refused(epsilon: str) -> None:
     with pytest.raises(Rejected) as refusal:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
+from dpsql.analysis.disjoint import ANY, cases_of
 from dpsql.compiler import Plan, Settings, charges_of, compile_query
 from dpsql.compiler.explain import as_json, as_text
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.measure.bundles import bundles
+from dpsql.measure.bundles import bundles, counted
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.plan.components import Measure
 from dpsql.plan.public import PublicFacts
 from dpsql.policy.load import parse_policy
 from dpsql.policy.models import Policy
@@ -138,6 +141,32 @@ def test_a_count_that_decides_shares_nothing_even_with_a_filter(deciding: int) -
     assert measured.bundles == ((0, 1, 2),)
     found = bundles(replace(measured.node, threshold=deciding), measured.contributions)
     assert (deciding,) in found and sorted(map(len, found)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"scaled": True}, {"spread": True}, {"slots": True}, {"ids": 2}, {"by_rows": None, "per_group": 1, "groups": 1}],
+)
+def test_rows_that_do_not_count_as_they_are_share_nothing(changed: dict[str, Any]) -> None:
+    measured = plan(PIVOT).releases[0].measured
+    found = bundles(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
+    assert found == ((0,), (1,), (2,))
+
+
+@pytest.mark.parametrize("changed", [{"per_group": (Fraction(0), Fraction(9))}, {"measure": Measure.UNITS}])
+def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> None:
+    node = plan(PIVOT).releases[0].measured.node
+    first, *others = node.components
+    edited = replace(node, components=(replace(first, **changed), *others))
+    assert bundles(edited, plan(PIVOT).releases[0].measured.contributions) == ((0,), (1, 2))
+
+
+def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
+    found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
+    (total,) = found.components
+    assert counted(total) == cases_of(total.arg.args[0])  # type: ignore[union-attr]
+    for changed in ({"center": 3}, {"lo": 1}, {"hi": -1}, {"squared": True}, {"measure": Measure.DISTINCT}):
+        assert counted(replace(total, **changed)) == ANY  # type: ignore[arg-type]
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:

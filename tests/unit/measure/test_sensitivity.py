@@ -56,6 +56,8 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (total(-4, 10), Contribution(1, slots=True, size=9), True, 20, 200, 14),
         (total(-9, 10), Contribution(1, slots=True, size=9), True, 20, 361, 19),
         (total(-5, 5), Contribution(1, slots=True, size=9), True, 10, 100, 10),
+        (total(4, 10), Contribution(3, slots=True, size=9), True, 60, 1800, 30),  # it may leave its group
+        (Component(Measure.UNITS, weight=8), Contribution(None, 4, 5), True, 40, 320, 8),
     ],
 )
 def test_the_table(
@@ -113,3 +115,33 @@ def test_norms_are_consistent() -> None:
         s = sensitivity(component, limits, grouped)
         assert 0 < s.linf <= s.l1 <= s.l0 * s.linf and Fraction(s.linf) ** 2 <= s.l2_squared <= Fraction(s.l1) ** 2
         assert s.l2_squared <= s.l1 * s.linf  # l2² ≤ l1·l∞ for every vector
+
+
+@pytest.mark.parametrize(
+    ("component", "limits", "l0"),
+    [
+        (COUNT, Contribution(None, 4, 5, scaled=True), 5),
+        (COUNT, Contribution(None, 4, 5, scaled=True, spread=True), 20),  # in each of twenty groups by one
+        (COUNT, Contribution(None, 4, 5, scaled=True, ids=2), 10),
+        (COUNT, Contribution(3, slots=True), 6),
+        (UNITS, Contribution(3), 3),
+    ],
+)
+def test_groups_that_can_change(component: Component, limits: Contribution, l0: int) -> None:
+    assert sensitivity(component, limits, True).l0 == l0
+
+
+@pytest.mark.parametrize("ids", [1, 2])
+@pytest.mark.parametrize("ends", [(-2, 3), (2, 3), (0, 2), (-3, -1), (-1, 1)])
+def test_no_clipped_total_exceeds_the_norms(ends: tuple[int, int], ids: int) -> None:
+    """An id's total is within the ends in at most two of four groups, and 0 where it has no rows."""
+    component = Component(Measure.SUM, lo=-9, hi=9, per_group=(Fraction(ends[0]), Fraction(ends[1])))
+    found = sensitivity(component, Contribution(None, 4, 2, scaled=True, ids=ids), True)
+    totals = sorted({0, *range(ends[0], ends[1] + 1)})
+    of_one = [v for v in product(totals, repeat=4) if sum(map(bool, v)) <= 2]
+    other = of_one if ids == 2 else [(0, 0, 0, 0)]
+    changes = {tuple(a - b for a, b in zip(v, w, strict=True)) for v in of_one for w in other}
+    assert max(sum(map(bool, v)) for v in changes) == found.l0
+    assert max(sum(map(abs, v)) for v in changes) == found.l1
+    assert max(sum(x * x for x in v) for v in changes) <= found.l2_squared
+    assert max(max(map(abs, v)) for v in changes) == found.linf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,14 +15,17 @@ import pytest
 
 from dpsql.compiler import Settings
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.value import Value
 from dpsql.plan.components import Component, Measure
-from dpsql.plan.expr import Column, walk
+from dpsql.plan.expr import Call, Column, walk
 from dpsql.plan.nodes import Release
 from dpsql.policy.load import load_policy
 from dpsql.session.check import static_plan
 from dpsql.session.settings import Asked
 from dpsql.sql.emit import Names
 from dpsql.sql.quantize import quantized
+from dpsql.types import INTEGER
 
 POLICY = """\
 version: 1
@@ -30,7 +34,7 @@ tables:
   t:
     unit: {rows: 1}
     columns:
-      x: {type: "TYPE", bounds: [LOW, HIGH]}
+      x: {type: "TYPE", bounds: [LOW, HIGH]MORE}
 budgets:
   total: {epsilon: 10, delta: 1e-6}
 """
@@ -38,10 +42,14 @@ INF, NAN = math.inf, math.nan
 DOUBLES = [(0, 200000), (-1e15, 1e15), (-20, 500), (0.1, 0.7), (0, 1e-310), (-3, -1), (5, 5.000001), (0, 1)]
 
 
-def component(tmp_path: Path, type_: str, low: float, high: float, aggregate: str) -> tuple[Component, str]:
+def component(
+    tmp_path: Path, type_: str, low: float, high: float, aggregate: str, more: str = ""
+) -> tuple[Component, str]:
     """The component of the aggregate's sum, and its printed argument over a column `x`."""
     path = tmp_path / "numbers.yaml"
-    path.write_text(POLICY.replace("TYPE", type_).replace("LOW", str(low)).replace("HIGH", str(high)))
+    path.write_text(
+        POLICY.replace("TYPE", type_).replace("LOW", str(low)).replace("HIGH", str(high)).replace("MORE", more)
+    )
     source = Source(f"SELECT {aggregate}(x) FROM t")
     plan = static_plan(source, load_policy(path), settings=Asked(1).settled(Settings()))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
@@ -88,7 +96,7 @@ def test_doubles(tmp_path: Path, low: float, high: float, aggregate: str) -> Non
     ("type_", "low", "high"),
     [
         ("integer", 0, 100), ("tinyint", -100, 27), ("bigint", 0, 2**40), ("bigint", -(2**62), 2**62 - 1),
-        ("ubigint", 3, 10), ("hugeint", -(2**70), 2**71), ("integer", 7, 8),
+        ("ubigint", 3, 10), ("hugeint", -(2**70), 2**71), ("integer", 7, 8), ("bigint", -(2**40), -(2**39)),
     ],
 )  # fmt: skip
 def test_integers(tmp_path: Path, type_: str, low: int, high: int, aggregate: str) -> None:
@@ -102,6 +110,32 @@ def test_integers(tmp_path: Path, type_: str, low: int, high: int, aggregate: st
     found = [row[0] for row in duckdb.sql(f"SELECT {sql} FROM (VALUES {listed}) t(i, x) ORDER BY i").fetchall()]
     assert found == [pure(v, c) for v in values]
     assert all(v is None or c.lo <= v <= c.hi for v in found)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-20, 500), (0.1, 0.7), (5, 5.001), (-1e15, 1e15)])
+def test_floats_are_computed_with_as_doubles(tmp_path: Path, low: float, high: float) -> None:
+    """With 24 bits, the difference to the center would land outside."""
+    c, sql = component(tmp_path, "float", low, high, "AVG")
+    values = [low + (high - low) * i / 512 for i in range(-2, 515)]
+    listed = ", ".join(f"({i}, CAST({v!r} AS FLOAT))" for i, v in enumerate(values))
+    rows = duckdb.sql(f"SELECT {sql}, CAST(x AS DOUBLE) FROM (VALUES {listed}) t(i, x) ORDER BY i").fetchall()
+    assert [found for found, _ in rows] == [pure(x, c) for _, x in rows]
+    assert all(c.lo <= found <= c.hi for found, _ in rows)
+
+
+def test_no_number_adds_nothing_though_there_is_no_null(tmp_path: Path) -> None:
+    c, sql = component(tmp_path, "double", 2, 10, "SUM", ", nullable: false")
+    found = duckdb.sql(f"SELECT {sql} FROM (VALUES (CAST('nan' AS DOUBLE)), ('-inf'), (1), (11)) t(x)").fetchall()
+    assert [value for (value,) in found] == [None, None, c.lo, c.hi]
+
+
+def test_a_grid_of_another_type_is_refused(tmp_path: Path) -> None:
+    c, _ = component(tmp_path, "integer", 0, 100, "SUM")
+    assert isinstance(c.arg, Call) and isinstance(c.arg.args[0], Column)
+    facts = {c.arg.args[0].uid: Value(INTEGER)}
+    with pytest.raises(Rejected) as refusal:
+        quantized(replace(c, grid=Fraction(1, 3)), Names({c.arg.args[0].uid: "x"}, facts))
+    assert refusal.value.diagnostics[0].code == "DP904"
 
 
 def halves_away(value: Decimal | None, c: Component) -> int | None:
