@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls import uris
 from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
 
 from dpsql.checking.settings import Asked
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Source, Span
@@ -51,17 +53,22 @@ class Server(LanguageServer):
         self.looks: dict[str, tuple[int | None, Look]] = {}
         self.waiting: dict[str, asyncio.Task[None]] = {}
         self.elsewhere: dict[str, dict[str, list[types.Diagnostic]]] = {}
+        self._lines = Lines("")
 
     # --- texts -----------------------------------------------------------------------------------------------------
 
     def lines(self, text: str) -> Lines:
-        """A text in the encoding that was agreed on."""
-        encoding = self.workspace.position_codec.encoding
-        return Lines(text, encoding.value if isinstance(encoding, types.PositionEncodingKind) else encoding or "utf-16")
+        """A text in the encoding that was agreed on. The last one is kept: each of its findings asks for it."""
+        agreed = self.workspace.position_codec.encoding
+        encoding = agreed.value if isinstance(agreed, types.PositionEncodingKind) else agreed or "utf-16"
+        if (self._lines.text, self._lines.encoding) != (text, encoding):
+            self._lines = Lines(text, encoding)
+        return self._lines
 
     def text_of(self, uri: str) -> str:
         """What stands in the editor."""
-        return readable(self.workspace.get_text_document(uri).source)
+        document = self.document(uri)
+        return "" if document is None else readable(document.source)
 
     def path_of(self, uri: str) -> Path:
         """Where a file lies; a new one without a place is taken to lie in the workspace's folder."""
@@ -70,6 +77,15 @@ class Server(LanguageServer):
             return Path(path)
         root = self.workspace.root_path
         return Path(root or ".").absolute() / "untitled.sql"
+
+    def document(self, uri: str) -> TextDocument | None:
+        """An open document. pygls calls it by its URI as the editor writes it, or (since 2.1) with %20 read as a blank.
+
+        None: the editor has closed it meanwhile.
+        """
+        documents = self.workspace.text_documents
+        found: TextDocument | None = documents.get(uri) or documents.get(unquote(uri))
+        return found
 
     def is_sql(self, uri: str) -> bool:
         """Whether a document is SQL: everything but settings."""
@@ -86,13 +102,13 @@ class Server(LanguageServer):
 
     def schedule_all(self) -> None:
         """Check every open document again: the policy or the configuration may have changed."""
-        for uri in [*self.workspace.text_documents]:
-            if self.is_sql(uri):
-                self.schedule(uri, 0)
+        for document in [*self.workspace.text_documents.values()]:
+            if self.is_sql(document.uri):
+                self.schedule(document.uri, 0)
 
     async def _check(self, uri: str, delay: float) -> None:
         await asyncio.sleep(delay)
-        document = self.workspace.text_documents.get(uri)
+        document = self.document(uri)
         if document is None:
             return
         version = document.version
@@ -106,12 +122,12 @@ class Server(LanguageServer):
         return await asyncio.get_running_loop().run_in_executor(None, look, self.project, self.path_of(uri), text)
 
     def _is_now(self, uri: str, version: int | None) -> bool:
-        now = self.workspace.text_documents.get(uri)
+        now = self.document(uri)
         return now is not None and now.version == version
 
-    async def look_of(self, uri: str) -> Look:
-        """What is known of the text as it stands now; found out if it is not."""
-        document = self.workspace.get_text_document(uri)
+    async def look_of(self, document: TextDocument) -> Look:
+        """What is known of an open text as it stands now; found out if it is not."""
+        uri = document.uri
         version, text = document.version, document.source
         known = self.looks.get(uri)
         if known is not None and known[0] == version and known[1].text == readable(text):
@@ -122,8 +138,8 @@ class Server(LanguageServer):
         return found
 
     def setting_of(self, uri: str) -> Setting | None:
-        """What holds for a document, without checking it; None for other languages and where no policy is known."""
-        if not self.is_sql(uri):
+        """What holds for an open document, without checking it; None for other languages and without a policy."""
+        if not self.is_sql(uri) or self.document(uri) is None:
             return None
         try:
             return self.project.setting(self.path_of(uri).parent)
@@ -317,9 +333,10 @@ def _item(server: Server, lines: Lines, candidate: Candidate, offset: int, numbe
 
 async def _actions(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
     uri = params.text_document.uri
-    if not ls.is_sql(uri):
+    document = ls.document(uri)
+    if document is None or not ls.is_sql(uri):
         return []
-    found = await ls.look_of(uri)
+    found = await ls.look_of(document)
     lines = ls.lines(found.text)
     start, end = params.range.start, params.range.end
     span = Span(lines.offset(start.line, start.character), lines.offset(end.line, end.character))

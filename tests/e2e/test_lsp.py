@@ -168,6 +168,35 @@ def test_diagnostics_follow_the_text(editor: Editor) -> None:
     assert editor.diagnostics(editor.uri("a.sql")) == []
 
 
+@pytest.mark.parametrize("name", ["ü b+(1).sql", "%41%20.sql", "c%3A/x.sql"])
+def test_names_that_are_escaped_in_a_uri(editor: Editor, name: str) -> None:
+    """An editor on Windows escapes the colon of every drive: its URIs are all of this kind."""
+    folder = editor.folder.as_uri()
+    uri = f"{folder}/{name}" if "/" in name else editor.uri(name)
+    about = {"textDocument": {"uri": uri}}
+    document = {
+        "uri": uri,
+        "languageId": "sql",
+        "version": 1,
+        "text": "SELECT mean(cost) AS m FROM visits FETCH FIRST 1 ROW ONLY",
+    }
+    editor.send("textDocument/didOpen", {"textDocument": document})
+    assert [d["code"] for d in editor.diagnostics(uri, 1)] == ["DP105"]
+    editor.send("workspace/didChangeWatchedFiles", {"changes": []})  # everything is looked at again
+    assert [d["code"] for d in editor.diagnostics(uri, 1)] == ["DP105"]
+    place = {**about, "position": {"line": 0, "character": 13}}
+    assert "visits.cost" in editor.ask("textDocument/hover", place)["contents"]["value"]
+    assert editor.ask("textDocument/completion", {**about, "position": {"line": 0, "character": 14}})
+    marked = {**about, "range": span((0, 7), (0, 8)), "context": {"diagnostics": []}}
+    (action,) = editor.ask("textDocument/codeAction", marked)
+    assert list(action["edit"]["changes"]) == [uri]
+    editor.send("textDocument/didClose", about)
+    assert editor.diagnostics(uri) == []
+    for method in ("hover", "completion"):  # asked before the editor knew
+        assert not editor.ask(f"textDocument/{method}", place)
+    assert not editor.ask("textDocument/codeAction", marked)
+
+
 def test_hover(editor: Editor) -> None:
     text = (
         "-- 😀\nSELECT region, SUM(cost) AS s /* 😀 */, 'é' AS e\n"
