@@ -79,8 +79,8 @@ def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, boo
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
-        collated = (any_collation if view else bool(_COLLATE.search(sql or ""))) and not plain(*place)
-        relations.append(Relation(place, _name(place, home, hidden), view, hidden, collated))
+        collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
+        relations.append(Relation(place, _name(place, home, hidden), view, hidden, collated and not plain(*place)))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 
