@@ -26,7 +26,7 @@ from dpsql.engine.limits import Limits
 from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
-from dpsql.engine.sources import expand_source
+from dpsql.engine.sources import expand_source, reader_sql
 from dpsql.engine.spill import SpillFolder, spill_folder
 from dpsql.engine.stopping import Stop, columns_of, until_stopped
 from dpsql.engine.wide import SPLIT, rejoin
@@ -369,7 +369,7 @@ def _create_view(
 ) -> None:
     # DuckDB's own text may quote lines of a file, so none of it is shown.
     with contextlib.suppress(duckdb.Error):
-        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS SELECT * FROM {call.sql()}")
+        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS SELECT * FROM {reader_sql(call)}")
         return
     raise cannot_open(
         f"the source of table `{table}` cannot be read: {written}",

@@ -390,6 +390,14 @@ MUTATIONS = (
         ("tests/attacks/test_v_nans.py",),
     ),
     Mutation(
+        "parquet-statistics-are-believed",
+        "dpsql/engine/sources.py",
+        'call.with_options((("can_have_nan", True),)) if',
+        "call if",
+        "one row decides whether the NaNs of a Parquet file are counted",
+        ("tests/attacks/test_v_parquet.py",),
+    ),
+    Mutation(
         "double-beyond-its-interval",
         "dpsql/functions/cast.py",
         "        sql = _held(sql, arg)\n",
