@@ -209,9 +209,10 @@ class ExprBinder:
             if isinstance(arg, Literal) and isinstance(arg.value, str):
                 found = literals.from_text(arg.value, target, arg.span)
                 if found is None:
+                    cast = target.kind in (Kind.TIME, Kind.UUID)  # which texts become by a cast alone
                     raise reject(
-                        "DP106", f"{arg.value!r} is not {with_article(target)}", span=arg.span,
-                        help=["compare the column with a value of its own type"],
+                        "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
+                        help=["compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast],
                     )  # fmt: skip
                 result[i] = found
         return tuple(result)

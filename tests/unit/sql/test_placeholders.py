@@ -69,3 +69,21 @@ def test_the_mark_of_drivers_is_none(policies: Path, dialect: str, text: str) ->
     assert (found.code, found.message) == ("DP010", "syntax error: %s is no placeholder here")
     assert found.span is not None and found.span.start == sql.replace("'%s'", "'..'").index("%s")
     assert sql[found.span.start : found.span.end] == "%s" and found.help == ("write  ?",)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "type"),
+    [("key", "00000000-0000-0000-0000-000000000003", "UUID"), ("at", "08:00:00", "TIME")],
+)
+def test_texts_that_only_a_cast_makes_a_value_of(column: str, value: str, type: str) -> None:
+    """A refusal does not say that a UUID is none; what it names instead is accepted."""
+    columns = {"id": "bigint", "key": "uuid", "at": "time"}
+    table = {"unit": {"column": "id"}, "primary_key": ["id"], "columns": {n: {"type": t} for n, t in columns.items()}}
+    policy = dpsql.Policy.from_dict(
+        {"version": 1, "name": "keys", "tables": {"t": table}, "budgets": {"total": {"epsilon": 1}}}
+    )
+    sql = f"SELECT COUNT(*) AS n FROM t WHERE {column} = "
+    for found in (*dpsql.check(f"{sql}'{value}'", policy), *dpsql.check(f"{sql}?", policy, [value])):
+        assert found.message == f"{value!r} is a text, and not a {type}" and f"CAST(… AS {type})" in found.help[0]
+    assert len(dpsql.check(f"{sql}?", policy, [value])) == 1
+    assert dpsql.check(f"{sql}CAST(? AS {type})", policy, [value]) == []
