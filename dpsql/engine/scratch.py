@@ -112,8 +112,9 @@ class Scratch:
     def interrupt(self) -> None:
         """Stop the running query, from any thread."""
         self._stop.set()
-        if self._connection is not None:
-            self._connection.interrupt()
+        connection = self._connection  # another thread may close it meanwhile
+        if connection is not None:
+            connection.interrupt()
 
     def close(self) -> None:
         """Forget everything. Closing twice is allowed; using it afterwards raises EngineError."""

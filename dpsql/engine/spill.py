@@ -34,10 +34,10 @@ _SPILLED: Final = "duckdb_temp_"
 
 @dataclass(frozen=True, slots=True)
 class SpillFolder:
-    """A folder that exists until `remove`. descriptor: holds its lock; None where there are no locks."""
+    """A folder that exists until `remove`. descriptors: until then the one that holds its lock, if there are locks."""
 
     path: str
-    descriptor: int | None
+    descriptors: list[int]
     process: int
 
     @classmethod
@@ -50,7 +50,7 @@ class SpillFolder:
         while True:
             path = tempfile.mkdtemp(prefix=PREFIX)
             if sys.platform == "win32":
-                return cls(path, None, os.getpid())
+                return cls(path, [], os.getpid())
             try:
                 descriptor = _locked(path)
             except (FileNotFoundError, BlockingIOError):
@@ -58,15 +58,14 @@ class SpillFolder:
             except BaseException:
                 shutil.rmtree(path, ignore_errors=True)
                 raise
-            return cls(path, descriptor, os.getpid())
+            return cls(path, [] if descriptor is None else [descriptor], os.getpid())
 
     def remove(self) -> None:
-        """Remove it with all that is in it; in a forked child only let go of it."""
+        """Remove it with all that is in it; in a forked child only let go of it. May be called twice."""
         if self.process == os.getpid():
             shutil.rmtree(self.path, ignore_errors=True)
-        if self.descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self.descriptor)
+        with contextlib.suppress(IndexError, OSError):
+            os.close(self.descriptors.pop())  # closed twice, it would be another's by then
 
 
 def spill_folder() -> SpillFolder:
