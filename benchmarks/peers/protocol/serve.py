@@ -26,6 +26,7 @@ def serve(open_task: Callable[[dict[str, Any]], dict[str, Asked | str]], *packag
     """Answer until standard input ends. open_task: loads the data; query → how to run it once, or why it cannot be."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    sys.stdout = sys.stderr  # written line by line: the process is killed in the end
 
     def answer(said: dict[str, Any]) -> None:
         answers.write(json.dumps(said, default=str) + "\n")
