@@ -263,11 +263,16 @@ class DuckDBEngine:
         return self._connection.execute(sql).fetchall()
 
     def _check(self, name: str, relation: Relation) -> None:
-        """A collation merges values that differ, and a view may want what the lock took away: refuse both."""
+        """Refuse merged values, statistics that leave NaNs out, and views of what the lock took away."""
         if relation.collated:
             raise cannot_open(
                 f"table `{name}` has, or is a view that may have, a column with a collation",
                 "store the table without COLLATE: group keys and joins compare text byte by byte",
+            )
+        if relation.credulous:
+            raise cannot_open(
+                f"`{name}` is, or may read, a view of Parquet files, whose statistics say nothing of NaNs in them",
+                "make the view with  read_parquet('…', can_have_nan = true),  or use a  source:  in the policy",
             )
         if relation.view and relation not in self._readable:
             with contextlib.suppress(EngineError):

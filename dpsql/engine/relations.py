@@ -27,6 +27,13 @@ _CONSTRAINTS = (
 )
 _MACROS = "SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL"
 _COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
+_TEXT = r"'(?:[^']|'')*'"
+_READER = re.compile(
+    rf"\b(?:read_parquet|parquet_scan)\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT})*\))*\))*\)",
+    re.IGNORECASE,
+)
+_CAREFUL = re.compile(r"\(can_have_nan = (?:true|CAST\('t' AS BOOLEAN\))\)", re.IGNORECASE)
+_PARQUET = re.compile(r"\b(?:read_parquet|parquet_scan)\b|\.parquet", re.IGNORECASE)
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
@@ -41,6 +48,7 @@ class Relation:
 
     name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
     collated: True if a column has a collation, or, for a view, may have one.
+    credulous: True if it may be a view of Parquet files whose statistics are believed, which leave NaNs out.
     """
 
     place: Place
@@ -48,6 +56,7 @@ class Relation:
     view: bool
     hides: bool
     collated: bool
+    credulous: bool = False
 
     @property
     def sql(self) -> str:
@@ -76,12 +85,36 @@ def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, boo
     if any(view and not plain(*place) for *place, view, _ in found):  # the text of a macro is not the view's
         texts += [sql for (sql,) in rows(_MACROS)]
     any_collation = any(_COLLATE.search(sql or "") for sql in texts)
+    credulous = frozenset() if registered is None else _credulous(found, texts)
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
         collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
-        relations.append(Relation(place, _name(place, home, hidden), view, hidden, collated and not plain(*place)))
+        merges, believes = collated and not plain(*place), place in credulous and not plain(*place)
+        relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, believes))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
+
+
+def _credulous(found: list[tuple[Any, ...]], texts: list[str]) -> frozenset[Place]:
+    """The views that read Parquet files without `can_have_nan`, or that may read such a view.
+
+    texts: those of all tables, views and macros; a macro that reads such files may be in any view.
+    """
+    views = {(database, schema, view): sql or "" for database, schema, view, is_view, sql in found if is_view}
+    if any(_believes(text) for text in texts[len(found) :]):
+        return frozenset(views)
+    known: set[Place] = set()
+    reached = {place for place, sql in views.items() if _believes(sql)}
+    while reached - known:
+        known |= reached
+        names = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(folded(view)) for *_, view in known)})(?!\w)")
+        reached = {place for place, sql in views.items() if names.search(folded(sql))}
+    return frozenset(known)
+
+
+def _believes(sql: str) -> bool:
+    """Whether a text reads a Parquet file, and not by a call that says that there may be NaNs in it."""
+    return _PARQUET.search(_READER.sub(lambda call: "" if _CAREFUL.search(call[0]) else call[0], sql or "")) is not None
 
 
 def _name(place: Place, home: str, hides: bool) -> str:

@@ -7,12 +7,16 @@ as soon as one row more was 200, for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dpsql.dbapi.connection import Connection
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, POLICY, Clinic
 
@@ -56,3 +60,38 @@ def test_probe_nans_of_a_parquet_file_are_counted(sources: Connection) -> None:
             for i, measured in enumerate(before.measured.measurements):
                 moved = sum(abs((a[k][i] if k in a else 0) - (b[k][i] if k in b else 0)) for k in {**a, **b})
                 assert moved <= measured.sensitivity.l1, (sql, a, b)
+
+
+def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.table({"x": pa.array(FILES["one"], pa.float64())}), path)
+    believing = {
+        "bare": f"FROM '{path}'",
+        "called": f"SELECT * FROM read_parquet('{path}', union_by_name = true)",
+        "denied": f"SELECT * FROM parquet_scan(['{path}'], can_have_nan = false)",
+        "half": f"FROM read_parquet('{path}', can_have_nan = true) UNION ALL FROM '{path}'",
+        "through": 'SELECT x > 100 AS high FROM "bare"',
+    }
+    careful = {
+        "told": f"FROM read_parquet('{path}', can_have_nan = true)",
+        "several": f"SELECT x FROM parquet_scan(['{path}', '{path}'], hive_partitioning = false, can_have_nan = true)",
+        "parquet_of_told": "SELECT 'it''s (' AS said, * FROM told",
+        "of_a_table": "FROM visits",
+    }
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE visits (x DOUBLE)")
+        for name, query in (believing | careful).items():
+            con.execute(f"CREATE VIEW {name} AS {query}")
+        engine = DuckDBEngine.wrap(con)
+        engine.register("parquet_frame", pq.read_table(path))
+        for name in (*careful, "visits", "parquet_frame"):
+            assert engine.table_sql(name)
+        engine.register("registered", con.read_parquet(str(path)))
+        for name in (*believing, "registered"):
+            with pytest.raises(CannotOpen):
+                engine.table_sql(name)
+        con.execute(f"CREATE MACRO files() AS TABLE FROM '{path}'")
+        con.execute("CREATE VIEW by_macro AS FROM files()")
+        with pytest.raises(CannotOpen, match="Parquet"):
+            engine.table_sql("by_macro")
+        assert engine.table_sql("visits")

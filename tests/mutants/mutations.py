@@ -398,6 +398,14 @@ MUTATIONS = (
         ("tests/attacks/test_v_parquet.py",),
     ),
     Mutation(
+        "parquet-statistics-of-a-view-are-believed",
+        "dpsql/engine/duckdb.py",
+        "        if relation.credulous:\n",
+        "        if False:\n",
+        "one row decides whether the NaNs of a Parquet file behind a view are counted",
+        ("tests/attacks/test_v_parquet.py",),
+    ),
+    Mutation(
         "double-beyond-its-interval",
         "dpsql/functions/cast.py",
         "        sql = _held(sql, arg)\n",
