@@ -59,7 +59,13 @@ def check_documents(
         return Outcome(report, tuple(examined))
     compared = baseline.compared(findings, [document.name for document, _ in examined])
     report = replace(report, findings=compared.new, known=compared.known)
-    return Outcome(report, tuple(examined), compared.gone)
+    selection = settings.options.selection
+    gone = (  # what this run does not show may occur all the same
+        (known, count)
+        for known, count in compared.gone
+        if selection.shows(known.code, selection.hidden_in(str(baseline.folder / known.path)))
+    )
+    return Outcome(report, tuple(examined), tuple(gone))
 
 
 def examine_documents(documents: Sequence[Document], settings: Settings) -> dict[str, Examination]:

@@ -148,6 +148,8 @@ def test_baseline(dpsql: Call, repository: Path, monkeypatch: pytest.MonkeyPatch
     done = dpsql("check", "--output-format", "concise")
     assert done.status == 1 and done.out.startswith("queries/a.sql:4:15: DP110 ") and done.out.count("\n") == 1
     assert "does not occur any more" in done.err and "queries/a.sql: DP301" in done.err
+    for hidden in (["--select", "DP4"], ["--ignore", "DP3"]):  # it may occur all the same
+        assert dpsql("check", *hidden).err == "checked 3 statements in 2 files: 1 finding, 1 in the baseline\n"
     monkeypatch.chdir(repository / "queries")
     assert dpsql("check", "good.sql").err == "checked 1 statement in 1 file: no findings\n"
     (repository / "binary.sql").write_bytes(b"\x00")
