@@ -90,11 +90,9 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _syntax_error(error, source, tokens) from None
     except RecursionError:
         raise _too_deep(source) from None
-    except UNREADABLE:
+    except UNREADABLE as error:
         # The tokenizer and, on odd input, the parser itself: whatever it is, the text is not a query we understand.
-        raise reject(
-            "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
-        ) from None
+        raise _unreadable(error, source) from None
     if len(trees) != 1:
         found = "no statement" if not trees else f"{len(trees)} statements"
         raise reject(
@@ -114,6 +112,32 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _without_name(source)
     attach(tree, lifted.calls)
     return Parsed(adapt(tree, dialect, source), source, dialect, lifted.clause)
+
+
+_NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")
+"""How sqlglot's tokenizer says it: the mark that is missing, and the offset of what it would close."""
+
+
+def _unreadable(error: BaseException, source: Source) -> Rejected:
+    """Points at the quote or comment that is never closed, if that is what is wrong."""
+    text, mark, start = source.text, "/*", -1
+    told = _NEVER_CLOSED.search(str(error.__cause__ or error))
+    if told is not None:
+        mark = "[" if told[1] == "]" else told[1]
+        at = int(told[2])
+        start = at if mark in text[at : at + 3] else -1  # E'…: the offset is that of the E
+    elif isinstance(error.__cause__, IndexError):  # it runs out of text in a comment
+        start = text.find(mark, text.rfind("*/") + 1)
+    if start < 0:
+        return reject(
+            "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
+        )
+    end = text.find("\n", start)
+    advice = f"close it; or look for a {mark} too many before it" if told is not None else "end the comment with  */"
+    return reject(
+        "DP010", f"syntax error: the {mark} that stands here is never closed", source=source,
+        span=Span(start, len(text.rstrip()) if end < 0 else end), help=[advice],
+    )  # fmt: skip
 
 
 def _refuse_tags(tokens: list[Token], source: Source) -> None:

@@ -105,3 +105,25 @@ def test_a_keyword_where_a_name_was_meant(sql: str, word: str) -> None:
     assert found.help == (f'write  "{word}"',)
     quoted = sql.replace(word, f'"{word}"')
     parse(Source(quoted))
+
+
+@pytest.mark.parametrize(
+    ("sql", "marked", "dialect"),
+    [
+        ("SELECT 'é😀' AS a,\n 2 FROM t WHERE b = 'oops;\nSELECT 1\n", "'oops;", "duckdb"),
+        ("SELECT 'it''s", "'it''s", "postgres"),
+        ("SELECT 'a' || 'it's' FROM t  \n", "' FROM t  ", "duckdb"),
+        ('SELECT "oops FROM t', '"oops FROM t', "duckdb"),
+        ("SELECT E'oops", "E'oops", "duckdb"),
+        ("SELECT $$/* oops", "$$/* oops", "duckdb"),
+        ("SELECT `oops", "`oops", "bigquery"),
+        ("SELECT [oops", "[oops", "tsql"),
+        ("SELECT 1 /* a */ + 2 /* oops", "/* oops", "duckdb"),
+        ("/*", "/*", "mysql"),
+    ],
+)
+def test_what_is_never_closed_is_marked_where_it_begins(sql: str, marked: str, dialect: str) -> None:
+    with pytest.raises(Rejected, match="never closed") as refusal:
+        parse(Source(sql), dialect)
+    (found,) = refusal.value.diagnostics
+    assert found.span is not None and sql[found.span.start : found.span.end] == marked
