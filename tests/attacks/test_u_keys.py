@@ -105,3 +105,18 @@ def test_probe_a_uuid_reads_alike_whether_it_is_computed_with_or_not(make: Calla
     with clinic.connect() as con:
         for sql in (ASKED, f"{ASKED} HAVING COUNT(*) > 0 ORDER BY diag"):
             assert con.execute(sql, epsilon=LARGE, delta=DELTA).rows == ((name, 100),)
+
+
+def test_probe_a_public_date_that_python_cannot_hold(make: Callable[..., Clinic]) -> None:
+    """YEAR(day) of a public table's keys ended in a traceback."""
+    dates = "['2024-01-01', '10000-01-01', '0001-01-01 (BC)', 'infinity']"
+    clinic = make(
+        f"CREATE TABLE listed AS SELECT i AS pid, CAST({dates}[1 + i % 4] AS DATE) AS diag FROM range(400) t(i)",
+        "CREATE TABLE days AS SELECT DISTINCT diag FROM listed",
+        policy=LISTED.replace("diag: {type: varchar}", "diag: {type: date}")
+        + "  days:\n    public: true\n    columns: {diag: {type: date}}\n",
+    )
+    with clinic.connect() as con:
+        for key in ("YEAR(days.diag)", "days.diag", "days.diag + 1", "date_trunc('month', days.diag)"):
+            sql = f"SELECT {key}, COUNT(*) FROM listed JOIN days USING (diag) GROUP BY 1"
+            assert 100 in dict(con.execute(sql, epsilon=LARGE, delta=DELTA).rows).values()

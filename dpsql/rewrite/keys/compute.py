@@ -66,8 +66,8 @@ def _call(function: Function, args: list[Computation], result: SqlType, row: Row
     values = [f(row) for f in args]
     try:
         return registry.evaluate(function, values, result)
-    except (ArithmeticError, ValueError, TypeError, AssertionError, KeyError):
-        raise Unknown from None
+    except (ArithmeticError, ValueError, TypeError, AssertionError, KeyError, AttributeError):
+        raise Unknown from None  # also of a date that Python cannot hold: it comes as a text
 
 
 class Condition:
