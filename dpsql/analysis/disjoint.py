@@ -131,8 +131,6 @@ def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
                     found = both(found, one)
                 return found
             return _few(tuple(case for one in each for case in one))
-        case Call(function="is_true" | "is_false" as name, args=(arg,)) if truth:
-            return cases_of(arg, name == "is_true")
         case Call(function="is_null" | "is_not_null" as name, args=(arg,)):
             return _one(arg, Possible(null=True, values=frozenset()) if (name == "is_null") is truth else Possible())
         case Call(function=name, args=(Literal() as a, b)) if name in _MIRRORED and not isinstance(b, Literal):

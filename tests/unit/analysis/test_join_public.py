@@ -9,7 +9,7 @@ import pytest
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import Join, JoinKind, Node, Values
 from dpsql.types import INTEGER
-from tests.unit.analysis.relations import at, column, facts_of, filled, join, scan
+from tests.unit.analysis.relations import at, column, facts_of, filled, join, scan, stability
 
 
 def written(*numbers: int | None) -> Values:
@@ -76,3 +76,8 @@ def test_a_key_of_rows_that_may_be_padded_is_none() -> None:
     found = join(JoinKind.LEFT, people := scan("people"), one := scan("one"), "id=k")
     assert frozenset({at(people, "id").uid}) in facts_of(found).keys
     assert frozenset({at(one, "k").uid}) not in facts_of(found).keys
+
+
+def test_rows_that_match_nothing_stay_in_a_left_join() -> None:
+    assert stability(join(JoinKind.LEFT, scan("log"), written(None, None), "k")) == {"log": "3"}
+    assert stability(join(JoinKind.INNER, scan("log"), written(None, None), "k")) == {"log": "0"}

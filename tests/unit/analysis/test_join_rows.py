@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.analysis.rules.join_rows import as_rows
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Filter, JoinKind
+from dpsql.plan.nodes import Filter, JoinKind, Truncate
 from tests.unit.analysis.relations import at, facts_of, filled, join, keys, refused, scan, stability
 
 # log: 3 rows differ, at most 2 of a k; notes: 1 and 5.
@@ -67,6 +67,9 @@ def test_different_neighbours() -> None:
     assert refused(join(JoinKind.INNER, scan("sized"), scan("log"), "k")) == "DP230"
     sized = scan("sized")
     assert refused(join(JoinKind.INNER, Filter(sized, filled(sized, "k")), scan("sized"), "k")) == "DP230"
+    one_each = Truncate(sized, (at(sized, "k"),), 1)
+    assert refused(join(JoinKind.INNER, one_each, one_each, "k")) == ""
+    assert refused(join(JoinKind.INNER, one_each, scan("log"), "k")) == "DP230"
 
 
 def test_rows_of_nobody_are_not_counted_by_their_owner() -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
 
+import duckdb
 import pytest
 
 from dpsql.functions.base import SignatureError
@@ -348,10 +349,26 @@ def test_cast_facts() -> None:
     assert cast(literal("2024-02-30", VARCHAR), DATE).nullable
     assert cast(DAY, TIMESTAMP).interval == interval(19681 * 86_400_000_000, 19763 * 86_400_000_000)
     assert cast(known(BOOLEAN, 0, 1), INTEGER).interval == interval(0, 1)
+    assert cast(known(TIMESTAMP, -1, 86_400_000_000), DATE).interval == interval(-1, 1)  # the day before, not 1970
+    wide = cast(known(DOUBLE, 0, 10**12), decimal(30, 6)).interval.hi
+    assert (
+        wide is not None and 10**12 < wide < 10**12 + 1
+    )  # ·10⁶ is rounded in DOUBLE, to the next millionth or further
     assert cast(AGE, INTEGER) is AGE
     assert spell_cast("a", AGE, INTEGER) == "a" and spell_cast("a", AGE, DOUBLE) == "TRY_CAST(a AS DOUBLE)"
     with pytest.raises(SignatureError, match="cannot convert DATE to INTEGER"):
         cast(DAY, INTEGER)
+
+
+def test_a_double_beyond_its_interval_is_converted_as_its_end() -> None:
+    """2⁶² + 700, the end, is no DOUBLE; the next one is. What is claimed of the integers leaves room for it."""
+    end = 2**62 + 700
+    arg = Value(DOUBLE, interval(-end, end), finite=False)
+    given = "(CAST('nan' AS DOUBLE)), ('inf'), (1e300), (-1e300), (-0.75), (NULL)"
+    found = duckdb.sql(f"SELECT {spell_cast('x', arg, BIGINT)} FROM (VALUES {given}) t(x)").fetchall()
+    assert [value for (value,) in found] == [None, None, 2**62 + 1024, -(2**62) - 1024, -1, None]
+    claimed = cast(arg, BIGINT)
+    assert claimed.nullable and all(value in claimed.interval for (value,) in found if value is not None)
 
 
 def test_lookup_ignores_case_and_the_description_is_complete() -> None:

@@ -218,6 +218,13 @@ def test_errors_of_a_pivot_cost_the_largest_need(accountant: str) -> None:
         assert m.mechanism.half_width(Fraction(95, 100)) * m.unit <= widest
 
 
+def test_of_two_errors_for_one_number_the_smaller_is_met() -> None:
+    both = "SELECT COUNT(*) AS a, COUNT(x) AS b FROM orders"
+    errors = [{"a": Fraction(10), "b": Fraction(50)}, {"a": Fraction(50), "b": Fraction(10)}]
+    prices = [plan(both, epsilon=None, max_error=e).loss for e in errors]
+    assert prices == [plan("SELECT COUNT(*) AS a FROM orders", epsilon=None, max_error={"a": Fraction(10)}).loss] * 2
+
+
 def test_errors_of_sums_of_two_parts_in_bundles() -> None:
     """Centred sums in one bundle and their counts in another: the most exacting column decides for both."""
 

@@ -112,7 +112,7 @@ def test_integers(tmp_path: Path, type_: str, low: int, high: int, aggregate: st
     assert all(v is None or c.lo <= v <= c.hi for v in found)
 
 
-@pytest.mark.parametrize(("low", "high"), [(-20, 500), (0.1, 0.7), (5, 5.001), (-1e15, 1e15)])
+@pytest.mark.parametrize(("low", "high"), [(3, 2**30), (-5, 2**30), (0.1, 0.7)])
 def test_floats_are_computed_with_as_doubles(tmp_path: Path, low: float, high: float) -> None:
     """With 24 bits, the difference to the center would land outside."""
     c, sql = component(tmp_path, "float", low, high, "AVG")
