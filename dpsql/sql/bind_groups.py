@@ -77,8 +77,8 @@ def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callab
             e = ordinal(node, named, binder) or binder.bind(node)
             if above(e):
                 raise reject(
-                    "DP108", "GROUP BY cannot contain an aggregate", span=e.span,
-                    help=["group by columns of the tables; filter aggregates in HAVING"],
+                    "DP108", "GROUP BY cannot contain an aggregate or a window function", span=e.span,
+                    help=["group by columns of the tables; filter aggregates in HAVING, windows with QUALIFY"],
                 )  # fmt: skip
             if several and not columns_of(e):
                 raise reject(

@@ -156,7 +156,10 @@ def is_(binder: ExprBinder, node: exp.Is) -> Expr:
     elif isinstance(what, exp.Boolean):
         found = binder.call("is_not_distinct_from", (subject, Literal(bool(what.this), BOOLEAN, at)), at)
     else:
-        raise binder.refuse(node)
+        raise reject(
+            "DP101", "IS compares with NULL, TRUE or FALSE", span=at,
+            help=["compare with any other value by  =  or  <>"],
+        )  # fmt: skip
     return binder.call("not", (found,), at) if args.get("negate") else found
 
 
