@@ -216,8 +216,8 @@ def test_nothing_is_kept_of_what_pipes_say(dpsql: Call, clinic: Clinic, tmp_path
 
 
 def test_files_that_read_one_another(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
-    (tmp_path / "a.sql").write_text(f"\\i {tmp_path / 'b.sql'}")
-    (tmp_path / "b.sql").write_text(f"\\i {tmp_path / 'a.sql'}")
+    (tmp_path / "a.sql").write_text(f"\\i '{tmp_path / 'b.sql'}'")
+    (tmp_path / "b.sql").write_text(f"\\i '{tmp_path / 'a.sql'}'")
     assert (done := dpsql("shell", clinic.policy, "-f", tmp_path / "a.sql")).status == 1 and "16 files" in done.err
 
 
