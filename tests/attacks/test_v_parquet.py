@@ -86,7 +86,7 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         engine.register("parquet_frame", pq.read_table(path))
         for name in (*careful, "visits", "parquet_frame"):
             assert engine.table_sql(name)
-        engine.register("registered", con.read_parquet(str(path)))
+        engine.register("registered", engine._connection.read_parquet(str(path)))
         for name in (*believing, "registered"):
             with pytest.raises(CannotOpen):
                 engine.table_sql(name)
