@@ -106,7 +106,7 @@ def parquet(folder: Path, table: str, database: Path) -> Path:
 
 def view(plain: duckdb.DuckDBPyConnection, table: str, file: Path | str) -> None:
     """The Parquet file as a table; and an empty `people`, which the policy of the persons needs beside `orders`."""
-    plain.execute(f"CREATE VIEW {table} AS FROM read_parquet('{file}')")
+    plain.execute(f"CREATE VIEW {table} AS FROM read_parquet('{file}', can_have_nan = true)")
     if table == "orders":
         plain.execute("CREATE TABLE people (id BIGINT, age INTEGER, income DOUBLE, region VARCHAR)")
 
