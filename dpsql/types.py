@@ -31,6 +31,12 @@ class Kind(Enum):
     LIST = "list"
     NULL = "null"
 
+    __hash__ = object.__hash__  # each is one object; Enum's own hash is that of the name, in Python
+
+
+_NUMERIC = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+_TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP})
+
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
@@ -45,15 +51,18 @@ class SqlType:
     def __str__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # which tells types apart, and strings keep theirs
+
     @property
     def numeric(self) -> bool:
         """INTEGER, DECIMAL or DOUBLE: what SUM and AVG take (BOOLEAN must be cast first)."""
-        return self.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
+        return self.kind in _NUMERIC
 
     @property
     def temporal(self) -> bool:
         """DATE or TIMESTAMP (a TIMESTAMPTZ has no calendar of its own)."""
-        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
+        return self.kind in _TEMPORAL
 
     @property
     def one_form(self) -> bool:
@@ -90,6 +99,7 @@ BLOB = SqlType(Kind.BLOB, "BLOB")
 NULL = SqlType(Kind.NULL, '"NULL"')
 
 
+@cache
 def decimal(precision: int, scale: int) -> SqlType:
     """DECIMAL(precision, scale), 1 ≤ precision ≤ 38."""
     return SqlType(Kind.DECIMAL, f"DECIMAL({precision},{scale})", precision, scale)
@@ -151,6 +161,15 @@ def value_range(t: SqlType) -> Interval | None:
     if t.kind is Kind.DECIMAL:
         top = Fraction(10**t.precision - 1, 10**t.scale)
         return Interval(-top, top)
+    return None
+
+
+def integer_type_of(value: int) -> SqlType | None:
+    """The first of INTEGER, BIGINT, HUGEINT that holds the number."""
+    for t in (INTEGER, BIGINT, HUGEINT):
+        lo, hi = _INTEGERS[t.name]
+        if lo <= value <= hi:
+            return t
     return None
 
 

@@ -7,7 +7,7 @@ steer the rewrites and become facts only where the finished tree enforces them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dpsql.analysis.values import evaluate
 from dpsql.functions.value import Value
@@ -206,7 +206,7 @@ class _WithoutDomains(Mapping[int, Value]):
 
     def __getitem__(self, uid: int) -> Value:
         value = self.columns[uid].value
-        return value if value.domain is None else replace(value, domain=None)
+        return value if value.domain is None else value.without_domain()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.columns)

@@ -59,8 +59,7 @@ def _pointed(value: Value, span: Span | None) -> Value:
     """A column's reasons for being open, at the place where the query names the column."""
     if span is None or value.interval.bounded or not value.interval.why:
         return value
-    why = tuple(r if r.span is not None else replace(r, span=span) for r in value.interval.why)
-    return replace(value, interval=replace(value.interval, why=why))
+    return value.with_interval(value.interval.because(tuple([r.at(span) for r in value.interval.why])))
 
 
 def _misused(name: str, error: str, span: Span | None, signature: str) -> Rejected:
@@ -75,7 +74,7 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
     A closed interval needs none: what was open below it was closed by a clip and must not be blamed above.
     """
     if result.interval.bounded:
-        return replace(result, interval=replace(result.interval, why=())) if result.interval.why else result
+        return result.with_interval(result.interval.because(())) if result.interval.why else result
     why = result.interval.why
     if not why:
         why = tuple(dict.fromkeys(r for a in args if not a.interval.bounded for r in a.interval.why))
@@ -89,8 +88,8 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
                 (f"bound it in the query:  CLIP({_shown(expr) if result.type.numeric else '…'}, lower, upper)",),
             ),
         )
-    why = tuple(r if r.span is not None else _named(replace(r, span=span), expr, args) for r in why)
-    return replace(result, interval=replace(result.interval, why=why))
+    why = tuple([r if r.span is not None else _named(r.at(span), expr, args) for r in why])
+    return result.with_interval(result.interval.because(why))
 
 
 def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason:

@@ -17,50 +17,58 @@ def fingerprint(*values: object, numbered: bool = False) -> str:
 
     numbered: columns are told apart by the order in which they occur, so that two copies of a subquery are equal.
     """
+    parts = _pieces(values, {} if numbered else None)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _piece(text: str) -> str:
+    """With its length in front, so that no two trees give one text."""
+    return f"{len(text)}:{text}"
+
+
+def _pieces(whole: object, numbers: dict[int, int] | None) -> list[str]:
+    """Canonical pieces of a value and all that it holds, in order. numbers: what columns are called, by number."""
     parts: list[str] = []
-    _collect(values, parts, {} if numbered else None)
-    return hashlib.sha256("".join([f"{len(part)}:{part}" for part in parts]).encode()).hexdigest()
-
-
-def _collect(value: Any, parts: list[str], numbers: dict[int, int] | None) -> None:
-    """Canonical pieces; their lengths are hashed as well, so that no two trees give one text."""
-    if numbers is not None and isinstance(value, Column):
-        parts.append(f"column {numbers.setdefault(value.uid, len(numbers))} {value.type}")
-        return
-    kind = type(value)
-    if kind is SqlType:
-        parts.extend(_of_type(value))
-        return
-    if kind not in _KINDS:
-        _KINDS[kind] = _kind(kind)
-    name, compared = _KINDS[kind]
-    if compared is not None:
-        parts.append(name)
-        for field in compared:
-            _collect(getattr(value, field), parts, numbers)
-    elif isinstance(value, (tuple, list)):
-        parts.append(str(len(value)))
-        for item in value:
-            _collect(item, parts, numbers)
-    elif isinstance(value, Enum):
-        parts.append(f"{name}.{value.name}")
-    else:
-        parts.append(f"{name} {value!r}")
+    waiting: list[Any] = [whole]
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if kind is SqlType:
+            parts.append(_of_type(value))
+            continue
+        if kind is Column and numbers is not None:
+            parts.append(_piece(f"column {numbers.setdefault(value.uid, len(numbers))} {value.type}"))
+            continue
+        if kind not in _KINDS:
+            _KINDS[kind] = _kind(kind)
+        name, compared = _KINDS[kind]
+        if compared is not None:
+            parts.append(name)
+            waiting.extend([getattr(value, field) for field in compared])
+        elif isinstance(value, (tuple, list)):
+            parts.append(_piece(str(len(value))))
+            waiting.extend(reversed(value))
+        elif isinstance(value, Enum):
+            parts.append(_piece(f"{name}.{value.name}"))
+        else:
+            parts.append(_piece(f"{name} {value!r}"))
+    return parts
 
 
 @cache
-def _of_type(value: SqlType) -> tuple[str, ...]:
+def _of_type(value: SqlType) -> str:
     """The pieces of a type: half of all pieces of a plan, were they made anew for each column."""
-    item = ("None",) if value.item is None else _of_type(value.item)
-    return "type", value.kind.name, value.name, str(value.precision), str(value.scale), *item
+    item = _piece("None") if value.item is None else _of_type(value.item)
+    own = ("type", value.kind.name, value.name, str(value.precision), str(value.scale))
+    return "".join([*map(_piece, own), item])
 
 
 def _kind(kind: type[Any]) -> tuple[str, tuple[str, ...] | None]:
-    """The name that stands for a type; of a dataclass also the fields that its equality compares."""
+    """The name of a type; of a dataclass the piece that stands for it, and what its equality compares, last first."""
     if not is_dataclass(kind):
         return kind.__name__, None
-    compared = tuple(f.name for f in fields(kind) if f.compare)
-    return f"{kind.__name__}/{len(compared)}", compared
+    compared = tuple(f.name for f in reversed(fields(kind)) if f.compare)
+    return _piece(f"{kind.__name__}/{len(compared)}"), compared
 
 
 _KINDS: dict[type[Any], tuple[str, tuple[str, ...] | None]] = {}

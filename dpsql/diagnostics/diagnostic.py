@@ -56,6 +56,10 @@ class Reason:
     label: str = ""
     help: tuple[str, ...] = ()
 
+    def at(self, span: Span | None) -> Reason:
+        """The same reason, at this place unless it has one."""
+        return self if self.span is not None else Reason(self.code, self.message, span, self.label, self.help)
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsql.functions.arithmetic import trunc_interval
 from dpsql.functions.base import Args, Function, SignatureError, Spelling
@@ -28,7 +29,7 @@ from dpsql.functions.signature import (
     stored,
     strict,
 )
-from dpsql.functions.value import Scalar, Value
+from dpsql.functions.value import Missing, Scalar, Value
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval
 from dpsql.types import DOUBLE, INTEGER, Kind, SqlType, integer_type_for
@@ -185,14 +186,19 @@ def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
 
     Raises SignatureError if they are not finite numbers with lo ≤ hi.
     """
+    return _ends(args[1].constant, args[2].constant, args[0].type.kind is Kind.DOUBLE)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tuple[Fraction, Fraction]:
+    """`clip_bounds` of two constants: each is asked for by every rule of a CLIP, several times in a plan."""
     ends: list[Fraction] = []
-    for a in args[1:]:
-        value = a.constant
+    for value in (lower, upper):
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
         if not -_FARTHEST <= value <= _FARTHEST:
             raise SignatureError("expects bounds below 1e300")
-        ends.append(Fraction(float(value)) if args[0].type.kind is Kind.DOUBLE else Fraction(value))
+        ends.append(Fraction(float(value)) if double else Fraction(value))
     if ends[0] > ends[1]:
         raise SignatureError(f"expects the lower bound first, got CLIP(x, {float(ends[0]):g}, {float(ends[1]):g})")
     return ends[0], ends[1]

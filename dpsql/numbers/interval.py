@@ -45,6 +45,10 @@ class Interval:
         hi = other.hi is None or (self.hi is not None and self.hi <= other.hi)
         return lo and hi
 
+    def because(self, why: tuple[Reason, ...]) -> Interval:
+        """The same ends, with these reasons."""
+        return Interval(self.lo, self.hi, why)
+
     def __str__(self) -> str:
         lo = "-∞" if self.lo is None else _show(self.lo)
         hi = "∞" if self.hi is None else _show(self.hi)
@@ -62,7 +66,7 @@ def interval(lo: int | Fraction | None, hi: int | Fraction | None, why: tuple[Re
 
 def point(value: int | Fraction) -> Interval:
     """The interval that holds one number."""
-    at = Fraction(value)
+    at = value if isinstance(value, Fraction) else Fraction(value)
     return Interval(at, at)
 
 

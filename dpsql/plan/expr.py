@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
+from operator import is_
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.types import SqlType
@@ -29,6 +30,10 @@ class Column:
     name: str = field(compare=False)
     type: SqlType
     span: Span | None = field(default=None, compare=False)
+
+    def at(self, span: Span | None) -> Column:
+        """The same column, named at another place."""
+        return Column(self.uid, self.name, self.type, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all below it, parents first."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    waiting = [expr]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
 
 
 def larger_than(expr: Expr, most: int) -> bool:
@@ -87,16 +94,17 @@ def larger_than(expr: Expr, most: int) -> bool:
 
 def columns_of(expr: Expr) -> frozenset[int]:
     """Numbers of the columns an expression reads."""
-    return frozenset(e.uid for e in walk(expr) if isinstance(e, Column))
+    if isinstance(expr, Column):
+        return frozenset((expr.uid,))
+    return frozenset([e.uid for e in walk(expr) if isinstance(e, Column)])
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up, applying `change` to every node after its children; what stays the same is the very object."""
     match expr:
         case Call(args=args):
-            new = tuple(transform(a, change) for a in args)
-            same = all(a is b for a, b in zip(args, new, strict=True))
-            return change(expr if same else replace(expr, args=new))
+            new = tuple([transform(a, change) for a in args])
+            return change(expr if all(map(is_, args, new)) else replace(expr, args=new))
         case Cast(arg=arg):
             inner = transform(arg, change)
             return change(expr if inner is arg else replace(expr, arg=inner))

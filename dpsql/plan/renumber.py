@@ -15,8 +15,8 @@ from dpsql.types import SqlType
 
 
 def unused_numbers(root: Node) -> Iterator[int]:
-    """Column numbers that no node of the plan has, upwards."""
-    return count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0))
+    """Column numbers that no node of the plan has, upwards; looked for when the first is needed."""
+    yield from count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0))
 
 
 def renumbered(node: Node, fresh: Callable[[Column], Column]) -> tuple[Node, dict[int, Column]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Generic, TypeVar
 
 from dpsql.plan.expr import Expr
@@ -40,16 +41,20 @@ class Tagged(Generic[T]):
 
     def walk(self) -> Iterator[Tagged[T]]:
         """This and everything below, parents first."""
-        yield self
-        for child in self.inputs:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.inputs))
 
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all below it, parents first."""
-    yield node
-    for child in inputs(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(inputs(found)))
 
 
 def expressions(node: Node) -> tuple[Expr, ...]:
@@ -83,7 +88,11 @@ def expressions(node: Node) -> tuple[Expr, ...]:
 
 def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     """The same node over other inputs; the very same object if the inputs are."""
-    if all(a is b for a, b in zip(inputs(node), new, strict=True)):
+    return _over(node, inputs(node), new)
+
+
+def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
+    if all(map(is_, old, new)):
         return node
     match node:
         case Scan() | Values():
@@ -98,4 +107,5 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
 
 def transform(node: Node, change: Callable[[Node], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node after its inputs."""
-    return change(with_inputs(node, tuple(transform(child, change) for child in inputs(node))))
+    below = inputs(node)
+    return change(_over(node, below, tuple([transform(child, change) for child in below])) if below else node)

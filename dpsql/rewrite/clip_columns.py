@@ -11,13 +11,12 @@ from fractions import Fraction
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
-from dpsql.numbers.interval import point
 from dpsql.plan.expr import Call, Column, Expr, Literal
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import Aggregate, AggregateCall, Node
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
-from dpsql.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal, integer_type_for
+from dpsql.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 
 
 def clip_columns(root: Node, ctx: RewriteContext) -> Node:
@@ -53,7 +52,7 @@ def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
     match t.kind:
         case Kind.INTEGER:
             whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator
-            return Literal(whole, integer_type_for(point(whole), INTEGER, BIGINT, HUGEINT) or DOUBLE)
+            return Literal(whole, integer_type_of(whole) or DOUBLE)
         case Kind.DECIMAL:
             scaled = x * 10**t.scale
             whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator

@@ -43,7 +43,7 @@ class AggregateCollector:
 
     def _shared(self, call: AggregateCall) -> Expr:
         for known in self.calls:
-            if replace(known, column=call.column) == call:
+            if known.function == call.function and replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)
         self.calls.append(call)
         return call.column

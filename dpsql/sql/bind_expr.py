@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.functions.registry import REGISTRY, lookup
 from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than
+from dpsql.plan.expr import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
 from dpsql.sql import literals
 from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
 from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
@@ -27,9 +28,10 @@ from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has, written_at
 from dpsql.sql.spans import query_span, span_of
-from dpsql.types import BOOLEAN, VARCHAR, Kind
+from dpsql.types import BOOLEAN, VARCHAR, Kind, SqlType
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
+_SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 
 
@@ -66,7 +68,7 @@ class ExprBinder:
 
     def bind(self, node: exp.Expr) -> Expr:
         """The bound expression, its types checked. Raises Rejected."""
-        if isinstance(node, exp.Add | exp.Sub | exp.DateAdd | exp.DateSub):
+        if isinstance(node, _SHIFTS):
             shifted = calendar_shift(self, node)
             if shifted is not None:
                 return shifted
@@ -219,6 +221,8 @@ class ExprBinder:
 
     def value(self, expr: Expr) -> Value:
         """What the types alone tell about an expression."""
+        if isinstance(expr, Column):
+            return _type_only(expr.type)
         known = self.known.get(id(expr))
         return evaluate(expr, _TypesOnly(expr)) if known is None else known[1]
 
@@ -361,13 +365,12 @@ class _TypesOnly(dict[int, Value]):
     """An environment in which only the columns' types are known."""
 
     def __init__(self, expr: Expr) -> None:
-        from dpsql.plan.expr import walk
+        super().__init__((e.uid, _type_only(e.type)) for e in walk(expr) if isinstance(e, Column))
 
-        super().__init__(
-            (e.uid, Value(e.type, range=type_range(e.type), finite=e.type.kind is not Kind.DOUBLE))
-            for e in walk(expr)
-            if isinstance(e, Column)
-        )
+
+@cache
+def _type_only(t: SqlType) -> Value:
+    return Value(t, range=type_range(t), finite=t.kind is not Kind.DOUBLE)
 
 
 def _spaced(name: str) -> str:

@@ -145,7 +145,7 @@ class FromBinder:
             right = self._table(join.item, ctes)
             self._require_new_names(state.before + state.entries, right, join.item)
             entries = state.entries
-            if join.on is not None and not _covers(entries + right.entries, join.on):
+            if state.before and join.on is not None and not _covers(entries + right.entries, join.on):
                 entries = state.before + entries
             found = bind_join(join, state.node, entries, right, self._binder(entries + right.entries, "ON"))
             inner = found.entries[len(state.before) :] if entries is not state.entries else found.entries

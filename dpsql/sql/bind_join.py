@@ -128,18 +128,24 @@ def bind_join(join: Written, left: Node, entries: Entries, right: Relation, bind
     visible = entries if join.kind.filters else entries + right.entries
     if join.on is None:
         return Relation(Join(JoinKind.CROSS, left, right.node, span=join.span), visible)
-    together = Together()
-    _require_one_type(join.on, binder, together)
-    terms: list[Expr] = []
-    with together.attempt():
+    try:
         terms = conjuncts(condition(binder, join.on))
-    together.settle()
+    except Rejected as refusal:
+        together = Together()
+        _require_one_type(join.on, binder, together)
+        with together.attempt():
+            raise refusal
+        together.settle()
+        raise
     a, b = (right.node, left) if join.mirrored else (left, right.node)
     return Relation(join_on(join.kind, a, b, terms, join.span), visible)
 
 
 def _require_one_type(node: exp.Expr, binder: ExprBinder, together: Together) -> None:
-    """Refuse `a.id = b.name` as join keys of different types (DP117), not as a comparison that fails."""
+    """Refuse `a.id = b.name` as join keys of different types (DP117), not as a comparison that fails.
+
+    For a condition that was refused: one that is bound compares nothing else.
+    """
     if isinstance(node, exp.And | exp.Paren):
         for part in (node.this, node.args.get("expression")):
             if isinstance(part, exp.Expr):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -223,8 +225,16 @@ def pad(binder: ExprBinder, node: exp.Pad) -> Expr:
 
 
 def _type_name(to: exp.Expr) -> str:
-    written = to.sql("duckdb")
+    kind = to.this
+    plain = isinstance(to, exp.DataType) and isinstance(kind, Enum) and not any([*to.args.values()][1:])
+    written = _plain_name(kind) if plain else to.sql("duckdb")
     return {"TIMESTAMPNTZ": "TIMESTAMP"}.get(written.upper(), written)
+
+
+@cache
+def _plain_name(kind: Enum) -> str:
+    """A type without parameters; printing it anew takes as long as binding a call."""
+    return exp.DataType(this=kind).sql("duckdb")
 
 
 SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {

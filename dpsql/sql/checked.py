@@ -46,9 +46,9 @@ class Arguments(dict[str, Any]):
 
 def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
     """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
-    given = {k: v for k, v in node.args.items() if v not in (None, False, [], "")}
-    surplus = sorted(set(given) - set(allowed))
-    if surplus:
+    given = {k: v for k, v in node.args.items() if v}
+    if not given.keys() <= {*allowed}:
+        surplus = sorted(given.keys() - {*allowed})
         named = [_CLAUSES.get(name, (name.rstrip("_").upper().replace("_", " "), "")) for name in surplus]
         what, repair = ", ".join(clause for clause, _ in named), next((r for _, r in named if r), "leave it out")
         culprit = given[surplus[0]]

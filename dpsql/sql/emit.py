@@ -19,9 +19,8 @@ from dpsql.diagnostics.words import with_article
 from dpsql.functions.cast import cast, spell_cast
 from dpsql.functions.registry import REGISTRY, literal
 from dpsql.functions.value import Value
-from dpsql.numbers.interval import point
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
-from dpsql.types import HUGEINT, INTEGER, Kind, SqlType, integer_type_for
+from dpsql.types import HUGEINT, INTEGER, Kind, SqlType, integer_type_of
 
 DIALECT = "duckdb"
 SALT = "\0salt\0"
@@ -79,7 +78,7 @@ def constant(value: LiteralValue, type_: SqlType) -> str:
         case bool():
             return "TRUE" if value else "FALSE"
         case int() if type_.kind is Kind.INTEGER:
-            held = integer_type_for(point(value)) or HUGEINT
+            held = integer_type_of(value) or HUGEINT
             return str(value) if held == INTEGER and value >= 0 else f"CAST({value} AS {held})"
         case float() | int() if type_.kind is Kind.DOUBLE:
             number = float(value)
@@ -109,7 +108,7 @@ def constant(value: LiteralValue, type_: SqlType) -> str:
 
 def typed_constant(value: LiteralValue, type_: SqlType) -> str:
     """A literal of exactly this type: what is computed from it must not overflow the narrower one of its value."""
-    if isinstance(value, int) and type_.kind is Kind.INTEGER and integer_type_for(point(value)) != type_:
+    if isinstance(value, int) and type_.kind is Kind.INTEGER and integer_type_of(value) != type_:
         return f"CAST({value} AS {type_})"
     return constant(value, type_)
 

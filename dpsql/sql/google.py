@@ -9,6 +9,7 @@ their places, so carets point into the text as it was written. Strings, quoted n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -97,7 +98,13 @@ class Lifted:
 
 def lift(tokens: Sequence[Token], source: Source) -> Lifted:
     """Take privacy clauses and contribution bounds out of the tokens. Raises Rejected DP010, DP014, DP406."""
+    if _LIFTED.search(source.text) is None:
+        return Lifted(list(tokens), None, ())
     return _Lifter(list(tokens), source).lift()
+
+
+_LIFTED = re.compile(r"WITH|ANON_|=>", re.IGNORECASE)
+"""What a text contains wherever there is something to lift."""
 
 
 def attach(tree: exp.Expr, calls: Sequence[CallBounds]) -> None:
@@ -163,9 +170,9 @@ class _Lifter(Cursor):
                 self._opened(token)
             elif token.token_type is TokenType.R_PAREN:
                 self._closed(token)
-            elif token.token_type is TokenType.COMMA and self.word(1) and self.is_(TokenType.FARROW, 2):
+            elif token.token_type is TokenType.COMMA and self.is_(TokenType.FARROW, 2) and self.word(1):
                 self._named()
-            elif self.word() == "CLAMPED" and self._clamps():
+            elif self._clamps():
                 self._clamped()
             else:
                 self.kept.append(token)
@@ -309,8 +316,8 @@ class _Lifter(Cursor):
         self._found(call, "per_group" if written == _PER_GROUP else "per_row", (low, high), start)
 
     def _clamps(self) -> bool:
-        """Whether this word is the CLAMPED of an ANON function, and not the name of a column."""
-        if not self.open or not self.open[-1].anonymous or self.word(1) != "BETWEEN":
+        """Whether the next word is the CLAMPED of an ANON function, and not the name of a column."""
+        if not self.open or not self.open[-1].anonymous or (self.word(), self.word(1)) != ("CLAMPED", "BETWEEN"):
             return False
         before = self.peek(-1)
         if before is None or self.word(-1) in _NOT_AFTER:

@@ -13,16 +13,12 @@ from sqlglot import exp
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
-from dpsql.numbers.interval import point
 from dpsql.plan.expr import Literal, LiteralValue
 from dpsql.types import (
-    BIGINT,
     BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
-    HUGEINT,
-    INTEGER,
     INTERVAL,
     NULL,
     TIMESTAMP,
@@ -30,7 +26,7 @@ from dpsql.types import (
     Kind,
     SqlType,
     decimal,
-    integer_type_for,
+    integer_type_of,
 )
 
 _DAYS = {"day": 1, "week": 7}
@@ -57,7 +53,7 @@ def number(text: str, span: Span) -> Literal:
 
 def integer(value: int, span: Span | None = None) -> Literal:
     """An integer in the narrowest of INTEGER, BIGINT, HUGEINT; beyond that, DOUBLE as in the engine."""
-    held = integer_type_for(point(value), INTEGER, BIGINT, HUGEINT)
+    held = integer_type_of(value)
     if held is not None:
         return Literal(value, held, span)
     # 2**1024 is above the largest DOUBLE: float() would raise.

@@ -19,7 +19,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.sql.dialects import DIALECTS, adapt
 from dpsql.sql.google import Clause, attach, lift
-from dpsql.sql.spans import code_of
+from dpsql.sql.spans import code_of, parts_of
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -83,7 +83,8 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         tokens = reader.tokenize(source.text + "\n")
         _refuse_tags(tokens, source)
         lifted = lift(tokens, source)
-        parsed = reader.parser().parse(_inner_joins(_two_words(_numbered(lifted.tokens))), source.text)
+        numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
+        parsed = reader.parser().parse(_inner_joins(_two_words(numbered)), source.text)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -183,9 +184,9 @@ def _two_words(tokens: list[Token]) -> list[Token]:
     """GROUP BY and ORDER BY as one token also where a comment stands between the words."""
     found: list[Token] = []
     for token in tokens:
-        last = found[-1] if found else None
-        if last is not None and last.token_type is TokenType.VAR and token.token_type is TokenType.VAR:
-            kind = _BY.get(last.text.upper()) if token.text.upper() == "BY" else None
+        if token.token_type is TokenType.VAR and token.text.upper() == "BY" and found:
+            last = found[-1]
+            kind = _BY.get(last.text.upper()) if last.token_type is TokenType.VAR else None
             if kind is not None:
                 words = f"{last.text} {token.text}"
                 found[-1] = Token(kind, words, last.line, last.col, last.start, token.end, token.comments)
@@ -212,7 +213,7 @@ def _depth(tree: exp.Expr) -> int:
     deepest, level = 0, [tree]
     while level:
         deepest += 1
-        level = [child for node in level for child in node.iter_expressions()]
+        level = [child for node in level for child in parts_of(node)]
     return deepest
 
 

@@ -75,7 +75,7 @@ def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span, 
             "DP104", f"column {name} is ambiguous", span=span, label="several tables have it",
             help=[f"write {choices}" if choices else "give the columns different names"],
         )  # fmt: skip
-    return replace(hits[0].column, span=span)
+    return hits[0].column.at(span)
 
 
 def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
@@ -100,11 +100,14 @@ def relations(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
     wanted = name.lower()
-    if relation is None:
-        found = [e for e in entries if not e.merged]
-    else:
-        found = [e for e in entries if e.relation.lower() == relation.lower()]
-    return [e for e in found if e.name.lower() == wanted] or [e for e in found if e.also == wanted]
+    table = None if relation is None else relation.lower()
+
+    def visible(named: list[Entry]) -> list[Entry]:
+        return [e for e in named if (not e.merged if table is None else e.relation.lower() == table)]
+
+    return visible([e for e in entries if e.name.lower() == wanted]) or visible(
+        [e for e in entries if e.also == wanted]
+    )
 
 
 def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:

@@ -101,7 +101,7 @@ class _Case:
         self.own = [o for uid, o in rows.origins.items() if uid not in self.cleared and uid not in in_scans]
         self.env: dict[int, Value] = {}
         for uid, o in sorted(rows.origins.items()):
-            self.env.setdefault(self._variable(uid), replace(o.value, domain=None))
+            self.env.setdefault(self._variable(uid), o.value.without_domain())
         self.unread: set[int] = set()
         self.narrow: dict[int, Narrowed] = {}
 
@@ -116,7 +116,12 @@ class _Case:
         return self.variable.get(uid, uid)
 
     def _renamed(self, expr: Expr) -> Expr:
-        return transform_expr(expr, lambda e: replace(e, uid=self._variable(e.uid)) if isinstance(e, Column) else e)
+        def change(e: Expr) -> Expr:
+            if not isinstance(e, Column) or self._variable(e.uid) == e.uid:
+                return e
+            return replace(e, uid=self._variable(e.uid))
+
+        return transform_expr(expr, change)
 
     def parts(self, exprs: Sequence[Expr]) -> list[Part] | None:
         """See `search`."""
