@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from dpsql.diagnostics.diagnostic import Source, Span
 
 TAB_WIDTH = 4
+LONGEST_LINE = 400
+"""Characters of a line that are shown; of a longer one (a generated list), those around the mark."""
+_BEFORE_MARK = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +86,15 @@ def marked_lines(source: Source, span: Span) -> Iterator[MarkedLine]:
         begin = first_column - 1 if number == first_line else len(line) - len(line.lstrip())
         end = last_column - 1 if number == last_line else len(line.rstrip())
         if number in (first_line, last_line) or begin < end:
-            yield mark(line, begin, min(end, len(line)))
+            yield mark(*_cut(line, begin, min(end, len(line))))
+
+
+def _cut(line: str, first: int, last: int) -> tuple[str, int, int]:
+    """A line that is not too long, and its characters `[first, last)` as they are counted in it."""
+    if len(line) <= LONGEST_LINE:
+        return line, first, last
+    start = max(0, first - _BEFORE_MARK)
+    stop = start + LONGEST_LINE
+    front, back = "… " if start else "", " …" if stop < len(line) else ""
+    moved = len(front) - start
+    return f"{front}{line[start:stop]}{back}", first + moved, min(last, stop) + moved

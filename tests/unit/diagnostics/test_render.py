@@ -111,6 +111,19 @@ def test_spans_at_the_end_and_out_of_range(text: str, start: int, end: int, expe
     assert f"  --> q.sql:{place}\n" in render_text([diagnostic])
 
 
+@pytest.mark.parametrize("at", [0, 99, 101, 5000, 9996])
+@pytest.mark.parametrize("size", [4, 3000])
+def test_of_a_very_long_line_the_part_around_the_mark_is_shown(at: int, size: int) -> None:
+    text = "".join(f"{n:04}" for n in range(2500))[:at] + "MARK" * (size // 4) + "x" * (9996 - at)
+    shown = render_text([Diagnostic("DP201", "m", Source(text), Span(at, at + size))]).split("\n")
+    assert shown[1] == f"  --> <sql>:1:{at + 1}"
+    line, carets = shown[2], shown[3]
+    start, end = carets.index("^"), carets.rindex("^") + 1
+    assert max(len(line), len(carets)) <= 5 + 2 + 400 + 2
+    assert line[start:end] == text[at : at + min(size, end - start)] and end - start == min(size, 400 - min(at, 100))
+    assert line.startswith("   | … ") == (at > 100) and line.endswith(" …") == (len(text) > at + 300 or at < 100)
+
+
 def test_several_findings_are_separated_by_an_empty_line() -> None:
     text = render_text([finding("a b", 0, 1), finding("a b", 2, 3, code="DP103")])
     first, second = text.split("\n\n")
