@@ -7,7 +7,7 @@ NULL among pandas' integers and booleans.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpsql.diagnostics.errors import Rejected, reject
@@ -22,6 +22,21 @@ Column = Sequence[Any]
 _WORD = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "UTINYINT": "uint8", "USMALLINT": "uint16",
          "UINTEGER": "uint32", "UBIGINT": "uint64"}  # fmt: skip
 """Integer types and what holds them; int64 holds all others as long as the values allow."""
+
+
+@contextlib.contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Where one of the packages of an extra is used. Raises Rejected DP903 if it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing != {"arrow": "pyarrow", "plot": "matplotlib"}.get(name, name):
+            raise
+        raise reject(
+            "DP903", f"{missing} is not installed", help=[f"pip install 'dpsql[{name}]'"],
+            notes=["the answer is there all the same: its rows, columns and intervals can be read"],
+        ) from None  # fmt: skip
 
 
 def to_arrow(columns: Mapping[str, Column], types: Sequence[SqlType]) -> pyarrow.Table:

@@ -138,18 +138,21 @@ class Release:
 
         Integers are int64, with NULL Int64; DATE and TIMESTAMP are datetime64; DECIMAL are Decimal objects.
         """
-        return frames.to_pandas(self.to_dict(), self.types)
+        with frames.extra("pandas"):
+            return frames.to_pandas(self.to_dict(), self.types)
 
     def pl(self) -> polars.DataFrame:
         """As a polars DataFrame (needs the `polars` extra), of the SQL types."""
-        return frames.to_polars(self.to_dict(), self.types)
+        with frames.extra("polars"):
+            return frames.to_polars(self.to_dict(), self.types)
 
     def arrow(self) -> pyarrow.Table:
         """As an Arrow table (needs the `arrow` extra), of the SQL types.
 
         Arrow has no integers of 128 bits: HUGEINT (what SUM of integers is) is int64, where a number is larger decimal.
         """
-        return frames.to_arrow(self.to_dict(), self.types)
+        with frames.extra("arrow"):
+            return frames.to_arrow(self.to_dict(), self.types)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow's interface between libraries: `polars.DataFrame(answer)`, `pyarrow.table(answer)`. Needs pyarrow."""
@@ -175,7 +178,8 @@ class Release:
         """
         from dpsql.release.plot import draw
 
-        return draw(self, y, x, kind, level, ax)
+        with frames.extra("plot"):
+            return draw(self, y, x, kind, level, ax)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the table, each number with its ±; of many rows the first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -243,3 +244,31 @@ def test_what_cannot_be_drawn(con: dpsql.Connection, wrong: dict[str, object]) -
 def test_an_answer_without_numbers(con: dpsql.Connection) -> None:
     with pytest.raises(dpsql.Rejected):
         con.execute("SELECT city FROM cities").plot()
+
+
+@pytest.mark.parametrize(
+    ("form", "extra", "package"),
+    [
+        ("df", "pandas", "pandas"),
+        ("pl", "polars", "polars"),
+        ("arrow", "arrow", "pyarrow"),
+        ("__arrow_c_stream__", "arrow", "pyarrow"),
+        ("plot", "plot", "matplotlib"),
+    ],
+)
+def test_a_package_that_is_missing_is_named_with_what_brings_it(
+    con: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, form: str, extra: str, package: str
+) -> None:
+    answer = con.execute("SELECT COUNT(*) AS n FROM members")
+    for module in (package, f"{package}.pyplot"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(dpsql.Rejected) as refusal:
+        getattr(answer, form)()
+    (found,) = refusal.value.diagnostics
+    assert (found.code, found.message) == ("DP903", f"{package} is not installed")
+    assert found.help == (f"pip install 'dpsql[{extra}]'",) and answer.fetchone()
+
+
+def test_any_other_missing_module_is_no_missing_extra() -> None:
+    with pytest.raises(ModuleNotFoundError), frames.extra("pandas"):
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
