@@ -172,7 +172,9 @@ def test_code_actions_do_not_hold_up_the_editor(folder: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "look", slow)
 
     async def run() -> Look:
-        asked = asyncio.create_task(server.look_of(uri))
+        document = server.document(uri)
+        assert document is not None
+        asked = asyncio.create_task(server.look_of(document))
         await asyncio.sleep(0)
         going_on.set()
         return await asked
