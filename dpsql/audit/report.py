@@ -193,7 +193,7 @@ def _component(plan: Plan, v: Violation) -> str | None:
     if v.component is None:
         return None
     measured = plan.releases[v.release].measured
-    return component_name(measured.node.components[v.component], measured, v.component)
+    return component_name(measured.node.components[v.component], measured)
 
 
 def _verdict(audit: Audit) -> str:

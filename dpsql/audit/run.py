@@ -232,7 +232,7 @@ def _name(plan: Plan, target: Target) -> str:
         return "the whole query"
     at, i = target
     measured = plan.releases[at].measured
-    name = component_name(measured.node.components[i], measured, i)
+    name = component_name(measured.node.components[i], measured)
     return name if len(plan.releases) == 1 else f"{name} of release {at}"
 
 

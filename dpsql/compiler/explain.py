@@ -208,11 +208,11 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
     # All noise of a query is of one family.
     in_rho = any(m.loss.rho for m in measured.measurements)
     rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ρ" if in_rho else "ε", "± 95 %")]
-    for i, m in enumerate(measured.measurements):
+    for m in measured.measurements:
         s = m.sensitivity
         rows.append(
             (
-                component_name(m.component, measured, i),
+                component_name(m.component, measured),
                 _amount(s.l1 * m.unit),
                 f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}",
                 _amount(s.linf * m.unit),
@@ -260,17 +260,17 @@ def _sum_lines(measured: MeasuredRelease) -> list[str]:
     for output in measured.node.outputs:
         if isinstance(output.recipe, Sum) and output.recipe.count is not None:
             total, *counted = coefficients(output.recipe, measured.node.components)
-            text = component_name(measured.node.components[total[0]], measured, total[0])
+            text = component_name(measured.node.components[total[0]], measured)
             for i, worth in counted:
                 each = worth / measured.measurements[i].unit
-                name = component_name(measured.node.components[i], measured, i)
+                name = component_name(measured.node.components[i], measured)
                 text += f" {'+' if each > 0 else '-'} {_amount(abs(each))} · {name}"
             error = linear_width(output.recipe, measured.measurements, LEVEL)
             found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
     return found
 
 
-def component_name(c: Component, measured: MeasuredRelease, index: int) -> str:
+def component_name(c: Component, measured: MeasuredRelease) -> str:
     """What is measured, as a person would write it."""
     arg = "*" if c.arg is None else expression(c.arg)
     name = {
@@ -297,7 +297,7 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
     m = measured.measurements[index]
     s, loss = m.sensitivity, m.loss
     return {
-        "name": component_name(m.component, measured, index),
+        "name": component_name(m.component, measured),
         "aggregate": m.component.measure.value,
         "columns": [o.column.name for o in measured.node.outputs if index in components_of(o.recipe)],
         "l0": s.l0,

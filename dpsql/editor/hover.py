@@ -196,7 +196,7 @@ class _Plan:
         for i in components_of(output.recipe):
             m = release.measured.measurements[i]
             lines.append(
-                f"- {_code(component_name(m.component, release.measured, i))}: sensitivity "
+                f"- {_code(component_name(m.component, release.measured))}: sensitivity "
                 f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} noise of scale "
                 f"{float(m.mechanism.scale * m.unit):.6g}, ± {expected_error(m):.4g} at 95 %"
             )

@@ -59,7 +59,7 @@ def protection(policy: Policy) -> tuple[str, ...]:
         terms = [term for unit in units for term in _terms(policy, unit)]
         formula = " + ".join(terms)
         formula = f"({formula})·ε" if len(terms) > 1 else f"{formula}·ε" if formula != "1" else "ε"
-        lines.append(f"{words}: {formula}   where {'; '.join(_legend(policy, u) for u in units)}")
+        lines.append(f"{words}: {formula}   where {'; '.join(_legend(u) for u in units)}")
     return tuple(lines)
 
 
@@ -74,7 +74,7 @@ def _terms(policy: Policy, unit: Unit) -> list[str]:
     return terms if len(terms) == 1 else [f"max({', '.join(terms)})"]
 
 
-def _legend(policy: Policy, unit: Unit) -> str:
+def _legend(unit: Unit) -> str:
     if unit.kind == "id":
         return f"1 stands for all rows of one {unit.name} in {', '.join(unit.tables)}"
     return f"n({', n('.join(f'{t})' for t in unit.tables)} counts one's rows there"

@@ -141,9 +141,9 @@ class UnitResolver:
                 return None
             hops.append(Hop(columns, table, referenced))
             at = table
-        return self._arrive(name, unit, tuple(hops), loc)
+        return self._arrive(unit, tuple(hops), loc)
 
-    def _arrive(self, name: str, unit: TableUnitFile, hops: tuple[Hop, ...], loc: Loc) -> Protection | None:
+    def _arrive(self, unit: TableUnitFile, hops: tuple[Hop, ...], loc: Loc) -> Protection | None:
         first = hops[0].table
         spec = self.scope.file.tables[first]
         target = self.table(first)

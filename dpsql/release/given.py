@@ -51,7 +51,7 @@ def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
             is_key = i == measured.node.threshold and not any(
                 i in components_of(o.recipe) for o in measured.node.outputs
             )
-            found.append((i, "group keys" if is_key else component_name(measured.node.components[i], measured, i)))
+            found.append((i, "group keys" if is_key else component_name(measured.node.components[i], measured)))
     return found
 
 

@@ -131,7 +131,7 @@ class _Case:
         items = [self._renamed(self._with_nulls(e)) for e in exprs]
         items = self._with_subjects(items)
         read = frozenset(uid for i in items for uid in columns_of(i))
-        tables, missing, names = self._tables(items, read)
+        tables, missing, names = self._tables(read)
         for uid in sorted(read - {v for t in tables for v in t.columns} - missing):
             domain = self._narrowed(uid).domain
             if domain is not None and domain.size <= ENUMERABLE and uid not in self.unread:
@@ -236,10 +236,8 @@ class _Case:
 
     # --- tables ----------------------------------------------------------------------------------------------------
 
-    def _tables(
-        self, items: Sequence[Expr], read: frozenset[int]
-    ) -> tuple[list[KeyTable], frozenset[int], dict[int, str]]:
-        """Public tables that hold variables of the items, and those joined to them. Variables that are yet unread."""
+    def _tables(self, read: frozenset[int]) -> tuple[list[KeyTable], frozenset[int], dict[int, str]]:
+        """Public tables that hold variables that are read, and those joined to them. Variables that are yet unread."""
         columns = {first: {self._variable(c.uid) for c in s.columns} for first, s in self.scans.items()}
         shared = {v for v in self.variable.values() if sum(v in held for held in columns.values()) > 1}
         chosen = [first for first, held in columns.items() if held & read]

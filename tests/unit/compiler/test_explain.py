@@ -64,8 +64,8 @@ def test_text_shows_every_node_and_component(sql: str) -> None:
         assert explain.operator(tagged.node) in re.sub(r"release \d+:", "release", text)
     for i, release in enumerate(plan.releases):
         assert f"release {i} · unit person" in text
-        for index, m in enumerate(release.measured.measurements):
-            assert explain.component_name(m.component, release.measured, index) in text
+        for m in release.measured.measurements:
+            assert explain.component_name(m.component, release.measured) in text
     assert all(f"note: {note}" in text for note in plan.notes)
     assert "SELECT" not in text and all(
         s.shown in explain.as_text(plan, True) for r in plan.releases for s in r.statements

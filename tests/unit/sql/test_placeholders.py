@@ -42,7 +42,7 @@ def explained(plan: object) -> list[str]:
     nodes = [operator(t.node) for t in plan.tree.walk()]
     parts = [m.component for r in plan.releases for m in r.measured.measurements]
     filters = [expression(c.filter) for c in parts if c.filter is not None]
-    return [*nodes, *filters, *(component_name(c, plan.releases[0].measured, 0) for c in parts)]
+    return [*nodes, *filters, *(component_name(c, plan.releases[0].measured) for c in parts)]
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake", "mysql", "tsql", "spark"])

@@ -1,0 +1,33 @@
+"""An entry as it is stored: every column is hashed, and every loss is on the ledger's grid."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import pytest
+
+from dpsql.budget.book import settle
+from dpsql.budget.chain import BrokenChain, Identity, Row
+from dpsql.budget.ledger import Entry
+from dpsql.loss import PrivacyLoss
+
+FINE = PrivacyLoss(Fraction(1, 3**200))
+ENTRY = Entry("an id", "ana", {"person": FINE}, "plan", "policy", "SELECT 1", {"person": FINE}, ("one", "two"))
+OTHER = {"charges": '{"person":["0","0","0"]}', "received": '{"person":["0","0","0"]}', "answers": '["one","three"]'}
+
+
+@pytest.mark.parametrize("column", [f.name for f in fields(Row)])
+def test_every_column_is_hashed(column: str) -> None:
+    origin = Identity.new("clinic", "approx_dp").origin
+    row = Row.after(origin, ENTRY, "2026-01-01T00:00:00+00:00")
+    assert row.follows(origin).entry == ENTRY
+    changed = {"sequence": 2}.get(column, OTHER.get(column, "other"))
+    with pytest.raises(BrokenChain):
+        replace(row, **{column: changed}).follows(origin)  # type: ignore[arg-type]
+
+
+def test_what_is_received_is_rounded_up_as_what_is_charged() -> None:
+    settled = settle(ENTRY, "approx_dp")
+    assert settled.received == settled.charges == {"person": FINE.on_grid()}
+    assert settled.received["person"].epsilon > FINE.epsilon
