@@ -7,6 +7,8 @@ from fractions import Fraction
 import pytest
 from sqlglot import exp
 
+from dpsql.compiler.clause import with_clause
+from dpsql.compiler.settings import Settings
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.sql.google import Clause, bounds_of
@@ -182,3 +184,10 @@ def test_placeholders_are_numbered_beside_a_clause() -> None:
     )
     found = [node.sql("duckdb") for node in read(sql).tree.find_all(exp.EQ)]
     assert found == ["b = $2", "a = $1"] or found == ["a = $1", "b = $2"]
+
+
+def test_an_epsilon_of_the_clause_stands_in_place_of_the_session_s_rho() -> None:
+    given = Settings(rho=Fraction(3))
+    found = with_clause(given, clause("epsilon = 0.5"))
+    assert (found.epsilon, found.rho) == (Fraction(1, 2), None)
+    assert with_clause(given, clause("delta = 1e-9")).rho == 3
