@@ -24,9 +24,10 @@ from dpsql.engine.files import refusal, unusable
 from dpsql.engine.frames import CTRL_C, Frame, copy_frame
 from dpsql.engine.limits import Limits
 from dpsql.engine.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
+from dpsql.engine.parquet import source_sql
 from dpsql.engine.progress import watched
 from dpsql.engine.relations import Relation, catalogue_of, find, relations_of
-from dpsql.engine.sources import expand_source, reader_sql
+from dpsql.engine.sources import expand_source
 from dpsql.engine.spill import SpillFolder, spill_folder
 from dpsql.engine.stopping import Stop, columns_of, until_stopped
 from dpsql.engine.wide import SPLIT, rejoin
@@ -35,6 +36,7 @@ from dpsql.policy.source import SourceCall
 
 Connection = duckdb.DuckDBPyConnection
 ATTACHED: Final = "data"
+_MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
 # The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
 _THROUGH_NUMPY: Final = frozenset(
     {"boolean", "float", "double", "varchar", "hugeint"}
@@ -256,14 +258,14 @@ class DuckDBEngine:
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
             first, names = ("memory", None) if self._locked else ("temp", self._registered)
-            self._relations = relations_of(self._rows, self._home, first, names)
+            self._relations = relations_of(self._rows, self._home, first, names, _MERGES_ZEROS)
         return self._relations
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql).fetchall()
 
     def _check(self, name: str, relation: Relation) -> None:
-        """Refuse merged values, statistics that leave NaNs out, and views of what the lock took away."""
+        """Refuse merged values, overlooked values, and views of what the lock took away."""
         if relation.collated:
             raise cannot_open(
                 f"table `{name}` has, or is a view that may have, a column with a collation",
@@ -271,8 +273,8 @@ class DuckDBEngine:
             )
         if relation.credulous:
             raise cannot_open(
-                f"`{name}` is, or may read, a view of Parquet files, whose statistics say nothing of NaNs in them",
-                "make the view with  read_parquet('…', can_have_nan = true),  or use a  source:  in the policy",
+                f"`{name}` is, or may read, a view of Parquet files, in which DuckDB would overlook values",
+                "use a  source:  in the policy, or, with DuckDB 2, make it of  read_parquet('…', can_have_nan = true)",
             )
         if relation.view and relation not in self._readable:
             with contextlib.suppress(EngineError):
@@ -374,7 +376,12 @@ def _create_view(
 ) -> None:
     # DuckDB's own text may quote lines of a file, so none of it is shown.
     with contextlib.suppress(duckdb.Error):
-        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS SELECT * FROM {reader_sql(call)}")
+        view = f"memory.main.{quoted(table)}"
+        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
+        if call.reader == "read_parquet" and not _MERGES_ZEROS:
+            columns = connection.execute(f"DESCRIBE {view}").fetchall()
+            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
+            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
         return
     raise cannot_open(
         f"the source of table `{table}` cannot be read: {written}",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsql.engine.base import cannot_open, quoted
+from dpsql.engine.parquet import Place, believing_views, folded
 from dpsql.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
-Place = tuple[str, str, str]
 
 _RELATIONS = (
     "SELECT database_name, schema_name, table_name, false, sql FROM duckdb_tables() WHERE NOT internal "
@@ -27,19 +27,6 @@ _CONSTRAINTS = (
 )
 _MACROS = "SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL"
 _COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
-_TEXT = r"'(?:[^']|'')*'"
-_READER = re.compile(
-    rf"\b(?:read_parquet|parquet_scan)\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT})*\))*\))*\)",
-    re.IGNORECASE,
-)
-_CAREFUL = re.compile(r"\(can_have_nan = (?:true|CAST\('t' AS BOOLEAN\))\)", re.IGNORECASE)
-_PARQUET = re.compile(r"\b(?:read_parquet|parquet_scan)\b|\.parquet", re.IGNORECASE)
-_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
-
-
-def folded(name: str) -> str:
-    """A name as DuckDB compares names: ASCII letters without case, all else as it is."""
-    return name.translate(_LOWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +35,7 @@ class Relation:
 
     name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
     collated: True if a column has a collation, or, for a view, may have one.
-    credulous: True if it may be a view of Parquet files whose statistics are believed, which leave NaNs out.
+    credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
     """
 
     place: Place
@@ -64,7 +51,9 @@ class Relation:
         return ".".join(map(quoted, self.place))
 
 
-def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, bool] | None) -> tuple[Relation, ...]:
+def relations_of(
+    rows: Rows, home: str, first: str, registered: Mapping[str, bool] | None, merges_zeros: bool
+) -> tuple[Relation, ...]:
     """All relations that a policy may name.
 
     home: the database whose tables are called by `table` (schema main) or `schema.table`; relations of any other are
@@ -72,6 +61,7 @@ def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, boo
     first: the database whose main schema holds sources or registered frames, called by their bare names.
     registered: the names in `first` that count, and whether each stands for a query of DuckDB's, whose columns may have
         a collation; None for all, none of which has.
+    merges_zeros: what DuckDB does with a Parquet file; see parquet.py.
     """
     found = rows(_RELATIONS)
 
@@ -85,7 +75,9 @@ def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, boo
     if any(view and not plain(*place) for *place, view, _ in found):  # the text of a macro is not the view's
         texts += [sql for (sql,) in rows(_MACROS)]
     any_collation = any(_COLLATE.search(sql or "") for sql in texts)
-    credulous = frozenset() if registered is None else _credulous(found, texts)
+    views = {(database, schema, table): sql or "" for database, schema, table, view, sql in found if view}
+    macros = texts[len(found) :]
+    credulous = frozenset() if registered is None else believing_views(views, macros, merges_zeros)
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
@@ -93,28 +85,6 @@ def relations_of(rows: Rows, home: str, first: str, registered: Mapping[str, boo
         merges, believes = collated and not plain(*place), place in credulous and not plain(*place)
         relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, believes))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
-
-
-def _credulous(found: list[tuple[Any, ...]], texts: list[str]) -> frozenset[Place]:
-    """The views that read Parquet files without `can_have_nan`, or that may read such a view.
-
-    texts: those of all tables, views and macros; a macro that reads such files may be in any view.
-    """
-    views = {(database, schema, view): sql or "" for database, schema, view, is_view, sql in found if is_view}
-    if any(_believes(text) for text in texts[len(found) :]):
-        return frozenset(views)
-    known: set[Place] = set()
-    reached = {place for place, sql in views.items() if _believes(sql)}
-    while reached - known:
-        known |= reached
-        names = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(folded(view)) for *_, view in known)})(?!\w)")
-        reached = {place for place, sql in views.items() if names.search(folded(sql))}
-    return frozenset(known)
-
-
-def _believes(sql: str) -> bool:
-    """Whether a text reads a Parquet file, and not by a call that says that there may be NaNs in it."""
-    return _PARQUET.search(_READER.sub(lambda call: "" if _CAREFUL.search(call[0]) else call[0], sql or "")) is not None
 
 
 def _name(place: Place, home: str, hides: bool) -> str:

@@ -54,15 +54,6 @@ def expand_source(table: str, source: str | SourceCall, directory: Path) -> Sour
     return call.with_paths(tuple(files))
 
 
-def reader_sql(call: SourceCall) -> str:
-    """An expanded call as DuckDB is to run it.
-
-    The statistics of a Parquet file leave NaNs out. DuckDB takes them at their word unless it is told otherwise: it
-    skips the NaNs of a row group, or takes them for its only number, until one other row widens the range.
-    """
-    return (call.with_options((("can_have_nan", True),)) if call.reader == "read_parquet" else call).sql()
-
-
 def _parsed(table: str, source: str | SourceCall) -> SourceCall:
     """Read the printed form again even if it was understood before: the lock is built on nothing else."""
     problem = ""

@@ -391,7 +391,7 @@ MUTATIONS = (
     ),
     Mutation(
         "parquet-statistics-are-believed",
-        "dpsql/engine/sources.py",
+        "dpsql/engine/parquet.py",
         'call.with_options((("can_have_nan", True),)) if',
         "call if",
         "one row decides whether the NaNs of a Parquet file are counted",
