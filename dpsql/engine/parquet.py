@@ -23,7 +23,7 @@ _READER = re.compile(
     re.IGNORECASE,
 )
 _CAREFUL = re.compile(r"\(can_have_nan = (?:true|CAST\('t' AS BOOLEAN\))\)", re.IGNORECASE)
-_PARQUET = re.compile(r"\b(?:read_parquet|parquet_scan)\b|\.parquet", re.IGNORECASE)
+_PARQUET = re.compile(r"\b(?:read_parquet|(?:parquet|delta|iceberg)_scan)\b|\.parquet", re.IGNORECASE)
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 

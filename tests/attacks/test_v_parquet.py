@@ -17,6 +17,7 @@ import pytest
 from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engine.duckdb import _MERGES_ZEROS, DuckDBEngine
+from dpsql.engine.parquet import believing_views
 from dpsql.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, POLICY, Clinic
 
@@ -90,6 +91,8 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         "half": f"FROM read_parquet('{path}', can_have_nan = true) UNION ALL FROM '{path}'",
         "through": 'SELECT x > 100 AS high FROM "bare"',
     }
+    lakes = {("d", "main", name): f"SELECT * FROM {name}_scan('visits')" for name in ("delta", "iceberg")}
+    assert believing_views(lakes, (), merges_zeros=True) == {*lakes}
     careful = {
         "told": f"FROM read_parquet('{path}', can_have_nan = true)",
         "several": f"SELECT x FROM parquet_scan(['{path}', '{path}'], hive_partitioning = false, can_have_nan = true)",
