@@ -71,19 +71,16 @@ def relations_of(
     def plain(database: str, schema: str, table: str) -> bool:
         return hides(database, schema, table) and not (registered is not None and registered[table])
 
-    texts = [sql for *_, sql in found]
-    if any(view and not plain(*place) for *place, view, _ in found):  # the text of a macro is not the view's
-        texts += [sql for (sql,) in rows(_MACROS)]
-    any_collation = any(_COLLATE.search(sql or "") for sql in texts)
-    views = {(database, schema, table): sql or "" for database, schema, table, view, sql in found if view}
-    macros = texts[len(found) :]
-    credulous = frozenset() if registered is None else believing_views(views, macros, merges_zeros)
+    views = {tuple(place): sql or "" for *place, view, sql in found if view and not plain(*place)}
+    macros = [sql for (sql,) in rows(_MACROS)] if views else []  # the text of a macro is not the view's
+    any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
+    credulous = believing_views(views, macros, merges_zeros)
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
         collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
-        merges, believes = collated and not plain(*place), place in credulous and not plain(*place)
-        relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, believes))
+        merges = collated and not plain(*place)
+        relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, place in credulous))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 

@@ -81,6 +81,24 @@ def test_probe_zeros_of_either_sign_are_one_number(make: Callable[..., Clinic]) 
             assert exact_totals(plan.releases[0], con._engine, 7) == {(): [5000]}, condition
 
 
+def test_probe_a_stored_view_of_a_sources_file(make: Callable[..., Clinic]) -> None:
+    """The lock leaves the files of sources readable, so a view in the policy's database can read them, too."""
+    policy = POLICY.partition("  patients:")[0] + "".join(
+        f"  {name}:\n    unit: {{rows: 1}}\n    columns: {{x: {{type: double}}}}\n{source}"
+        for name, source in (("given", "    source: read_parquet('one.parquet')\n"), ("stored", ""))
+    )
+    clinic = make(private=False, policy=policy)
+    path = clinic.folder / "one.parquet"
+    pq.write_table(pa.table({"x": pa.array(FILES["one"], pa.float64())}), path)
+    with duckdb.connect(str(clinic.folder / "d.duckdb")) as con:
+        con.execute(f"CREATE VIEW stored AS FROM '{path}'")
+    with clinic.connect() as con:
+        (given,) = con.sql("SELECT COUNT(*) FROM given WHERE x > 100").plan(epsilon=1, delta=DELTA).releases
+        assert exact_totals(given, con._engine, 7) == {(): [20]}
+        with pytest.raises(CannotOpen, match="Parquet"):
+            con.execute("SELECT COUNT(*) FROM stored WHERE x > 100", epsilon=1)
+
+
 def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) -> None:
     path = tmp_path / "visits.parquet"
     pq.write_table(pa.table({"x": pa.array(FILES["one"], pa.float64())}), path)

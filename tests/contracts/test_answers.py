@@ -18,7 +18,6 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from dpsql.answers.sqlite import SqliteAnswers, hash_of
 from dpsql.answers.store import Answer, AnswerStore, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
+from tests.moments import stopped_at_each
 
 Make = Callable[..., AnswerStore]
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
@@ -160,29 +160,9 @@ class StoreContract:
         assert time.monotonic() - began < 600, "it has waited until it was refused"
 
     def test_ctrl_c_at_any_moment_leaves_no_name_held(self, make: Make) -> None:
-        """And somebody keeps the traceback. Python hears signals where functions begin, and after calls of C's."""
-        kept: list[KeyboardInterrupt] = []
-        for at in range(1, 1000):
-            left = [at]
-
-            def press(frame: FrameType, event: str, _: object, left: list[int] = left) -> None:
-                if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
-                    left[0] -= 1
-                    if left[0] == 0:
-                        raise KeyboardInterrupt
-
-            store = make(0)
-            sys.setprofile(press)
-            try:
-                store.alone(["x", "y"], lambda: None)
-            except KeyboardInterrupt as stopped:
-                kept.append(stopped)
-            finally:
-                sys.setprofile(None)
+        store = make(0)
+        for at in stopped_at_each(lambda: store.alone(["x", "y"], lambda: None), __file__):
             assert store.alone(["x", "y"], lambda: 1) == 1, at
-            if left[0] > 0:
-                break
-        assert kept and left[0] > 0, len(kept)
 
 
 class TestMemoryAnswers(StoreContract):

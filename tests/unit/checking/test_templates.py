@@ -9,7 +9,6 @@ import sys
 import threading
 from datetime import date
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -23,6 +22,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
+from tests.moments import stopped_at_each
 
 POLICIES = Path(__file__).resolve().parent.parent.parent / "policies"
 
@@ -175,28 +175,14 @@ class Answering:
 def test_ctrl_c_at_any_moment_leaves_no_clock_running(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread of Python's that is left makes the end of the program wait for a minute."""
     renderer, threads = Renderer({}, (), Limits()), threading.active_count()
-    for at in range(1, 1000):
-        left = [at]
 
-        def press(frame: FrameType, event: str, _: object, left: list[int] = left) -> None:
-            if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
-                left[0] -= 1
-                if left[0] == 0:
-                    raise KeyboardInterrupt
-
+    def render() -> None:
         if renderer._process is None:
             renderer._process = Answering()  # type: ignore[assignment]
-        sys.setprofile(press)
-        try:
-            renderer("SELECT 1", "q.sql")
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.setprofile(None)
+        renderer("SELECT 1", "q.sql")
+
+    for at in stopped_at_each(render, __file__):
         assert threading.active_count() <= threads, at
-        if left[0] > 0:
-            break
-    assert at > 5 and left[0] > 0
 
 
 def test_no_module_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
