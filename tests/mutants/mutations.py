@@ -368,8 +368,8 @@ MUTATIONS = (
     Mutation(
         "collation-behind-a-macro",
         "dpsql/engine/relations.py",
-        "        texts += [sql for (sql,) in rows(_MACROS)]\n",
-        "        pass\n",
+        "[sql for (sql,) in rows(_MACROS)] if views else []",
+        "[]",
         "a view merges keys that differ, and one row decides which spelling a group comes under",
         ("tests/attacks/test_u_keys.py",),
     ),
@@ -403,6 +403,14 @@ MUTATIONS = (
         "        if relation.credulous:\n",
         "        if False:\n",
         "one row decides whether the NaNs of a Parquet file behind a view are counted",
+        ("tests/attacks/test_v_parquet.py",),
+    ),
+    Mutation(
+        "parquet-statistics-of-a-stored-view-are-believed",
+        "dpsql/engine/relations.py",
+        "believing_views(views, macros, merges_zeros)\n",
+        "believing_views(views, macros, merges_zeros) if registered is not None else frozenset()\n",
+        "one row decides whether the NaNs of a source's file are counted, asked for through a stored view of it",
         ("tests/attacks/test_v_parquet.py",),
     ),
     Mutation(
