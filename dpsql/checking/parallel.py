@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -72,7 +73,7 @@ def _with_others(chunks: Sequence[Sequence[str]], asked: _Asked, others: int, st
     done: dict[int, list[Examination | None]] = {}
     given: dict[int, Future[list[Record]]] = {}
     front, back = 0, len(chunks)
-    with ProcessPoolExecutor(others, multiprocessing.get_context(start), _begin, asked) as pool:
+    with _safe_path(), ProcessPoolExecutor(others, multiprocessing.get_context(start), _begin, asked) as pool:
         while front < back:
             waiting = sum(not future.done() for future in given.values())
             for _ in range(min(_AHEAD * others - waiting, back - front)):
@@ -84,6 +85,23 @@ def _with_others(chunks: Sequence[Sequence[str]], asked: _Asked, others: int, st
         for number, future in given.items():
             done[number] = [None if record is None else from_record(record) for record in future.result()]
     return [examination for number in range(len(chunks)) for examination in done[number]]
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes started meanwhile import nothing from the current folder: in a checkout those are a branch's modules.
+
+    One that starts from nothing (a `spawn`ed worker, and multiprocessing's own tracker) would look there first.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _unheard(action: Callable[[], T]) -> T:

@@ -226,7 +226,7 @@ def test_the_action_installs(tmp_path: Path) -> None:
         assert set(given) - {"RUNNER_TEMP"} == set(ACTION["install"]["env"])
         assert bash(ACTION["install"]["run"], tmp_path, **given).returncode == 0
         called = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
-        assert called[:3] == ["-m", "pip", "install"] and called[-3:] == ["--target", f"{tmp_path}/dpsql", wanted]
+        assert called[:4] == ["-P", "-m", "pip", "install"] and called[-3:] == ["--target", f"{tmp_path}/dpsql", wanted]
 
 
 def test_the_gitlab_job_runs(place: Path) -> None:
