@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dpsql.checking.repository import tracked_files
 
 _CLASSES = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
@@ -56,7 +59,7 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool, bool, bool] | None:
         return None
     whole = "/" in line
     try:
-        return re.compile("".join(_expression(line.removeprefix("/"))), re.DOTALL), whole, folders_only, wanted
+        return re.compile(_expression(line.removeprefix("/")), re.DOTALL), whole, folders_only, wanted
     except (ValueError, re.error):
         return None
 
@@ -68,13 +71,45 @@ def _trimmed(line: str) -> str:
     return line[: len(kept) + escaped]
 
 
-def _expression(glob: str) -> Iterator[str]:
-    """A glob as a regular expression. Raises ValueError if it ends in the middle of something."""
+_STAR, _FOLDERS = "[^/]*", "(?:.*/)?"
+"""`*` within a name, and `**/`, which stands for any number of folders."""
+
+
+def _expression(glob: str) -> str:
+    """A glob as a regular expression that is matched in time linear in the path, times the glob's length.
+
+    Behind a `*`, the first place where the piece up to the next one fits is as good as any later one, and the first
+    folders for what stands between two `**/`: groups that do not look back (`(?>…)`) take it. Raises ValueError if the
+    glob ends in the middle of something.
+    """
+    blocks: list[list[str]] = [[""]]  # between `**/` blocks, in them pieces between `*`
+    for part in _parts(glob):
+        if part is _FOLDERS:
+            blocks.append([""])
+        elif part is _STAR:
+            blocks[-1].append("")
+        else:
+            blocks[-1][-1] += part
+    first, *between = (_block(block, number == len(blocks)) for number, block in enumerate(blocks, 1))
+    *inner, last = between or [""]
+    middle = "".join(f"(?>(?:.*?/)??{block})" for block in inner)
+    return first + middle + (_FOLDERS + last if between else "")
+
+
+def _block(pieces: list[str], at_end: bool) -> str:
+    first, *behind = pieces
+    *inner, last = behind or [""]
+    closing = "" if not behind else _STAR + last if at_end else f"(?>[^/]*?{last})"
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in inner) + closing
+
+
+def _parts(glob: str) -> Iterator[str]:
+    """_STAR, _FOLDERS, and expressions of one character each; `**` at the end is everything."""
     at = 0
     while at < len(glob):
         stars = re.compile(r"\*+").match(glob, at)
         if glob.startswith("**/", at) and (at == 0 or glob[at - 1] == "/"):
-            yield "(?:.*/)?"
+            yield _FOLDERS
             at += 3
         elif glob[at:] == "**" and at and glob[at - 1] == "/":
             yield ".+"
@@ -83,7 +118,7 @@ def _expression(glob: str) -> Iterator[str]:
             yield ".*"
             at += 2
         elif stars is not None:
-            yield "[^/]*"
+            yield _STAR
             at = stars.end()
         elif glob[at] == "?":
             yield "[^/]"
@@ -139,39 +174,70 @@ def _fail() -> str:
 
 
 class GitIgnores:
-    """The .gitignore files from a repository's root down to each folder that is asked about.
+    """What git leaves out of a repository: what its .gitignore files name, and git does not track all the same.
 
-    `.git/info/exclude` counts, too; a user's own list (core.excludesFile) does not: the check is the same for everyone.
+    Lists count from the repository's root down to each folder that is asked about, `.git/info/exclude` too; a user's
+    own list (core.excludesFile) does not: the check is the same for everyone. Outside of a repository nobody can say
+    what is tracked, and nothing is left out; the same where git is not there or does not answer.
     """
 
     def __init__(self) -> None:
-        self._lists: dict[str, list[tuple[str, Patterns]]] = {}
+        self._lists: dict[str, list[tuple[str, Patterns]] | None] = {}
+        self._tracked: dict[str, frozenset[str] | None] = {}
 
     def ignores(self, path: str, folder: bool) -> bool:
-        """Whether git ignores this absolute path, the folders above it left aside."""
-        for base, patterns in self._above(os.path.dirname(path)):
+        """Whether git leaves out this absolute path, the folders above it left aside."""
+        for base, patterns in self._above(os.path.dirname(path)) or ():
             said = patterns.verdict(os.path.relpath(path, base), folder)
             if said is not None:
-                return said
+                return said and not self._tracks(path)
         return False
 
-    def _above(self, folder: str) -> list[tuple[str, Patterns]]:
-        """The lists that hold in a folder, the nearest first."""
-        found = self._lists.get(folder)
-        if found is None:
-            found = _own(folder)
+    def _above(self, folder: str) -> list[tuple[str, Patterns]] | None:
+        """The lists that hold in a folder, the nearest first; None outside of a repository."""
+        if folder not in self._lists:
             parent = os.path.dirname(folder)
-            if parent != folder and not os.path.exists(os.path.join(folder, ".git")):
-                found = found + self._above(parent)
-            self._lists[folder] = found
-        return found
+            if _is_root(folder):
+                self._lists[folder] = _own(folder)
+            else:
+                above = None if parent == folder else self._above(parent)
+                self._lists[folder] = None if above is None else _own(folder) + above
+        return self._lists[folder]
+
+    def _tracks(self, path: str) -> bool:
+        """Whether git has the file, or a file of the folder."""
+        root = os.path.dirname(path)
+        while not _is_root(root):
+            root = os.path.dirname(root)
+        if root not in self._tracked:
+            self._tracked[root] = _with_folders(tracked_files(Path(root)))
+        tracked = self._tracked[root]
+        return tracked is None or os.path.relpath(path, root).replace(os.sep, "/") in tracked
+
+
+def _is_root(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, ".git"))
+
+
+def _with_folders(paths: Iterable[str] | None) -> frozenset[str] | None:
+    if paths is None:
+        return None
+    found: set[str] = set()
+    for path in paths:
+        while path and path not in found:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return frozenset(found)
 
 
 def _own(folder: str) -> list[tuple[str, Patterns]]:
     lists = []
     for name in (".gitignore", os.path.join(".git", "info", "exclude")):
+        path = os.path.join(folder, name)
+        if not os.path.isfile(path) or (os.path.islink(path) and name == ".gitignore"):  # git follows no such link
+            continue
         try:
-            with open(os.path.join(folder, name), encoding="utf-8-sig", errors="surrogateescape") as file:
+            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
                 lists.append((folder, Patterns(file.read().split("\n"))))
         except OSError:
             continue

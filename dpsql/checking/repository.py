@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,39 +49,47 @@ class Revision:
         following = {path: path for path in paths}
         for _ in range(_MOST_LINKS):
             there = {path: (at, *entries[at]) for path, at in following.items() if at in entries}
-            contents = self._contents([name for _, _, name in there.values()])
+            contents = self._contents({name: at for at, _, name in there.values()})
             following = {}
             for path, (at, is_link, name) in there.items():
-                if name in contents and is_link:
+                if is_link:
                     leads_to = os.fsdecode(contents[name])
                     following[path] = posixpath.normpath(posixpath.join(posixpath.dirname(at), leads_to))
-                elif name in contents:
+                else:
                     found[path] = contents[name]
         return found
 
     def _entries(self) -> dict[str, tuple[bool, bytes]]:
-        """Path → whether it is a link, and the name of its object."""
+        """Path of a file → whether it is a link, and the name of its object."""
         listed = _git(self.root, ["ls-tree", "-r", "-z", "--full-tree", self.commit])
         entries = {}
         for line in listed.split(b"\0"):
             about, tab, path = line.partition(b"\t")
             if tab:
-                mode, _, name = about.split(b" ")
-                entries[os.fsdecode(path)] = mode == _LINK, name
+                mode, kind, name = about.split(b" ")
+                if kind == b"blob":  # else: the commit of another repository
+                    entries[os.fsdecode(path)] = mode == _LINK, name
         return entries
 
-    def _contents(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Name of an object → its content, for files that git has."""
+    def _contents(self, names: Mapping[bytes, str]) -> dict[bytes, bytes]:
+        """Name of a file's object → its content. names: with the path of each.
+
+        Raises Rejected DP903 for one that git does not have: what is not there now would pass for what never was.
+        """
         answer = _git(self.root, ["cat-file", "--batch"], b"".join(name + b"\n" for name in names)) if names else b""
         found: dict[bytes, bytes] = {}
         at = 0
-        while at < len(answer):
-            end = answer.index(b"\n", at)
-            header, at = answer[at:end].split(b" "), end + 1
-            if len(header) == 3 and header[2].isdigit():  # else: NAME missing
-                if header[1] == b"blob":
-                    found[header[0]] = answer[at : at + int(header[2])]
-                at += int(header[2]) + 1
+        for name, path in names.items():
+            end = answer.find(b"\n", at)
+            header = answer[at:end].split(b" ")
+            if header[:2] != [name, b"blob"]:
+                raise reject(
+                    "DP903", f"git does not have {path!r} as it was in {self.name!r}: it cannot be compared",
+                    help=["the clone is partial or damaged; clone it whole, without  --filter"],
+                )  # fmt: skip
+            at = end + 1 + int(header[2])
+            found[name] = answer[end + 1 : at]
+            at += 1
         return found
 
     def within(self, path: str | Path) -> str | None:
@@ -114,25 +122,53 @@ def open_revision(name: str, folder: Path) -> Revision:
     return Revision(Path(os.path.realpath(os.fsdecode(root.rstrip(b"\n")))), name, commit.decode("ascii").strip())
 
 
+def tracked_files(folder: Path) -> tuple[str, ...] | None:
+    """The files below a folder that git has, relative to it, with `/`.
+
+    None if git does not say: there is no repository, it is not installed, or it refuses to look into what belongs to
+    another user.
+    """
+    try:
+        listed = _git(folder, ["ls-files", "-z", "--", "."])
+    except Rejected:
+        return None
+    return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)
+
+
 def is_tracked(folder: Path) -> bool:
     """Whether git has files of a folder, so that they came with the repository; False where there is none.
 
-    True as well if git does not say so of a folder in a repository: it is not installed, or refuses to look into what
-    belongs to another user.
+    True as well if git does not say so of a folder in a repository.
     """
-    try:
-        return bool(_git(folder, ["-c", "core.fsmonitor=false", "ls-files", "-z", "--", "."]))
-    except Rejected:
+    files = tracked_files(folder)
+    if files is None:
         whole = Path(os.path.realpath(folder))
         return any((above / ".git").exists() for above in (whole, *whole.parents))
+    return bool(files)
+
+
+_ALONE = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
+"""Git reads what is there and starts nothing: a repository's configuration may name a program for whatever is fetched
+on the way (of a partial clone), in its URL or for its transport. And what it reads is what the hash names."""
+_SETTINGS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "safe.bareRepository=explicit")
+"""The other programs that a configuration names. The last one: a folder of the checkout that is made to look like a
+repository is none, with a configuration that came with the branch."""
 
 
 def _git(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
     inherited = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    environment = {**inherited, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    environment = {**inherited, **_ALONE}
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), "--no-pager", *arguments],
+            ["git", "-C", str(folder), "--no-pager", *settings, *arguments],
             input=given, capture_output=True, timeout=_SECONDS, check=False, env=environment,
         )  # fmt: skip
     except FileNotFoundError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +95,7 @@ def run(
     now = load_policy(settings.policy)
     revision = open_revision(against, Path.cwd())
     new = _now(paths, settings)
-    old, known = _then(paths, settings, revision)
+    old, known = _then(paths, settings, revision, new)
     if not old and not new:
         raise reject("DP903", f"no *.sql file in {', '.join(paths)}, now or then", help=["name files or folders"])
     then, state = _policy_then(known, now, f"{against}:{settings.policy}")
@@ -115,8 +115,13 @@ def _now(paths: Sequence[str], settings: Settings) -> dict[str, Document]:
     return {_shown(Path(document.name)): document for document in documents}
 
 
-def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple[dict[str, Document], bytes | None]:
-    """The files of the commit that the paths stand for, named in the same way; and its policy file, if it has one."""
+def _then(
+    paths: Sequence[str], settings: Settings, revision: Revision, now: Mapping[str, Document]
+) -> tuple[dict[str, Document], bytes | None]:
+    """The files of the commit that the paths stand for, named in the same way; and its policy file, if it has one.
+
+    now: the files that are there. Raises Rejected DP903 for one of which the commit does not say what it was.
+    """
     from dpsql.checking.document import Document
     from dpsql.cli.check import maker
 
@@ -125,8 +130,13 @@ def _then(paths: Sequence[str], settings: Settings, revision: Revision) -> tuple
     contents = revision.read(wanted if policy is None else [*wanted, policy])
     document, files = maker(settings), {}
     for path in wanted:
+        shown = _shown(revision.root / path)
+        if path not in contents and shown in now:
+            raise reject(
+                "DP903", f"{shown!r} is a link in {revision.name!r}, to nothing that git has: it cannot be compared",
+                help=["leave it out, or compare with a commit in which it is a file"],
+            )  # fmt: skip
         if path in contents:
-            shown = _shown(revision.root / path)
             source = decoded(contents[path], f"{revision.name}:{shown}")
             try:
                 files[shown] = document(source)

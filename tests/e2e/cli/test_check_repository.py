@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -95,11 +96,23 @@ def test_select_ignore_and_files(dpsql: Call, repository: Path) -> None:
     named = ["--stdin-filename", "legacy/b.sql", "--allow-empty"]
     assert concise(dpsql, *named, stdin=NO_KEY.encode()) == ["legacy/b.sql:1 DP301"]
     assert concise(dpsql, *named, "--force-exclude", stdin=NO_KEY.encode()) == []
-    (repository / ".gitignore").write_text("a.sql\n")
-    assert concise(dpsql) == [] and concise(dpsql, "--no-gitignore") == a
-    assert concise(dpsql, "**/*.sql", "--no-gitignore") == a
     configure(repository, 'ignore = ["DP2"]')
     assert dpsql("check").codes == {"DP910"}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git says what it tracks")
+def test_gitignore(dpsql: Call, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    (repository / "queries" / "a.sql").write_text(f"{NO_BOUNDS};\n")
+    (repository / ".gitignore").write_text("a.sql\n")
+    bad = ["queries/a.sql:1 DP201"]
+    assert concise(dpsql) == bad  # no repository: nobody knows what is tracked
+    subprocess.run(["git", "init", "-q", "."], check=True, timeout=120)
+    assert concise(dpsql) == [] and concise(dpsql, "--no-gitignore") == bad
+    assert concise(dpsql, "**/*.sql") == [] and concise(dpsql, "**/*.sql", "--no-gitignore") == bad
+    subprocess.run(["git", "add", "--force", "queries/a.sql"], check=True, timeout=120)
+    assert concise(dpsql) == bad
 
 
 def test_warnings_fail_only_if_that_is_asked_for(dpsql: Call, repository: Path) -> None:
