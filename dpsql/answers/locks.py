@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from dpsql.answers.refusals import DISK, kept_waiting, unusable
 from dpsql.answers.store import Result
+from dpsql.paths import NOFOLLOW
 
 if sys.platform != "win32":
     import fcntl
@@ -103,15 +105,16 @@ def _opened(path: Path) -> int:
     while True:
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | NOFOLLOW, 0o600)
         except FileNotFoundError:
             if not path.parent.parent.is_dir():
                 raise unusable(path.parent, "its directory is missing", DISK) from None
             # Somebody removed the empty directory between the two lines.
         except FileExistsError:
-            if path.parent.is_file():
-                raise unusable(path.parent, "this is not a directory", DISK) from None
-            # Somebody removed it just after mkdir had found it there.
+            # A file, a pipe, a link that leads nowhere; or somebody removed it just after mkdir had found it there.
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISDIR(os.lstat(path.parent).st_mode):
+                    raise unusable(path.parent, "this is not a directory", DISK) from None
         except OSError as error:
             raise unusable(path.parent, f"it cannot be written ({error.strerror})", DISK) from None
 

@@ -33,6 +33,7 @@ from dpsql.answers.text import (
     write_losses,
     write_shown,
 )
+from dpsql.paths import NOFOLLOW, located, oddity
 
 APPLICATION_ID = 0x64707361
 """`dpsa`, in SQLite's file header."""
@@ -58,10 +59,12 @@ class SqliteAnswers:
         """path: of the file; names are held in a directory beside it.
 
         timeout: seconds to wait for another process's transaction. patience: for one that is running the same query.
+        Raises CannotOpen (DP407): it is a link, or no file, and what is paid for could not be kept.
         """
-        self.path = path.absolute()
+        self.path = located(path)
         self._timeout = timeout
         self._patience = patience
+        self._check_plain()
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
         """Address → every answer stored for it, oldest first."""
@@ -108,12 +111,13 @@ class SqliteAnswers:
 
         A function, not a context manager: a Ctrl-C at the end of its `with` would leave the file locked.
         """
+        self._check_plain()
         try:
             with _making:
                 # Made here, because SQLite would let others read it. Never opened here once it is there: closing it
                 # would drop the locks of another thread's transaction.
                 if not (os.path.isfile(self.path) and os.access(self.path, os.R_OK | os.W_OK)):
-                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | NOFOLLOW, 0o600))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a file name"
             raise unusable(self.path, f"it cannot be opened for writing ({reason})", DISK) from None
@@ -134,6 +138,11 @@ class SqliteAnswers:
         finally:
             if connection is not None:
                 connection.close()
+
+    def _check_plain(self) -> None:
+        what = oddity(self.path)
+        if what is not None:
+            raise unusable(self.path, what, "custodian: put the file itself in its place; its folders may be links")
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Make an empty file a store; refuse one that is something else."""

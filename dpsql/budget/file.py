@@ -15,6 +15,7 @@ from dpsql.budget import schema
 from dpsql.budget.disk import writable_or_missing
 from dpsql.budget.head import PAUSE
 from dpsql.budget.refusals import unusable
+from dpsql.paths import NOFOLLOW, located, oddity
 
 _Result = TypeVar("_Result")
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -63,6 +64,22 @@ class LedgerConnection(sqlite3.Connection):
             self.close()
 
 
+def place_of(path: str | Path) -> Path:
+    """Where a ledger lies, links of its folders followed. Raises CannotOpen (DP407): it is no plain file.
+
+    A link would have SQLite keep its log beside another name than the one that is flushed (and a second name a second
+    log): whoever opened the file by each would not see what the other charges.
+    """
+    try:
+        where = located(path)
+    except ValueError:
+        raise unusable(path, "not a file name", _WRITABLE) from None
+    what = oddity(where)
+    if what is not None:
+        raise unusable(where, what, _PLAIN)
+    return where
+
+
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """A connection with every setting on; makes the file (mode 0600) but writes nothing into it."""
     with _opening:
@@ -97,6 +114,7 @@ def look_at(path: Path, timeout: float) -> sqlite3.Connection:
         )  # fmt: skip
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA query_only=ON")
+        _check_name(connection, path)
         connection.counted = (file_id(path), os.getpid())
         _open[connection.counted] = _open.get(connection.counted, 0) + 1
         return connection
@@ -108,19 +126,17 @@ def writable(path: Path) -> bool:
 
 
 def file_id(path: Path | str) -> FileId:
-    """Which file this is, whatever its name."""
+    """Which file has this name; a link is a file of its own."""
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
 
 
 def _make_or_inspect(path: Path) -> None:
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise unusable(path, "this is a directory or a device, not a file", _WRITABLE)
     try:
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, 0o600), "rb") as file:
             start = file.read(len(schema.MAGIC))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a file name"
@@ -142,9 +158,19 @@ def _connected(path: Path, timeout: float) -> LedgerConnection:
         # before a receipt (sqlite.py). fullfsync makes macOS empty the disk's own cache too.
         for setting in ("synchronous=NORMAL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {setting}")
+        _check_name(connection, path)
         return connection
 
 
+def _check_name(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that SQLite knows by another name, and beside that keeps its log: a link came in between."""
+    (_, _, name), *_ = connection.execute("PRAGMA database_list")
+    if file_id(name) != file_id(path):
+        connection.close()
+        raise unusable(path, "a symbolic link took its place while it was opened", _PLAIN)
+
+
+_PLAIN = "name the file itself, by one name only: `ledger:` in the policy, or --ledger; its folders may be links"
 _WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from dpsql.budget.chain import Point
 from dpsql.budget.disk import flush, flush_directory, writable_or_missing
 from dpsql.budget.refusals import unusable
+from dpsql.paths import NOFOLLOW, located, oddity
 
 if sys.platform != "win32":
     import fcntl
@@ -28,16 +29,25 @@ PAUSE = 0.001
 
 
 class Head:
-    """One head file. Its directory is made if missing; files are readable by their owner only."""
+    """One head file. Its directory is made if missing; files are readable by their owner only.
+
+    Links of its folders are followed once. Where it, its lock or its draft is no plain file, everything raises
+    CannotOpen (DP407): a link would be replaced, and the file that it leads to would go on remembering less.
+    """
 
     def __init__(self, path: Path, timeout: float) -> None:
-        self.path = path
         self._name = f"head {path}"
+        try:
+            self.path = located(path)
+        except ValueError:
+            raise unusable(self._name, "not a file name", _HELP_HEAD) from None
+        self._lock_path, self._draft = (self.path.with_name(self.path.name + end) for end in (".lock", ".new"))
         self._timeout = timeout
         self._seen: tuple[bytes, Point | None] = (b"", None)
 
     def read(self) -> Point | None:
         """The remembered point; None if there is no file. CannotOpen (DP407) if it is there but is not a head."""
+        self._check_plain(self.path)
         try:
             stored = self._stored()
             if stored != self._seen[0]:  # who waits for the head reads it often
@@ -58,14 +68,14 @@ class Head:
     def check_writable(self) -> None:
         """Raise CannotOpen (DP407) if an advance is sure to fail: nobody shall pay for an answer that cannot come."""
         directory = self.path.parent
-        if "\0" in str(self.path):
-            raise unusable(self._name, "not a file name", _HELP_HEAD)
+        for path in (self.path, self._lock_path, self._draft):
+            self._check_plain(path)
         if not os.path.isdir(directory):
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise self._cannot_write(error) from None
-        if not os.access(directory, os.W_OK | os.X_OK) or os.path.isdir(self.path):
+        if not os.access(directory, os.W_OK | os.X_OK):
             raise unusable(self._name, "its directory is not writable", _HELP_HEAD)
         if not writable_or_missing(self.path):
             raise unusable(self._name, "it is not writable", _HELP_HEAD)
@@ -93,6 +103,7 @@ class Head:
 
     def forget(self) -> None:
         """Remember nothing."""
+        self._check_plain(self.path)
         self._locked(lambda: self.path.unlink(missing_ok=True))
 
     def _write(self, point: Point) -> bool:
@@ -102,17 +113,17 @@ class Head:
             slots = _slots(self._stored()) if self.path.exists() else []
             known = [-1 if slot is None else slot.sequence for slot in slots]
             if known and 0 <= max(known) < point.sequence:
-                descriptor = os.open(self.path, os.O_WRONLY)
+                descriptor = os.open(self.path, os.O_WRONLY | NOFOLLOW)
                 with os.fdopen(descriptor, "wb", buffering=0) as file:
                     file.seek(known.index(min(known)) * _SLOT)
                     file.write(_slot(point))
                 return True
-            draft = self.path.with_name(self.path.name + ".new")
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._draft.unlink(missing_ok=True)  # of somebody who was killed
+            descriptor = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 file.write(_slot(point) + b" " * _SLOT)
                 flush(descriptor)  # before the rename, or a power cut could leave an empty head
-            os.replace(draft, self.path)
+            os.replace(self._draft, self.path)
             flush_directory(self.path.parent)
         except OSError as error:
             raise self._cannot_write(error) from None
@@ -120,7 +131,7 @@ class Head:
 
     def _flush(self) -> None:
         try:
-            descriptor = os.open(self.path, os.O_RDWR)
+            descriptor = os.open(self.path, os.O_RDWR | NOFOLLOW)
             try:
                 flush(descriptor)
             finally:
@@ -129,7 +140,7 @@ class Head:
             raise self._cannot_write(error) from None
 
     def _stored(self) -> bytes:
-        descriptor = os.open(self.path, os.O_RDONLY)
+        descriptor = os.open(self.path, os.O_RDONLY | NOFOLLOW)
         try:
             return os.read(descriptor, _LONGEST)
         finally:
@@ -142,9 +153,7 @@ class Head:
             return bool(action())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(
-                self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | NOFOLLOW, 0o600)
         except OSError as error:
             raise self._cannot_write(error) from None
         try:
@@ -164,6 +173,14 @@ class Head:
             return bool(action())
         finally:
             os.close(descriptor)
+
+    def _check_plain(self, path: Path) -> None:
+        what = oddity(path)
+        if what is not None:
+            name = self._name if path == self.path else f"head {path}"
+            raise unusable(
+                name, what, "custodian: name the file itself, by one name only: `ledger_head:` in the policy"
+            )
 
     def _cannot_write(self, error: OSError) -> Exception:
         return unusable(self._name, f"it cannot be written ({error.strerror})", _HELP_HEAD, nothing_ran=False)

@@ -25,7 +25,7 @@ from dpsql.budget import schema
 from dpsql.budget.book import Book, same_request, settle
 from dpsql.budget.chain import BrokenChain, Identity, Point, Row
 from dpsql.budget.disk import flush_file
-from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at, translated, writable
+from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at, place_of, translated, writable
 from dpsql.budget.founding import check_and_upgrade, make_if_empty
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
@@ -67,8 +67,7 @@ class SqliteLedger:
         The time to open grows with the number of entries, about 25 µs each (benchmarks/ledger.py).
         """
         Book(accountant)
-        where = Path(path).absolute()
-        head = Head(Path(head_path).absolute(), timeout)
+        where, head = place_of(path), Head(Path(head_path), timeout)
         head.check_writable()
         connection = connect(where, timeout)
         try:
@@ -93,7 +92,7 @@ class SqliteLedger:
         Nothing is made or changed then, so a ledger of an older format is refused, and so is every `reserve`.
         Raises CannotOpen (DP407).
         """
-        where, head = Path(path).absolute(), Head(Path(head_path).absolute(), timeout)
+        where, head = place_of(path), Head(Path(head_path), timeout)
         if writable(where) and (writable(head.path) or not head.path.parent.exists()):
             return cls.open(path, head_path, dataset, accountant, timeout=timeout)
         connection = look_at(where, timeout)
@@ -343,8 +342,7 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     was spent after the copy was made is forgotten. The chain itself is verified first; if there is no ledger, or an
     empty file, the head is removed. Raises CannotOpen (DP407).
     """
-    where = Path(path).absolute()
-    head = Head(Path(head_path).absolute(), timeout)
+    where, head = place_of(path), Head(Path(head_path), timeout)
     if not where.exists():
         head.forget()
         return

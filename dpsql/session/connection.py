@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, left_text, remaining
+from dpsql.paths import located
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
@@ -349,6 +349,13 @@ def look_at_ledger(policy: Policy, path: Path | None = None) -> Ledger:
 
 def ledger_places(policy: Policy, path: Path | None = None) -> tuple[Path, Path]:
     """Where a ledger lies and where its head does: one file has one head, however it was named."""
-    if path is None or Path(os.path.abspath(path)) == policy.ledger_path:
+    if path is None or _is_same(path, policy.ledger_path):
         return policy.ledger_path, policy.ledger_head_path
     return path, default_head_path(path, policy.name)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return located(path) == located(other)
+    except ValueError:  # no file name, which opening it will say
+        return False

@@ -561,6 +561,30 @@ MUTATIONS = (
         "a charge is made smaller in the file",
         ("tests/unit/budget/test_sqlite_file.py",),
     ),
+    Mutation(
+        "ledger-behind-a-link",
+        "dpsql/budget/file.py",
+        "    what = oddity(where)",
+        "    what = None",
+        "a ledger that two names lead to: each may keep a log of its own, and charges are made without an answer",
+        ("tests/unit/budget/test_links.py",),
+    ),
+    Mutation(
+        "link-that-comes-in-between",
+        "dpsql/budget/file.py",
+        "    if file_id(name) != file_id(path):",
+        "    if not name:",
+        "what is flushed is not the log that SQLite writes",
+        ("tests/unit/budget/test_links.py",),
+    ),
+    Mutation(
+        "head-behind-a-link",
+        "dpsql/budget/head.py",
+        "        what = oddity(path)",
+        "        what = None",
+        "the head is replaced by a file of its own, and what it stood for remembers less",
+        ("tests/unit/budget/test_links.py",),
+    ),
     # --- stored answers ---
     Mutation(
         "answer-under-another-policy",
