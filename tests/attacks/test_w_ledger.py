@@ -23,7 +23,7 @@ def charges(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("dangling", [False, True])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_link_is_refused_by_name_before_anything_is_charged(
+def test_probe_a_link_is_refused_by_name_before_anything_is_charged(
     make: Callable[..., Clinic], part: str, dangling: bool, fresh: bool
 ) -> None:
     """It was charged once without an answer; a head that is a link was replaced by a plain file."""
@@ -54,7 +54,7 @@ def test_a_link_is_refused_by_name_before_anything_is_charged(
         assert len(con.sql(COUNT).run(epsilon=2).rows) == 1
 
 
-def test_a_folder_may_be_a_link_and_another_one_behind_it_is_another_ledger(
+def test_probe_a_folder_may_be_a_link_and_another_one_behind_it_is_another_ledger(
     make: Callable[..., Clinic], tmp_path: Path, dpsql_command: Callable[..., Call]
 ) -> None:
     """`current` leads to what was installed last: the ledger of before is missed, not forgotten."""
@@ -76,7 +76,7 @@ def test_a_folder_may_be_a_link_and_another_one_behind_it_is_another_ledger(
         con.sql(COUNT).run(epsilon=1)
 
 
-def test_to_accept_a_link_that_leads_nowhere_forgets_nothing(
+def test_probe_to_accept_a_link_that_leads_nowhere_forgets_nothing(
     make: Callable[..., Clinic], dpsql_command: Callable[..., Call]
 ) -> None:
     clinic = make()
