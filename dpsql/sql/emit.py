@@ -23,9 +23,6 @@ from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
 from dpsql.types import HUGEINT, INTEGER, Kind, SqlType, integer_type_of
 
 DIALECT = "duckdb"
-SALT = "\0salt\0"
-"""Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
-
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
 

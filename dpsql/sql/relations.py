@@ -33,8 +33,9 @@ from dpsql.plan.nodes import (
 )
 from dpsql.plan.walk import Tagged
 from dpsql.sql.block import Block
-from dpsql.sql.emit import SALT, Aliases, Names, TableNames, condition, constant, identifier, spell
+from dpsql.sql.emit import Aliases, Names, TableNames, condition, constant, identifier, spell
 from dpsql.sql.grouped import grouped, positive_zero
+from dpsql.sql.order import first
 from dpsql.sql.windows import spell_window
 from dpsql.types import BOOLEAN, Kind
 
@@ -189,20 +190,15 @@ class Emitter:
         return Block(source, below.where, Names(sql, tagged.fact.env), simple=False, lateral=True)
 
     def _truncated(self, node: Truncate, tagged: Tagged[Facts]) -> str:
-        """Which rows of a key stay is decided by the row itself: its salted hash, then all of its columns."""
+        """Which rows of a key stay is decided by the rows themselves, by all of their declared columns."""
         below = self.block(tagged.inputs[0])
         columns = output_columns(node)
         listed = ", ".join(f"{below.names.sql[c.uid]} AS c{c.uid}" for c in columns)
         keys = ", ".join(below.names.sql[c.uid] for c in node.columns)
-        whole = [below.names.sql[c.uid] for c in columns]
         if node.drop:
             kept = f"COUNT(*) OVER (PARTITION BY {keys}) <= {node.rows}"
         else:
-            # Zeros of either sign compare equal, in lists as well: only their text tells them apart.
-            signed = (Kind.DOUBLE, Kind.LIST)
-            zeros = [f"CAST({below.names.sql[c.uid]} AS VARCHAR)" for c in columns if c.type.kind in signed]
-            order = ", ".join([f"hash({', '.join(whole)}, {SALT})", *whole, *zeros])
-            kept = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) <= {node.rows}"
+            kept = first(node.rows, keys, [(below.names.sql[c.uid], c.type) for c in columns], texts=True)
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
         return f"SELECT {listed}\n{below.clause()}\nQUALIFY {kept} OR {unmatched}"
 

@@ -69,6 +69,29 @@ def test_integer_division_truncates_towards_zero(engine: Engine, type_: str) -> 
         assert one(engine, f"CAST({a} AS {type_}) // CAST({b} AS {type_})") == quotient
 
 
+FORMS = {
+    "DOUBLE": ("CAST('0.0' AS DOUBLE)", "CAST('-0.0' AS DOUBLE)"),
+    "NaN": ("CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"),
+    "FLOAT": ("CAST('0.0' AS FLOAT)", "CAST('-0.0' AS FLOAT)"),
+    "INTERVAL": ("INTERVAL 30 DAY", "INTERVAL 1 MONTH", "INTERVAL 720 HOUR", "INTERVAL (2592000000000) MICROSECOND"),
+    "DOUBLE[]": ("[CAST('0.0' AS DOUBLE), NULL]", "[CAST('-0.0' AS DOUBLE), NULL]"),
+    "INTERVAL[]": ("[INTERVAL 30 DAY]", "[INTERVAL 1 MONTH]"),
+}
+"""Equal values that look different."""
+
+
+@pytest.mark.parametrize("forms", FORMS.values(), ids=FORMS)
+def test_equal_values_are_one_group_and_have_one_hash(engine: Engine, forms: tuple[str, ...]) -> None:
+    """What is kept is the first in the order of a hash (sql/order.py): it must not matter which form came first."""
+    rows = ", ".join(f"({form})" for form in forms)
+    table = engine.fetch(
+        f"SELECT COUNT(*), COUNT(DISTINCT hash(7, 'a', x, NULL, 5)), COUNT(DISTINCT CAST(x AS VARCHAR)), "
+        f"(SELECT COUNT(*) FROM (SELECT 1 FROM (VALUES {rows}) t(x) GROUP BY x)) FROM (VALUES {rows}) t(x)"
+    )
+    found, hashes, texts, groups = (c[0] for c in table.columns)
+    assert (found, hashes, groups) == (len(forms), 1, 1) and texts > 1
+
+
 def test_large_integers_are_exact(engine: Engine) -> None:
     edges = [e for p in (53, 62, 63, 64, 65, 100, 126) for e in (2**p - 1, 2**p, 2**p + 1)] + [2**127 - 1, 0]
     values = [*edges, *(-e for e in edges), -(2**127), None]

@@ -7,7 +7,7 @@ weights follow the definition. With n the rows of an id in a group, K its groups
     one limit of C rows, no groups:      each row counts  C/max(N, C)
     a SUM alone:                         the id's total there, clipped to [min(0, M·L), max(0, M·U)], · G/max(K, G)
     present or not:                      1 · G/max(K, G)
-    private groups:                      only the first G groups in salted-hash order; no factor for K
+    private groups:                      only the id's first G groups in its own order; no factor for K
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _of_ids(truth: Truth, limits: Limits, salt: int) -> str:
             case Mean(of):
                 partial += [f"coalesce(SUM({of}), 0) AS s_{name}", f"COUNT({of}) AS c_{name}"]
                 found += [f"SUM(s_{name} * {row}) AS s_{name}", f"SUM(c_{name} * {row}) AS c_{name}"]
-    order = f"hash({', '.join(keys)}, {salt}), {', '.join(keys)}"
+    order = f"hash(u, {', '.join(keys)}, {salt}), {', '.join(keys)}"
     kept = f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY {order}) <= {limits.groups}" if private else ""
     return f"""
         WITH p AS (SELECT {", ".join(partial)} FROM ({truth.rows}) WHERE u IS NOT NULL {_group_by(["u", *keys])}),

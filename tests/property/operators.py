@@ -33,8 +33,8 @@ from dpsql.rewrite.follow_paths import follow_paths
 from dpsql.rewrite.limit_frequencies import limit_frequencies
 from dpsql.rewrite.rules import rewrite
 from dpsql.session.facts import FactStore
-from dpsql.sql.emit import SALT as SALTED
 from dpsql.sql.emit import Aliases
+from dpsql.sql.order import SALT as SALTED
 from dpsql.sql.relations import Emitter
 from dpsql.sql.shapes.choose import statements
 from dpsql.types import BIGINT

@@ -10,7 +10,7 @@ import math
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -189,9 +189,9 @@ def expected(node: Release, b: BoundContributions | None, rows: Sequence[Row], o
     by_id: dict[Any, dict[Key, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         by_id[row["id"]][row["key"]].append(row)
-    for groups in by_id.values():
+    for owner, groups in by_id.items():
         if b.truncate_groups and b.keys:
-            groups = {key: groups[key] for key in sorted(groups, key=order)[: b.groups]}
+            groups = {key: groups[key] for key in in_order(owner, groups, order)[: b.groups]}
         for i, c in enumerate(node.components):
             if c.measure is Measure.DISTINCT:
                 continue
@@ -212,12 +212,17 @@ def distinct(
     (name,) = columns(c.arg)
     limit = b.rows if b.rows is not None else (b.per_group or 0) * (b.groups or 0)
     kept: set[Key] = set()
-    for groups in by_id.values():
-        held = sorted(groups, key=order)[: b.groups] if b.truncate_groups and b.keys else list(groups)
+    for owner, groups in by_id.items():
+        held = in_order(owner, groups, order)[: b.groups] if b.truncate_groups and b.keys else list(groups)
         found = {(*key, r[name]) for key in held for r in chosen(c, groups[key]) if r[name] is not None}
-        kept |= set(sorted(found, key=order)[:limit])
+        kept |= set(in_order(owner, found, order)[:limit])
     for found_key in kept:
         yield found_key[:-1], True
+
+
+def in_order(owner: Any, found: Iterable[Key], order: Callable[[Key], Any]) -> list[Key]:
+    """The groups or values of one id, in its order."""
+    return sorted(found, key=lambda what: order((owner, *what)))
 
 
 def share(b: BoundContributions, c: Component, own: list[Row], groups: dict[Key, list[Row]]) -> int:
@@ -382,7 +387,8 @@ def check(seed: int, shapes: Sequence[Shape], seen: set[str]) -> int:
     rows = [r for r in rows if allowed is None or r["key"] in allowed]
 
     def order(values: Key) -> Any:
-        typed = [f"CAST({_literal(v)} AS {'BOOLEAN' if isinstance(v, bool) else 'VARCHAR'})" for v in values]
+        kinds = {bool: "BOOLEAN", int: "BIGINT"}
+        typed = [f"CAST({_literal(v)} AS {kinds.get(type(v), 'VARCHAR')})" for v in values]
         return connection.execute(f"SELECT hash({', '.join([*typed, str(SALT)])})").fetchall()[0][0]
 
     reference = expected(node, bounding, rows, order)

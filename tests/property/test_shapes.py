@@ -91,9 +91,9 @@ def model(
         if row[0] is not None and not (grouped and public and row[1] == "elsewhere"):
             by_id[row[0]][(row[1],) if grouped else ()].append(row)
     totals: dict[Any, list[int]] = defaultdict(lambda: [0] * len(components))
-    for groups in by_id.values():
+    for pid, groups in by_id.items():
         if b.truncate_groups and grouped:
-            kept = sorted(groups, key=order)[: b.groups]
+            kept = sorted(groups, key=lambda key, pid=pid: order(pid, *key))[: b.groups]
             groups = {k: groups[k] for k in kept}
         for key, own in groups.items():
             for i, c in enumerate(components):
@@ -148,9 +148,9 @@ def _release(store: Store, world: World, key: str, limits: Limits | None = None)
 def test_the_sql_computes_the_model(limits: dict[str, Any], key: str) -> None:
     store, different = Store(), 0
 
-    def order(group: tuple[str | None]) -> Any:
-        text = "NULL::VARCHAR" if group[0] is None else f"'{group[0]}'"
-        return store.connection.execute(f"SELECT hash({text}, {SALT})").fetchone()[0]  # type: ignore[index]
+    def order(pid: int, group: str | None) -> Any:
+        text = "NULL::VARCHAR" if group is None else f"'{group}'"
+        return store.connection.execute(f"SELECT hash({pid}, {text}, {SALT})").fetchone()[0]  # type: ignore[index]
 
     for seed in range(12):
         rng = random.Random(seed)

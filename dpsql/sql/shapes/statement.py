@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dpsql.sql.emit import SALT
+from dpsql.sql.order import SALT
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Statement:
         for label, rows in released.items():
             text = text.replace(placeholder(label), rows)
         return text
+
+    @property
+    def ordered(self) -> bool:
+        """True if the engine's order decides which groups, values or rows are kept."""
+        return SALT in self.sql
 
     def reads(self, label: str) -> bool:
         """True if the noisy rows of this release are part of the statement."""

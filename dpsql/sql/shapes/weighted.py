@@ -20,7 +20,8 @@ from dpsql.plan.components import Component, Measure
 from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.plan.walk import Tagged
 from dpsql.sql.block import Block
-from dpsql.sql.emit import SALT, Aliases, TableNames, condition, spell
+from dpsql.sql.emit import Aliases, TableNames, condition, spell
+from dpsql.sql.order import Typed, first
 from dpsql.sql.relations import Emitter
 from dpsql.sql.shapes.direct import grouping, total
 from dpsql.sql.shapes.early import Early, early
@@ -46,6 +47,11 @@ class _Parts:
     def names(self) -> list[str]:
         """Printed names of the key columns after the first level."""
         return [f"k{i}" for i in range(len(self.keys))]
+
+    @property
+    def group(self) -> list[Typed]:
+        """What a group of an id is after the first level: the id, then the keys."""
+        return [("u", self.bounding.id.type), *zip(self.names, (k.type for k in self.node.keys), strict=True)]
 
 
 def weighted(
@@ -100,12 +106,8 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
 
 
 def _kept(parts: _Parts, source: str) -> str:
-    """Each id's first G groups in salted-hash order: a function of the id's own rows."""
-    keys = ", ".join(parts.names)
-    order = f"hash({keys}, {SALT}), {keys}"
-    return (
-        f"SELECT * FROM {source} QUALIFY ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) <= {parts.bounding.groups}"
-    )
+    """Each id's first G groups, in an order of its own."""
+    return f"SELECT * FROM {source} QUALIFY {first(_int(parts.bounding.groups), 'u', parts.group)}"
 
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
@@ -255,11 +257,11 @@ def _counts_rows(c: Component) -> bool:
 
 
 def _distinct(parts: _Parts, at: int) -> Statement:
-    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x) in salted-hash order."""
+    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c, b = parts.node.components[at], parts.bounding
     assert c.arg is not None
     limit = b.rows if b.rows is not None else _int(b.per_group) * _int(b.groups)
-    value = spell(c.arg, parts.block.names)[0]
+    value, known = spell(c.arg, parts.block.names)
     block = parts.block.filtered(f"{value} IS NOT NULL")
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
@@ -271,11 +273,8 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    columns = ", ".join([*parts.names, "x"])
-    order = f"hash({columns}, {SALT}), {columns}"
-    steps.append(
-        f"t AS (SELECT * FROM {source} QUALIFY ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) <= {limit})"
-    )
+    kept = first(limit, "u", [*parts.group, ("x", known.type)])
+    steps.append(f"t AS (SELECT * FROM {source} QUALIFY {kept})")
     listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
     sql = _statement(steps, listed, "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")
