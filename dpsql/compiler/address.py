@@ -1,14 +1,15 @@
 """What a released number answers, as a hash: equal addresses, equal exact integers, whatever query asked for them.
 
 *Claim.* Two components with one address have the same exact integer for every group key, over the same data and under
-the same ledger's truncation order. *Why.* The address is taken of all that the integers are computed from: the
-finished plan below the release with its columns numbered by occurrence (what else the query selects, and what it calls
-it, has no part in it), its group keys with their public lists, the bounding of contributions, the component with its
-clip, grid, center, weight and filter; the rows of the releases that it reads, as values; the policy with its
-`data_version`. Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it
-would be false.* If a statement computed anything that the plan does not say, or the custodian changed the data and not
+the same ledger's salt. *Why.* The address is taken of all that the integers are computed from: the version of the rules
+that make statements of plans; the finished plan below the release with its columns numbered by occurrence (what else
+the query selects, and what it calls it, has no part in it), its group keys with their public lists, the bounding of
+contributions, the component with its clip, grid, center, weight and filter; the rows of the releases that it reads, as
+values; the policy with its `data_version`; and where the engine's order decides what is kept, whose order it is.
+Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be false.*
+If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
 `data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
-tests/unit/compiler/test_address.py, tests/property/test_answers.py.
+tests/unit/compiler/test_address.py, tests/property/test_answers.py, tests/unit/session/test_version_0_1.py.
 """
 
 from __future__ import annotations
@@ -26,23 +27,30 @@ from dpsql.plan.nodes import GroupKeys, Node, Release, Values, inputs
 from dpsql.plan.walk import with_inputs
 from dpsql.rewrite.keys.domains import LazyKeys
 
-FORMAT = 1
-"""Part of every address: raise it when equal plans come to mean other integers, and nothing older is served."""
+RULES = 2
+"""Version of the rules that measure, part of every address: no answer of an older one is served.
+
+Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
+clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order.
+"""
 
 Rows = Sequence[tuple[LiteralValue, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all components of one release stand on."""
+    """What all components of one release stand on. ordered: those for which an `order` decides what is kept."""
 
     below: Node
     node: Release
     setting: tuple[str, ...]
+    ordered: tuple[Component, ...] = ()
+    order: str = ""
 
     def address(self, component: Component, keys: str = "") -> str:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
-        return fingerprint(self.setting, keys, self.below, self.node.keys, component, numbered=True)
+        order = f"kept in the order of {self.order}" if component in self.ordered else ""
+        return fingerprint(self.setting, order, keys, self.below, self.node.keys, component, numbered=True)
 
     def address_of_keys(self) -> str:
         """The address of a set of private keys with their noisy counts, found with the declared least number."""
@@ -59,8 +67,10 @@ class Ground:
 class Grounds:
     """The grounds of all releases of one plan."""
 
-    def __init__(self, plan: Plan, data_version: str) -> None:
+    def __init__(self, plan: Plan, data_version: str, order: str = "") -> None:
+        """order: whose order decides what is kept where not all is: engine and version (sql/order.py)."""
         self._plan = plan
+        self._order = order
         self._found: Releases = releases_of(plan.tree)
         self._version = f"version {data_version}"
         self._lists: dict[int, KeySource] = {}
@@ -82,8 +92,10 @@ class Grounds:
         measured = self._plan.releases[place].measured
         below = measured.node.input if rows is None else self._with(measured.node.input, rows)
         units = sorted(measured.contributions)
-        setting = (f"format {FORMAT}", self._plan.policy_hash, self._version, *units)
-        return Ground(self._plain(below), measured.node, setting)
+        setting = (f"rules {RULES}", self._plan.policy_hash, self._version, *units)
+        found = {i for s in self._plan.releases[place].statements if s.ordered for i in s.components}
+        ordered = tuple(measured.node.components[i] for i in sorted(found))
+        return Ground(self._plain(below), measured.node, setting, ordered, self._order)
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):

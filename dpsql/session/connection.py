@@ -276,7 +276,8 @@ class Session:
         ledger = self._open_ledger()
         if self._store is None:
             self._store = answers_beside(ledger)
-        return Account(self.policy, self.analyst, ledger, self._store, charging)
+        order = f"{self._engine.dialect} {self._engine.version}"
+        return Account(self.policy, self.analyst, ledger, self._store, order, charging)
 
     # --- budget ----------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ Ids = Mapping[tuple[int, int], str]
 class Account:
     """Who pays: one analyst's account in one ledger, and the answers stored beside it.
 
+    order: whose order decides what is kept where not all is (compiler/address.py).
     charging: told the id of an entry before it is reserved.
     """
 
@@ -50,11 +51,12 @@ class Account:
     analyst: str
     ledger: Ledger
     store: AnswerStore
+    order: str
     charging: Callable[[str], object] | None = None
 
     def grounds(self, plan: Plan) -> Grounds:
         """What the plan's numbers stand on."""
-        return Grounds(plan, self.policy.data_version)
+        return Grounds(plan, self.policy.data_version, self.order)
 
     def look_up(self, plan: Plan, grounds: Grounds, *, own: bool = False, preview: bool = False) -> Reuse:
         """What can be answered from stored answers; `own`: only from those that the analyst has already.

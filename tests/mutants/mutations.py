@@ -18,6 +18,7 @@ class Mutation:
 
 
 _MECHANISMS = "tests/unit/measure/mechanisms"
+_KEPT = "tests/property/test_kept.py"
 
 MUTATIONS = (
     # --- noise ---
@@ -448,18 +449,58 @@ MUTATIONS = (
     Mutation(
         "truncation-one-more",
         "dpsql/sql/shapes/weighted.py",
-        "ORDER BY {order}) <= {parts.bounding.groups}",
-        "ORDER BY {order}) <= {parts.bounding.groups + 1}",
+        "first(_int(parts.bounding.groups), ",
+        "first(_int(parts.bounding.groups) + 1, ",
         "an id stays in one group more than limited",
         ("tests/property/test_contributions.py",),
     ),
     Mutation(
         "distinct-truncation-dropped",
         "dpsql/sql/shapes/weighted.py",
-        "ORDER BY {order}) <= {limit})",
-        "ORDER BY {order}) >= 1)",
+        "first(limit, ",
+        "first(10**6, ",
         "an id adds any number of distinct values",
         ("tests/property/test_contributions.py",),
+    ),
+    Mutation(
+        "kept-without-the-id",
+        "dpsql/sql/shapes/weighted.py",
+        'return [("u", self.bounding.id.type), *zip(',
+        "return [*zip(",
+        "all ids keep the same groups and values, and the others vanish",
+        (f"{_KEPT}::test_equal_groups_stay_equal_however_the_key_is_written",),
+    ),
+    Mutation(
+        "kept-without-the-keys",
+        "dpsql/sql/shapes/weighted.py",
+        "*zip(self.names, (k.type for k in self.node.keys), strict=True)]",
+        "]",
+        "an id keeps the groups that arrive first, and other ids' rows decide which these are",
+        (f"{_KEPT}::test_what_an_id_keeps_is_up_to_its_own_rows",),
+    ),
+    Mutation(
+        "kept-by-the-hash-alone",
+        "dpsql/sql/order.py",
+        ", *(sql for sql, _ in what if sql != of)]",
+        "]",
+        "of groups with one hash an id keeps those that arrive first",
+        (f"{_KEPT}::test_what_an_id_keeps_is_up_to_its_own_rows",),
+    ),
+    Mutation(
+        "kept-in-the-form-that-came-first",
+        "dpsql/sql/order.py",
+        "if texts and not type_.one_form]",
+        "if texts and type_.one_form]",
+        "of rows that are equal and look different the first to arrive is kept",
+        (f"{_KEPT}::test_the_row_that_is_kept_is_the_same_whichever_came_first",),
+    ),
+    Mutation(
+        "salt-before-the-key",
+        "dpsql/sql/order.py",
+        "hash({', '.join(sql for sql, _ in what)}, {SALT})",
+        "hash({SALT}, {', '.join(sql for sql, _ in what)})",
+        "some groups are kept far more often than others",
+        (f"{_KEPT}::test_equal_groups_stay_equal_however_the_key_is_written",),
     ),
     Mutation(
         "nobodys-rows-kept",
@@ -592,6 +633,22 @@ MUTATIONS = (
         "self._plan.policy_hash, self._version, *units)",
         "self._version, *units)",
         "a stored answer is served where another policy rules",
+        ("tests/unit/compiler/test_address.py",),
+    ),
+    Mutation(
+        "answer-of-older-rules",
+        "dpsql/compiler/address.py",
+        'setting = (f"rules {RULES}", ',
+        "setting = (",
+        "a number that an older rule measured is served as that of the new one",
+        ("tests/unit/compiler/test_address.py",),
+    ),
+    Mutation(
+        "answer-of-another-order",
+        "dpsql/compiler/address.py",
+        " if component in self.ordered else ",
+        " if False else ",
+        "a stored answer is served where another engine would keep other groups",
         ("tests/unit/compiler/test_address.py",),
     ),
     Mutation(

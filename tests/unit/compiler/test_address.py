@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler import Plan
+from dpsql.compiler import Plan, address
 from dpsql.compiler.address import Grounds, Rows, digest
 from dpsql.functions.domains import DateRange
 from dpsql.functions.value import Domain
@@ -35,19 +35,26 @@ u:
   unit: {rows: 1}
   columns:
     kind: {type: varchar, domain: [a, b, c], nullable: false}
+    word: {type: varchar}
     x: {type: integer, bounds: [0, 10], nullable: false}
+v:
+  unit: {rows: 1}
+  max_frequency: [{columns: [k], rows: 2, enforce: truncate}]
+  columns: {k: {type: integer}}
 """
 POLICY = policy(TABLES)
 
 
-def addresses(sql: str, version: str = "", of: object = POLICY, rows: dict[int, Rows] | None = None) -> list[set[str]]:
+def addresses(
+    sql: str, version: str = "", of: object = POLICY, rows: dict[int, Rows] | None = None, order: str = ""
+) -> list[set[str]]:
     """The addresses of each release's components, those of private keys over the key set `keys`."""
     plan = planned(sql, of)  # type: ignore[arg-type]
-    return _addresses(plan, version, rows)
+    return _addresses(plan, version, rows, order)
 
 
-def _addresses(plan: Plan, version: str = "", rows: dict[int, Rows] | None = None) -> list[set[str]]:
-    grounds, found = Grounds(plan, version), []
+def _addresses(plan: Plan, version: str = "", rows: dict[int, Rows] | None = None, order: str = "") -> list[set[str]]:
+    grounds, found = Grounds(plan, version, order), []
     for at, release in enumerate(plan.releases):
         ground, node = grounds.ground(at, rows), release.measured.node
         keys = "" if node.threshold is None else ground.address_of_keys()  # stands for the id of the stored keys
@@ -164,6 +171,38 @@ def test_another_policy_or_data_version_has_other_addresses(change: tuple[str, s
     assert set().union(*addresses(sql)).isdisjoint(*addresses(sql, of=policy(TABLES.replace(*change))))
     assert set().union(*addresses(sql)).isdisjoint(*addresses(sql, "2"))
     assert set().union(*addresses(sql, "1")).isdisjoint(*addresses(sql, "2"))
+
+
+def test_rules_of_another_version_have_other_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {sql: set().union(*addresses(sql)) for sql in DIFFERENT}
+    monkeypatch.setattr(address, "RULES", address.RULES + 1)
+    for sql, known in before.items():
+        assert known.isdisjoint(*addresses(sql)), sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "matters"),
+    [
+        ("SELECT COUNT(*) FROM t", False),
+        ("SELECT COUNT(DISTINCT id) FROM t", False),
+        ("SELECT kind, AVG(x) FROM t GROUP BY kind", False),
+        ("SELECT COUNT(DISTINCT word) FROM t", True),
+        ("SELECT kind, COUNT(DISTINCT word) FROM t GROUP BY kind", True),
+        ("SELECT word, AVG(x) FROM t GROUP BY word", True),
+        ("SELECT DISTINCT word FROM t", True),
+        ("SELECT COUNT(DISTINCT word) FROM u", False),
+        ("SELECT COUNT(*) FROM v AS a JOIN v AS b ON a.k = b.k", True),
+    ],
+)
+def test_whose_order_it_is_counts_where_not_all_is_kept(sql: str, matters: bool) -> None:
+    one, other = (set().union(*addresses(sql, order=order)) for order in ("duckdb 1.5.0", "duckdb 2.0.0"))
+    assert one.isdisjoint(other) if matters else one == other
+
+
+def test_the_order_counts_for_its_own_component_alone() -> None:
+    sql = "SELECT COUNT(*), COUNT(DISTINCT word) FROM t"
+    one, other = (set().union(*addresses(sql, order=order)) for order in ("duckdb 1.5.0", "duckdb 2.0.0"))
+    assert len(one) == len(other) == 2 and len(one & other) == 1
 
 
 def test_a_public_list_counts_as_it_is_not_as_it_is_written() -> None:
