@@ -18,8 +18,8 @@ class Entry:
     charges: privacy unit → loss of new noise; one query charges every unit whose data it touches. Counts in the total,
     in the analyst's account and against the limit per query.
     plan_hash, policy_hash: what was run, for the history. `statement`: the analyst's own text, for the history.
-    received: privacy unit → loss of stored answers that this analyst gets for the first time. Counts in the analyst's
-    account and against the limit per query, never in the total: their noise has been paid for there.
+    received: privacy unit → what stored answers that this analyst gets for the first time add to that. Counts in the
+    analyst's account and against the limit per query, never in the total: their noise has been paid for there.
     answers: ids of the stored answers that the analyst holds through this entry, new or received. An id stands for one
     draw of noise and is never given to another.
     """

@@ -88,6 +88,7 @@ def query(
     delta: o.Delta = None,
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
+    allow_dearer: o.AllowDearer = None,
     fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
@@ -102,13 +103,14 @@ def query(
 ) -> int:
     """Answer one query with noise, and charge its price.
 
-    What was released before, as accurately or better, is given again and not charged. A table shows
-    `value ± half-width`. csv, json and jsonl print nothing but data on standard output.
+    What was released before, as accurately or better, is given again and not charged; what others paid for is charged
+    to the analyst, where that is no more than what is asked. A table shows `value ± half-width`. csv,
+    json and jsonl print nothing but data on standard output.
     """
     from dpsql.cli import query as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer)
     return command.run(
         policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
     )
@@ -129,6 +131,7 @@ def explain(
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
     ] = None,
+    allow_dearer: o.AllowDearer = None,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
         o.ExplainFormat.TEXT
     ),
@@ -141,7 +144,7 @@ def explain(
     from dpsql.cli import explain as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 

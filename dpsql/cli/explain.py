@@ -1,4 +1,4 @@
-"""`dpsql explain`: the plan of a query, as text or JSON. Spends nothing and opens no ledger."""
+"""`dpsql explain`: the plan of a query, as text or JSON, with what it would cost now. Spends nothing."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def run(
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
             plan = connection.planner.preview(Question(source.text, dialect=dialect), asked)
+            charge = connection.outlook(plan)
         except Error as error:
             raise pointing_into(error, source) from None
     match format:
         case ExplainFormat.TEXT:
-            print(as_text(plan, engine_sql))
+            print(as_text(plan, engine_sql, charge))
         case ExplainFormat.JSON:
-            found = as_json(plan)
-            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan))
+            found = as_json(plan, charge)
+            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan, charge))
     return 0
 
 

@@ -26,6 +26,7 @@ def read_asked(
     confidence: str,
     weight: Sequence[str] | None,
     delta: str | None,
+    allow_dearer: bool | None = None,
 ) -> Asked:
     """Read the options and try them out, so that bad ones are refused before anything is opened.
 
@@ -34,7 +35,8 @@ def read_asked(
     from dpsql.compiler.settings import Settings
     from dpsql.session.settings import Asked
 
-    asked = Asked(epsilon, delta, rho, _pairs("max-error", max_error), confidence, _pairs("weight", weight))
+    errors, weights = _pairs("max-error", max_error), _pairs("weight", weight)
+    asked = Asked(epsilon, delta, rho, errors, confidence, weights, allow_dearer)
     asked.settled(Settings())
     return asked
 

@@ -97,6 +97,15 @@ Ledger: TypeAlias = Annotated[
 Fresh: TypeAlias = Annotated[
     bool, typer.Option("--fresh", help="Pay for new noise, even where a stored answer would do for nothing.")
 ]
+AllowDearer: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-dearer/--no-allow-dearer",
+        help="Take stored answers of others also where they cost this account more than what is asked. "
+        "Default: the policy's.",
+        show_default=False,
+    ),
+]
 Dialect: TypeAlias = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
 ]

@@ -183,9 +183,11 @@ def _planned(
     drawn = [(r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in measured]
     identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
     notes = (*notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
+    dearer = policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
         identity, dict(public.used), not public.missing, notes, warnings, settings.max_error, settings.confidence,
+        dearer,
     )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.analysis.facts import Facts
-from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.compiler.plan import Charge, Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.loss import PrivacyLoss, largest, show_spent
+from dpsql.loss import NO_LOSS, PrivacyLoss, largest, show_spent
 from dpsql.measure.measured import MeasuredRelease, Measurement
 from dpsql.measure.widths import linear_width
 from dpsql.numbers.cap import Finite
@@ -41,14 +41,15 @@ from dpsql.plan.walk import Tagged
 from dpsql.policy.units import unit_named
 
 
-def as_text(plan: Plan, engine_sql: bool = False) -> str:
-    """The annotated tree, the measurements of every release, and the price."""
+def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) -> str:
+    """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise."""
+    charge = charge or Charge.of_new(plan)
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
         lines += ["", *_release_lines(release, i), *_sum_lines(release.measured)]
-    lines += ["", f"cost: {_cost(plan)}"]
-    lines += [f"note: {note}" for note in plan.notes]
+    lines += ["", f"cost: {_cost(plan, charge)}"]
+    lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
         for release in plan.releases:
@@ -59,8 +60,9 @@ def as_text(plan: Plan, engine_sql: bool = False) -> str:
     return "\n".join(lines)
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
+def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
     """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
+    charge = charge or Charge.of_new(plan)
     return {
         "releases": [
             {
@@ -77,17 +79,18 @@ def as_json(plan: Plan) -> dict[str, Any]:
             for r in plan.releases
         ],
         "nodes": [_node_json(t) for t in plan.tree.walk()],
-        "cost": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
-        "notes": list(plan.notes),
+        "cost": {unit: _loss_json(charge.by_unit.get(unit, NO_LOSS)) for unit in plan.cost},
+        "asked": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
+        "notes": [*charge.notes, *plan.notes],
         "warnings": [{"code": w.code, "message": w.message, "help": list(w.help)} for w in plan.warnings],
         "plan": plan.hash,
         **_goal_json(plan),
     }
 
 
-def dumps(plan: Plan) -> str:
+def dumps(plan: Plan, charge: Charge | None = None) -> str:
     """`as_json` as text."""
-    return json.dumps(as_json(plan), indent=2, ensure_ascii=False)
+    return json.dumps(as_json(plan, charge), indent=2, ensure_ascii=False)
 
 
 def _warning_lines(warning: Diagnostic) -> list[str]:
@@ -347,9 +350,12 @@ def _key_source(node: Release) -> str:
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _cost(plan: Plan) -> str:
-    paid = [f"{loss} of each {unit}" for unit, loss in plan.cost.items() if loss != PrivacyLoss()]
-    return ", ".join(paid) or "nothing: only public data"
+def _cost(plan: Plan, charge: Charge) -> str:
+    asked = Charge.of_new(plan).by_unit
+    each = [", ".join(f"{loss} of each {unit}" for unit, loss in c.items()) for c in (asked, charge.by_unit)]
+    if charge.by_unit == asked:
+        return each[0] or "nothing: only public data"
+    return f"{each[1] or 'nothing'} (asked: {each[0]})"
 
 
 def _goal(plan: Plan) -> list[str]:

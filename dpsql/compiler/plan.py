@@ -54,6 +54,7 @@ class Plan:
     complete: every public fact was known; a static plan may lack key lists and cannot be run.
     notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
     max_error: output column → the largest half-width at `confidence` that ε was found for; empty where ε was given.
+    allow_dearer: stored answers may cost the account more than `cost`.
     """
 
     source: Source
@@ -72,8 +73,30 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
     confidence: Fraction = LEVEL
+    allow_dearer: bool = False
 
     @property
     def loss(self) -> PrivacyLoss:
         """The largest cost over all privacy units: what the analyst reads as the price of the query."""
         return largest(self.cost.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a run of a plan would charge an account now.
+
+    by_unit: privacy unit → loss, where there is one. notes: which numbers are given from stored answers.
+    """
+
+    by_unit: Mapping[str, PrivacyLoss]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_new(cls, plan: Plan) -> Charge:
+        """For new noise throughout."""
+        return cls({unit: loss for unit, loss in plan.cost.items() if loss != PrivacyLoss()})
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The largest over all privacy units."""
+        return largest(self.by_unit.values())

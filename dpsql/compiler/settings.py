@@ -18,6 +18,7 @@ class Settings:
     the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them.
     delta: δ, charged only if private keys or Gaussian noise use it. weights: output column → its part of the whole,
     where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
+    allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
     """
 
     epsilon: Fraction | None = None
@@ -28,3 +29,4 @@ class Settings:
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
     confidence: Fraction = LEVEL
     weights: Mapping[str, Fraction] = field(default_factory=dict)
+    allow_dearer: bool | None = None

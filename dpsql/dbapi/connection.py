@@ -29,6 +29,7 @@ def connect(
     ledger: str | PathLike[str] | Ledger | None = None,
     epsilon: Amount | None = None,
     delta: Amount | None = None,
+    allow_dearer: bool | None = None,
     threads: int | None = None,
     memory_limit: str | None = None,
     progress: bool = False,
@@ -42,7 +43,7 @@ def connect(
         of yours they are registered.
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
     ledger: path of the ledger, instead of the policy's; or a Ledger object.
-    epsilon, delta: defaults of this session's queries.
+    epsilon, delta, allow_dearer: defaults of this session's queries.
     threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
         spilled to a private temporary folder.
     progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
@@ -59,7 +60,7 @@ def connect(
     keeper: object = ledger
     if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
-    settings = Asked(epsilon, delta).settled(Settings())
+    settings = Asked(epsilon, delta, allow_dearer=allow_dearer).settled(Settings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     return Connection(completed, engine, analyst, ledger, settings)
 
@@ -114,6 +115,7 @@ class Connection(Session):
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
         fresh: bool = False,
     ) -> Cursor:
         """`Cursor.execute` on a new cursor, which also has the columns, intervals, notes and frames of the answer.
@@ -122,7 +124,7 @@ class Connection(Session):
         """
         return self.cursor().execute(
             sql, parameters, epsilon=epsilon, delta=delta, rho=rho,
-            max_error=max_error, confidence=confidence, weights=weights, fresh=fresh,
+            max_error=max_error, confidence=confidence, weights=weights, allow_dearer=allow_dearer, fresh=fresh,
         )  # fmt: skip
 
     def executemany(

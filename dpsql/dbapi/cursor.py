@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from dpsql.dbapi.answer import Answer
-from dpsql.dbapi.statements import Explain, Set, Show, amount_text, in_full, special
+from dpsql.dbapi.statements import Explain, Set, Show, in_full, setting_text, special
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.release.result import Release
 from dpsql.session.arguments import Parameters
@@ -60,17 +60,18 @@ class Cursor(Answer):
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
         fresh: bool = False,
     ) -> Self:
         """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
 
-        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho), which hold for later queries of the
-            connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
+        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer), which hold for later queries of
+            the connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
             `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
         self._require_open()
         self._sets.clear()
         self._sets.append(self._run(sql, parameters, asked, fresh))
@@ -121,6 +122,7 @@ class Cursor(Answer):
                     lines = query.explain(
                         asked.epsilon, asked.delta, rho=asked.rho,
                         max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+                        allow_dearer=asked.allow_dearer,
                     )  # fmt: skip
                 except Error as error:
                     error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
@@ -130,7 +132,8 @@ class Cursor(Answer):
                 query = self.connection.sql(sql, parameters)
                 release = query.run(
                     asked.epsilon, asked.delta, rho=asked.rho,
-                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights, fresh=fresh,
+                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
+                    allow_dearer=asked.allow_dearer, fresh=fresh,
                 )  # fmt: skip
                 return _Set(release.columns, release.types, release)
 
@@ -234,8 +237,8 @@ class Cursor(Answer):
         return f"<dpsql.Cursor: {state}>"
 
 
-def _setting(name: str, now: Fraction | None) -> _Set:
-    return _Set(("setting", "value"), (VARCHAR, VARCHAR), [(name, None if now is None else amount_text(now))])
+def _setting(name: str, now: Fraction | bool | None) -> _Set:
+    return _Set(("setting", "value"), (VARCHAR, VARCHAR), [(name, None if now is None else setting_text(now))])
 
 
 class _Set:

@@ -16,7 +16,7 @@ from dpsql.loss import show_spent
 from dpsql.sql.parse import MAX_LENGTH
 from dpsql.sql.split import split_statements
 
-SETTINGS: Final = ("epsilon", "delta", "rho", "confidence")
+SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer")
 """What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
 and each answer is told its own."""
 
@@ -105,6 +105,13 @@ def in_full(found: Diagnostic, sql: str) -> Diagnostic:
     if found.source is None or found.source.name != Source("").name or len(found.source.text) != len(sql):
         return found
     return replace(found, source=Source(sql))
+
+
+def setting_text(now: Fraction | bool) -> str:
+    """A setting as a user would write it."""
+    if isinstance(now, bool):
+        return "on" if now else "off"
+    return amount_text(now)
 
 
 def amount_text(amount: Fraction) -> str:

@@ -18,12 +18,14 @@ DEFAULT_MIN_UNITS = 1
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What holds when a query says nothing: ε and δ (None: the query must say), the most public key combinations of
-    one release, and the least units per private key."""
+    one release, the least units per private key, and whether stored answers of others may cost an analyst more than
+    what is asked."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     max_keys: int = DEFAULT_MAX_KEYS
     min_units: int = DEFAULT_MIN_UNITS
+    allow_dearer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,8 @@ class DefaultsFile(_File):
     """The most public key combinations one release may have."""
     min_units: Count = 1
     """The least number of units behind a private key."""
+    allow_dearer: Flag = False
+    """true: analysts receive stored answers of others also where these cost more than what is asked."""
 
 
 class LossFile(_File):

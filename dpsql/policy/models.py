@@ -33,10 +33,11 @@ class Policy:
 
     tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
     units: unit name → Unit, row units included.
-    hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written.
+    hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
+        and whatever `defaults.allow_dearer` says, which changes no answer and no price of noise.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
-    document: the normalised content with defaults filled in, as plain JSON-like data; what the hash is taken of.
+    document: the normalised content with defaults filled in, as plain JSON-like data.
     """
 
     name: str

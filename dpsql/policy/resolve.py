@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
@@ -61,7 +62,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         units=units,
         defaults=resolve_defaults(file, issues),
         budgets=resolve_budgets(file, list(units), issues),
-        hash=digest(document),
+        hash=digest(_measured(document)),
         version=file.version,
         data_version=file.data_version or "",
         database=file.database,
@@ -72,3 +73,12 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         document=document,
         places=places,
     )
+
+
+def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without what decides neither what is measured nor what that costs.
+
+    Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
+    """
+    defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
+    return {**document, "defaults": defaults}

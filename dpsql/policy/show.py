@@ -35,6 +35,7 @@ def describe(policy: Policy) -> dict[str, Any]:
             "delta": None if policy.defaults.delta is None else number(policy.defaults.delta),
             "max_keys": policy.defaults.max_keys,
             "min_units": policy.defaults.min_units,
+            "allow_dearer": policy.defaults.allow_dearer,
         },
         "budgets": {
             "total": {unit: loss_text(loss) for unit, loss in caps.total.items()},
@@ -63,7 +64,7 @@ def show_policy(policy: Policy, table: str | None = None) -> str:
         lines += [f"  {line}" for line in _table_lines(t)]
     lines += ["", "defaults"]
     lines += [
-        f"  {key:<12} {'none: a query must say' if value is None else value}"
+        f"  {key:<12} {'none: a query must say' if value is None else str(value).lower()}"
         for key, value in facts["defaults"].items()
     ]
     lines += ["", "budgets"]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Self
 from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
 from dpsql.compiler import Plan, Settings
-from dpsql.diagnostics.errors import reject
+from dpsql.compiler.plan import Charge
+from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, left_text, remaining
@@ -22,14 +23,15 @@ from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy, default_head_path
 from dpsql.release.result import Release
+from dpsql.session.account import Account, answers_beside
 from dpsql.session.arguments import Parameters, checked_parameters
 from dpsql.session.facts import FactStore
 from dpsql.session.frames import by_table
 from dpsql.session.planning import Planner, Question
 from dpsql.session.plans import Plans
 from dpsql.session.query import Query
-from dpsql.session.running import Account, Runner, answers_beside
-from dpsql.session.settings import USUAL, Amount, Asked
+from dpsql.session.running import Runner
+from dpsql.session.settings import USUAL, Amount, Asked, switch
 
 if TYPE_CHECKING:
     import duckdb
@@ -180,9 +182,10 @@ class Session:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
         return self.planner.plan(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def preview(
@@ -197,12 +200,13 @@ class Session:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
     ) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.
 
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
         return self.planner.preview(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     @property
@@ -211,21 +215,25 @@ class Session:
         self.require_open()
         return Planner(self.policy, self._engine, self._facts, self._settings, self._plans, self._alone)
 
-    def set(self, name: str, amount: Amount | None) -> Fraction | None:
-        """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this amount.
+    def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | None:
+        """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
 
-        name: epsilon or rho (each replaces the other) or delta.
+        name: epsilon or rho (each replaces the other) or delta, with an amount; or allow_dearer, which is on or off.
         amount: None for what the session was opened with, as RESET does.
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
         self.require_open()
         with self._setting:  # not `_alone`, which a query of another thread may hold for minutes
             self._settings = now = self._changed(name, amount, self._settings)
-        return {"epsilon": now.epsilon, "rho": now.rho}.get(name, now.delta)
+        found: Fraction | bool | None = getattr(now, name)
+        return found
 
-    def _changed(self, name: str, amount: Amount | None, now: Settings) -> Settings:
+    def _changed(self, name: str, amount: Amount | bool | None, now: Settings) -> Settings:
         opened = self._opened_with
         match name, amount:
+            case "allow_dearer", _:
+                wanted = opened.allow_dearer if amount is None else switch(amount, name)
+                return replace(now, allow_dearer=wanted)
             case (("epsilon" | "rho"), None):
                 return replace(now, epsilon=opened.epsilon, rho=opened.rho)
             case "delta", None:
@@ -236,12 +244,13 @@ class Session:
                 return Asked(rho=amount).settled(now)
             case "delta", _:
                 return Asked(delta=amount).settled(now)
-        raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, SET delta or SET rho"])
+        raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho or allow_dearer"])
 
     def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
-        Numbers that were released before, as accurately as planned or better, are given again instead.
+        Numbers that were released before, as accurately as planned or better, are given again instead; what others
+        have bought only where all that is charged is no more than the plan's cost, unless the plan allows dearer ones.
         fresh: pay for new noise all the same.
         charging: called with the id of the ledger's entry before that is made, so that a caller whose run is stopped
             can look whether it was.
@@ -261,16 +270,30 @@ class Session:
                 return runner.free(plan)
             return runner.run(plan, self._account(charging), fresh)
 
-    def price(self, plan: Plan) -> PrivacyLoss:
-        """What a run of a plan would charge now, stored answers considered: the largest over all units.
+    def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
+        """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.
 
         Raises CannotOpen.
         """
         self.require_open()
+        if fresh or all(r.measured.known for r in plan.releases):
+            return Charge.of_new(plan)
         if self._ledger is None and not ledger_places(self.policy, self._ledger_path)[0].exists():
-            return plan.loss  # looking makes no ledger, and without one nothing is stored
+            return Charge.of_new(plan)  # looking makes no ledger, and without one nothing is stored
         with self._alone:
-            return plan.loss if all(r.measured.known for r in plan.releases) else self._account().price(plan)
+            return self._account().charge(plan)
+
+    def outlook(self, plan: Plan, *, fresh: bool = False) -> Charge:
+        """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read."""
+        try:
+            return self.charge(plan, fresh=fresh)
+        except CannotOpen as refusal:
+            why = refusal.diagnostics[0].message if refusal.diagnostics else "they cannot be read"
+            return replace(Charge.of_new(plan), notes=(f"stored answers were not looked at: {why}",))
+
+    def price(self, plan: Plan) -> PrivacyLoss:
+        """The `charge` of a run, the largest over all units. Raises CannotOpen."""
+        return self.charge(plan).loss
 
     def _account(self, charging: Callable[[str], object] | None = None) -> Account:
         ledger = self._open_ledger()

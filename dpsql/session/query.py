@@ -61,9 +61,10 @@ class Query:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
     ) -> Plan:
         """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
-        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
+        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
 
     def explain(
         self,
@@ -74,17 +75,20 @@ class Query:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
         format: str = "text",
         engine_sql: bool = False,
     ) -> str:
-        """The annotated tree as `text` or `json`. Without an ε anywhere, priced at ε = 1. Raises Rejected."""
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights)
-        plan = self._connection.planner.preview(self._question, asked)
-        if format == "json":
-            return explain.dumps(plan)
-        if format != "text":
+        """The annotated tree as `text` or `json`, with what `cost` says. Without an ε anywhere, priced at ε = 1.
+
+        Raises Rejected.
+        """
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
+        if format not in ("text", "json"):
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
-        return explain.as_text(plan, engine_sql)
+        plan = self._connection.planner.preview(self._question, asked)
+        charge = self._connection.outlook(plan)
+        return explain.dumps(plan, charge) if format == "json" else explain.as_text(plan, engine_sql, charge)
 
     def cost(
         self,
@@ -95,14 +99,17 @@ class Query:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
     ) -> PrivacyLoss:
-        """What a run would charge now (the largest over all privacy units): the price of the plan that would run, less
-        what is answered from stored answers. `plan(…).loss` is the price of new noise for all of it.
+        """What a run charges if nothing is bought or spent in between (the largest over all privacy units), stored
+        answers considered. It is at most `plan(…).loss`, the price of new noise for all of it, unless dearer stored
+        answers are allowed.
 
-        What reads an answer that only another analyst has paid for is priced as new, because a price must not tell
-        anything about numbers that were not received. If it is stored, too, the run may charge less.
+        Raises Rejected, CannotOpen.
         """
-        return self._connection.price(self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights)))
+        return self._connection.price(
+            self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
+        )
 
     def accuracy(
         self,
@@ -132,6 +139,7 @@ class Query:
         max_error: Mapping[str, Amount] | None = None,
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
         fresh: bool = False,
     ) -> Release:
         """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
@@ -142,10 +150,13 @@ class Query:
             all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least
             of the named ones.
         weights: column → its part of ε in proportion to the others', which have 1.
+        allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which
+            they do where they are more accurate. None: as the session says, else the policy. Without it new noise is
+            drawn then.
         fresh: pay for new noise, whatever is stored.
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights))
+        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
         return self._connection.run(plan, fresh=fresh)
 
     def _planned(self, asked: Asked) -> Plan:

@@ -19,6 +19,7 @@ USUAL: Final = float(LEVEL)
 """The confidence that is meant where none is given, as a user would write it."""
 
 _LEAST_LEVEL: Final = Fraction(1, 10**6)
+_SWITCHED: Final = {"on": True, "true": True, "off": False, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,14 @@ class Asked:
     max_error: Mapping[str, Amount] | None = None
     confidence: Amount = USUAL
     weights: Mapping[str, Amount] | None = None
+    allow_dearer: bool | None = None
 
     def settled(self, base: Settings) -> Settings:
         """`base` with what is asked for in place of it.
 
         ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
-        Rejected DP406 for values that are no privacy parameters, for two of the three at once, and for weights beside a
-        largest error, which says how ε is split as well.
+        Rejected DP406 for values that are no privacy parameters, for two of the three at once, for weights beside a
+        largest error, which says how ε is split as well, and for a switch that is neither on nor off.
         """
         said = {"epsilon": self.epsilon, "rho": self.rho, "max_error": self.max_error}
         given = [name for name, amount in said.items() if amount is not None]
@@ -72,7 +74,18 @@ class Asked:
             base = replace(base, weights=_by_column(self.weights, "weights", "{'n': 2}"))
         elif self.max_error is not None:
             base = replace(base, weights={})
+        if self.allow_dearer is not None:
+            base = replace(base, allow_dearer=switch(self.allow_dearer, "allow_dearer"))
         return replace(base, confidence=confidence_level(self.confidence))
+
+
+def switch(given: object, name: str) -> bool:
+    """True or False, as such or as a word. Raises Rejected DP406 for anything else."""
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str) and given.strip().lower() in _SWITCHED:
+        return _SWITCHED[given.strip().lower()]
+    raise reject("DP406", f"{name} is on or off", help=[f"{name} = on;  in Python  {name}=True"])
 
 
 def confidence_level(confidence: Amount) -> Fraction:

@@ -43,6 +43,7 @@ WORDS = (
     "-",
     "SELECT", "", "é", "DP201", "DP999", "--", "-1", "patients", "t", "\udce9", "a\x00b", "x" * 300, " ", "*", "*.sql",
     "--epsilon", "--rho", "--max-error", "--confidence", "--weight", "--delta", "--analyst", "--ledger", "--fresh",
+    "--allow-dearer", "--no-allow-dearer", "SET allow_dearer = on; SHOW allow_dearer",
     "--format", "--dialect", "--engine-sql", "--policy", "--output-format", "--allow-empty", "--history", "--plot",
     "--accept-head", "--runs", "--data", "--output", "-o", "--name", "--version", "-h", "--help", "-f", "--file",
     "--bogus", "-fq.sql", "--epsilon=0.1", "--epsilon=", "-hf", "--eps", "0.1", "0", "1e999", "nan", "inf", "1/0",

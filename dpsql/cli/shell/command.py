@@ -56,6 +56,7 @@ def shell(
     ] = None,
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
+    allow_dearer: o.AllowDearer = None,
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
     dialect: Annotated[
@@ -91,6 +92,7 @@ def shell(
             output=output,
             epsilon=epsilon,
             delta=delta,
+            allow_dearer=None if allow_dearer is None else ("on" if allow_dearer else "off"),
             analyst=analyst,
             ledger=ledger,
             dialect=dialect,

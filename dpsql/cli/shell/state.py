@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dpsql.cli.shell.feed import Feed, Place
 from dpsql.cli.shell.looks import Looks
 from dpsql.cli.shell.output import Output
-from dpsql.dbapi.statements import SETTINGS, amount_text
+from dpsql.dbapi.statements import SETTINGS, setting_text
 from dpsql.diagnostics.errors import reject
 from dpsql.session.settings import USUAL, Asked, confidence_level
 
@@ -58,7 +58,7 @@ class Shell:
         return Asked(confidence=self.confidence)
 
     def set_amount(self, name: str, amount: str | None) -> None:
-        """Set what the queries that follow spend, or (None) go back to how the shell was started.
+        """Set what holds for the queries that follow, or (None) go back to how the shell was started.
 
         Raises Rejected DP406, DP903.
         """
@@ -76,12 +76,11 @@ class Shell:
         """A setting in words."""
         if name == "confidence":
             return str(self.confidence)
-        defaults = self.connection.policy.defaults
-        own: Fraction | None = getattr(self.connection.planner.settings, name)
+        own: Fraction | bool | None = getattr(self.connection.planner.settings, name)
         if own is not None:
-            return amount_text(own)
-        default = {"epsilon": defaults.epsilon, "delta": defaults.delta}.get(name)
-        return "not set" if default is None else f"{amount_text(default)} (the policy's default)"
+            return setting_text(own)
+        default: Fraction | bool | None = getattr(self.connection.policy.defaults, name, None)
+        return "not set" if default is None else f"{setting_text(default)} (the policy's default)"
 
     def told(self, name: str, amount: str | None) -> str:
         """What is said once `set_amount` has set an amount."""

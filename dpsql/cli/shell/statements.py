@@ -66,7 +66,8 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
 def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
     plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
-    text, columns = clean(as_text(plan)), shell.output.columns
+    charge = shell.connection.outlook(plan, fresh=shell.fresh)
+    text, columns = clean(as_text(plan, charge=charge)), shell.output.columns
     if columns is not None:
         text = folded(text, columns)
     if shell.output.color:
@@ -80,7 +81,7 @@ def explain(shell: Shell, sql: str) -> None:
 def cost(shell: Shell, sql: str) -> None:
     """Show what a query would be charged now, and what would be left. Raises Rejected, CannotOpen."""
     plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
-    price, left = shell.connection.price(plan), left_for(shell, plan)
+    price, left = shell.connection.charge(plan, fresh=shell.fresh).loss, left_for(shell, plan)
     words = f"would cost {price}" if price != PrivacyLoss() else "would cost nothing"
     if left is not None and price != PrivacyLoss():
         words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
@@ -156,7 +157,7 @@ def _agreed(shell: Shell, plan: Plan) -> bool:
     limit = shell.looks.confirm
     if shell.confirm is None or shell.yes or limit is None:
         return True
-    price = plan.loss if shell.fresh else shell.connection.price(plan)
+    price = shell.connection.charge(plan, fresh=shell.fresh).loss
     left = left_for(shell, plan)
     if price == PrivacyLoss() or left is None or not price.within(left):
         return True  # free, without a limit, or about to be refused

@@ -168,6 +168,42 @@ def test_settings_and_their_order(dpsql: Call, clinic: Clinic, monkeypatch: pyte
     assert dpsql("shell", "-c", "SET nonsense = 1").codes == {"DP903"}
 
 
+def test_allow_dearer_and_where_it_is_set(
+    dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def dearer(*flags: str) -> str:
+        return dpsql("shell", clinic.policy, *flags, "-c", "SHOW allow_dearer").out.strip()
+
+    assert dearer() == "off (the policy's default)" and dearer("--allow-dearer") == "on"
+    (tmp_path / "config" / "dpsql").mkdir(parents=True)
+    (tmp_path / "config" / "dpsql" / "config.toml").write_text("[shell]\nallow_dearer = true\n")
+    assert dearer() == "on" and dearer("--no-allow-dearer") == "off" and dearer("-X").startswith("off")
+    monkeypatch.setenv("DPSQL_ALLOW_DEARER", "off")
+    assert dearer() == "off" and dearer("--allow-dearer") == "on"
+    monkeypatch.setenv("DPSQL_ALLOW_DEARER", "perhaps")
+    assert dpsql("shell", clinic.policy, "-c", "SHOW allow_dearer").codes == {"DP406"}
+    monkeypatch.delenv("DPSQL_ALLOW_DEARER")
+    text = "SET allow_dearer = on; SHOW allow_dearer; RESET allow_dearer; SHOW allow_dearer"
+    assert dpsql("shell", clinic.policy, "-X", "-c", text).out.split() == ["on", "off", "(the", "policy's", "default)"]
+
+
+def test_dearer_answers_are_received_once_that_is_set(dpsql: Call, clinic: Clinic) -> None:
+    def shown(*arguments: str) -> str:
+        return dpsql("shell", clinic.policy, "--epsilon", "0.1", *arguments).out
+
+    dpsql("query", clinic.policy, COUNT, "--analyst", "ana", "--epsilon", "0.4")
+    cost = ("-c", f"\\cost {COUNT}")
+    assert shown(*cost).startswith("would cost ε 0.1") and shown("--allow-dearer", *cost).startswith("would cost ε 0.4")
+    explain = f"EXPLAIN {COUNT};"
+    assert "cost: ε 0.1 of each patient\n" in shown("-c", explain)
+    assert "cost: ε 0.4 of each patient (asked: ε 0.1 of each patient)" in shown(
+        "-c", f"SET allow_dearer = on; {explain}"
+    )
+    assert "cost: ε 0.1 of each patient\n" in shown("--allow-dearer", "-c", "\\fresh on", "-c", explain)
+    assert shown("--allow-dearer", "-c", "\\fresh on", *cost).startswith("would cost ε 0.1")
+    assert "spent ε 0.4, left" in shown("-c", f"SET allow_dearer = on; {COUNT}")
+
+
 def test_what_is_set_is_what_is_spent(dpsql: Call, clinic: Clinic) -> None:
     done = dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "0.2", "-c", f"SET epsilon TO 0.05; {COUNT}")
     assert "spent ε 0.05, left ε 2.95" in done.out

@@ -316,6 +316,29 @@ def test_epsilon(folder: Path, tmp_path: Path) -> None:
     engine.dispose()
 
 
+def test_allow_dearer(folder: Path, tmp_path: Path) -> None:
+    """In the URL, as an execution option, and set until the connection goes back to the pool."""
+    url, count = (
+        f"dpsql:///{folder}/clinic.yaml?epsilon=0.25&ledger={tmp_path}/l.sqlite",
+        "SELECT COUNT(*) FROM patients",
+    )
+    with dpsql.connect(folder / "clinic.yaml", analyst="ana", ledger=tmp_path / "l.sqlite") as ana:
+        dear = ana.execute(count, epsilon=0.5).fetchall()
+    engine = sa.create_engine(f"{url}&allow_dearer=on")
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("SHOW allow_dearer")).one() == ("allow_dearer", "on")
+        connection.execute(sa.text("SET allow_dearer = off"))
+        assert connection.execute(sa.text(f"EXPLAIN {count}")).all()[-1][0].startswith("cost: ε 0.25 of each")
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("SHOW allow_dearer")).one() == ("allow_dearer", "on")
+    engine.dispose()
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        option = {"dpsql_allow_dearer": True}
+        assert connection.execute(sa.text(count), execution_options=option).all() == dear and spent(connection) == 0.5
+    engine.dispose()
+
+
 def epsilon(connection: sa.Connection) -> str | None:
     value: str | None = connection.execute(sa.text("SHOW epsilon")).one()[1]
     return value
