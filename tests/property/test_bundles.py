@@ -15,9 +15,10 @@ import pytest
 
 from dpsql.analysis import disjoint
 from dpsql.measure import bundles
-from dpsql.plan.components import Measure
+from dpsql.plan.components import Component, Measure
 from dpsql.rewrite.context import Limits
 from dpsql.session.facts import FactStore
+from dpsql.sql.shapes import weighted
 from tests.property.databases import Store, World, id_world, row_world
 from tests.property.neighbours import Tally, attack, change, exact, plan_of, violations
 from tests.property.queries import Name, comparison, names_of, number
@@ -122,6 +123,16 @@ CASES = (
     "SUM(CASE WHEN g = 'a' THEN x ELSE 0 END) AS s, COUNT(CASE WHEN g = 'b' THEN 1 END) AS n, "
     "AVG(x) FILTER (WHERE g = 'b') AS a"
 )
+PAIRS = (
+    "AVG(x) FILTER (WHERE g = 'a') AS m1, AVG(x) FILTER (WHERE g = 'b') AS m2, COUNT(*) FILTER (WHERE g IS NULL) AS n"
+)
+PARTS = "COUNT(*) FILTER (WHERE x < 0) AS n1, AVG(x) FILTER (WHERE x > 0) AS m, COUNT(*) FILTER (WHERE x IS NULL) AS n2"
+IDS = "COUNT(DISTINCT pid) FILTER (WHERE g = 'a') AS n, COUNT(DISTINCT pid) FILTER (WHERE g = 'b') AS m"
+OWN = ", ".join(
+    f"COUNT(*, contribution_bounds_per_group => (0, 1)) FILTER (WHERE {f}) AS n{i}"
+    for i, f in enumerate(("x < 0", "x > 0", "x IS NULL"))
+)
+M_AND_G: dict[str, Any] = {"max_rows_per_group": 1, "max_groups_per_unit": 2}
 PROMISED: dict[str, Any] = {"max_rows_per_unit": {"rows": 3, "enforce": "assume"}}
 TWO: dict[str, Any] = {"max_rows_per_unit": {"rows": 2, "enforce": "assume"}}
 C: dict[str, Any] = {"max_rows_per_unit": 2}
@@ -131,22 +142,45 @@ FORMS: dict[str, tuple[dict[str, Any], str, list[int]]] = {
     "promised, groups": (PROMISED, f"SELECT h, {MANY} FROM t GROUP BY h", [1, 3]),
     "promised, distinct": (TWO, f"SELECT {DISTINCT} FROM t", [2]),
     "promised, cases": (PROMISED, f"SELECT {CASES} FROM t", [1, 1, 2]),
-    "promised, ids": (
-        PROMISED,
-        "SELECT COUNT(DISTINCT pid) FILTER (WHERE g = 'a') AS n, COUNT(DISTINCT pid) FILTER (WHERE g = 'b') AS m "
-        "FROM t",
-        [1, 1],
-    ),
+    "promised, ids": (PROMISED, f"SELECT {IDS} FROM t", [1, 1]),
     "promised, own bounds": (
         PROMISED,
         "SELECT SUM(x, contribution_bounds_per_group => (-1, 2)) FILTER (WHERE g = 'a') AS s, "
         "SUM(x, contribution_bounds_per_group => (-1, 2)) FILTER (WHERE g = 'b') AS t FROM t",
         [1, 1],
     ),
-    "C": (C, f"SELECT {MANY} FROM t", [1, 1, 1]),
-    "C, groups": (C, f"SELECT h, {MANY} FROM t GROUP BY h", [1, 1, 1, 1]),
-    "M and G": (
+    "C": (C, f"SELECT {MANY} FROM t", [1, 2]),
+    "C, pairs": (C, f"SELECT {PAIRS} FROM t", [2, 3]),
+    "C, groups": (C, f"SELECT g, {PARTS} FROM t GROUP BY g", [1, 3]),
+    "C, private groups": (C, f"SELECT h, {PARTS} FROM t GROUP BY h", [1, 1, 3]),
+    "C, the query's G": (
+        {"max_rows_per_unit": 3},
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) g, {PARTS} FROM t GROUP BY g",
+        [1, 3],
+    ),
+    "C, cases": (C, f"SELECT {CASES} FROM t", [1, 1, 1, 1]),
+    "C, distinct": (C, f"SELECT {DISTINCT} FROM t", [1, 1]),
+    "C, ids": (C, f"SELECT {IDS} FROM t", [1, 1]),
+    "C, own bounds": ({"max_rows_per_unit": 3}, f"SELECT {OWN} FROM t", [1, 1, 1]),
+    "C, own bounds, the query's G": (
+        {"max_rows_per_unit": 3},
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) g, {OWN} FROM t GROUP BY g",
+        [1, 1, 1],
+    ),
+    "M and G": (M_AND_G, f"SELECT h, {PARTS} FROM t GROUP BY h", [1, 1, 3]),
+    "M and G, public": (
         {"max_rows_per_group": 1, "max_groups_per_unit": 2},
+        f"SELECT g, {PARTS} FROM t GROUP BY g",
+        [1, 3],
+    ),
+    "M and G, few": (
+        {"max_rows_per_group": 1, "max_groups_per_unit": 3},
+        f"SELECT g, {PARTS} FROM t GROUP BY g",
+        [1, 3],
+    ),
+    "M and G, one": ({"max_rows_per_group": 2, "max_groups_per_unit": 1}, f"SELECT {PARTS} FROM t", [1, 3]),
+    "M and G, sums": (
+        M_AND_G,
         "SELECT h, SUM(x) FILTER (WHERE x < 0) AS s, SUM(x) FILTER (WHERE x > 0) AS t, "
         "COUNT(*) FILTER (WHERE x IS NULL) AS n FROM t GROUP BY h",
         [1] * 4,
@@ -181,16 +215,18 @@ def enumerated(form: str, most: int = 3, **unit: str) -> tuple[list[str], list[A
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_row_set_of_one_id(form: str) -> None:
-    """No row set moves a bundle further than is claimed; one in one member alone reaches it, and one in two does."""
+    """No row set moves a bundle further than is claimed; rows in one member alone reach it, and rows in several do."""
     found, (sizes, seen) = enumerated(form, 2 if "distinct" in form else 3)
     assert not found, found[:3]
     assert sizes == FORMS[form][2]
     if max(sizes) > 1:
         assert any(moved > 0.999 and members == 1 for moved, members in seen)
-        assert any(members > 1 for _, members in seen)
+        assert any(moved == 1 and members > 1 for moved, members in seen)
 
 
-@pytest.mark.parametrize("form", ["promised", "promised, groups", "promised, distinct"])
+@pytest.mark.parametrize(
+    "form", ["promised", "promised, groups", "promised, distinct", "C", "C, pairs", "C, groups", "M and G, public"]
+)
 def test_replaced_ids_have_no_bundles(form: str) -> None:
     found, (sizes, _) = enumerated(form, 2, neighbours="replace_one")
     assert not found and max(sizes) == 1
@@ -230,11 +266,20 @@ _REAL = disjoint._compared
     [
         ("promised", bundles, "_by_rows", _without(ids=1), {"neighbours": "replace_one"}),
         ("C", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
-        ("C, groups", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
-        ("M and G", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
+        ("C, pairs", bundles, "_by_weights", lambda c: c.scaled, {"neighbours": "replace_one"}),
+        ("M and G, one", bundles, "_by_weights", lambda c: c.scaled, {"neighbours": "replace_one"}),
+        ("M and G, sums", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
         ("promised, ids", bundles, "_adds_up", _joined, {}),
+        ("C, ids", bundles, "_weighed", _joined, {}),
+        ("C", bundles, "_weighed", bundles._adds_up, {}),
+        ("C, cases", bundles, "_weighed", bundles._adds_up, {}),
+        ("C, distinct", bundles, "_weighed", bundles._adds_up, {}),
+        ("C, own bounds, the query's G", bundles, "_weighed", _joined, {}),
     ],
-    ids=["replaced ids", "C", "C, groups", "M and G", "presence of ids"],
+    ids=[
+        "replaced ids", "C as rows", "replaced ids, C", "replaced ids, M and G", "sums as rows", "presence of ids",
+        "presence of ids, C", "a sum alone", "cases of a sum alone", "distinct values", "own bounds",
+    ],
 )
 def test_bundles_where_there_must_be_none_are_noticed(
     form: str, owner: Any, name: str, wrong: Any, unit: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -242,6 +287,24 @@ def test_bundles_where_there_must_be_none_are_noticed(
     monkeypatch.setattr(owner, name, wrong)
     found, (sizes, _) = enumerated(form, **unit)
     assert max(sizes) > 1 and any("together" in line for line in found)
+
+
+@pytest.mark.parametrize("form", ["C", "C, groups"])
+def test_weights_that_divide_by_the_rows_of_a_filter_are_noticed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a limit has it that a search found: each member would reach its own claim."""
+    monkeypatch.setattr(weighted, "_weighted", _own_divisor)
+    found, (sizes, _) = enumerated(form)
+    assert max(sizes) > 1 and any("together" in line for line in found)
+
+
+def _own_divisor(c: Component, i: int, parts: Any) -> weighted._Term:
+    limit = parts.bounding.rows or parts.bounding.per_group
+    if c.measure is not Measure.COUNT or c.filter is None:
+        return _TERM(c, i, parts)
+    return weighted._Term(f"({c.weight * limit} * m{i}) // CASE WHEN m{i} > {limit} THEN m{i} ELSE {limit} END", {})
+
+
+_TERM = weighted._weighted
 
 
 def test_bundled_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,12 +111,65 @@ def test_gaussian_noise_of_a_pivot() -> None:
 
 @pytest.mark.parametrize(
     ("table", "together"),
-    [("orders", True), ("bought", True), ("promised", True), ("replaced", False), ("limited", False)],
+    [("orders", True), ("bought", True), ("promised", True), ("replaced", False)],
 )
 def test_where_rows_count_as_they_are(table: str, together: bool) -> None:
     found = plan(PIVOT.replace("orders", table))
     assert losses(found) == [1 if together else Fraction(1, 3)] * 3
     assert found.loss.epsilon - 1 < Fraction(1, 10**50)
+
+
+PAIRS = (
+    "SELECT COUNT(*) FILTER (WHERE status = 'a') AS a, AVG(x) FILTER (WHERE status = 'b') AS b, "
+    "AVG(x) FILTER (WHERE status = 'c') AS c FROM limited"
+)
+
+
+def test_a_pivot_under_a_limit_costs_as_one() -> None:
+    """Counts and centred sums: all rows of an id decide their weights."""
+    found = plan(PAIRS)
+    (release,) = found.releases
+    assert sorted(release.measured.bundles) == [(0, 1, 3), (2, 4)] and found.loss.epsilon - 1 < Fraction(1, 10**50)
+    assert losses(found) == [Fraction(3, 5), Fraction(3, 5), Fraction(2, 5), Fraction(3, 5), Fraction(2, 5)]
+    four = ", ".join(f"COUNT(*) FILTER (WHERE status = '{s}') AS {s}" for s in "abcd")
+    alone = plan("SELECT COUNT(*) FILTER (WHERE status = 'a') AS a FROM limited")
+    (noise,) = {m.mechanism for m in plan(f"SELECT {four} FROM limited").releases[0].measured.measurements}
+    assert noise == alone.releases[0].measured.measurements[0].mechanism
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "SUM(x) FILTER (WHERE {}) AS s{}",
+        "COUNT(DISTINCT x) FILTER (WHERE {}) AS s{}",
+        "COUNT(DISTINCT id) FILTER (WHERE {}) AS s{}",
+        "COUNT(*, contribution_bounds_per_group => (0, 2)) FILTER (WHERE {}) AS s{}",
+        "SUM(x, contribution_bounds_per_group => (0, 2)) FILTER (WHERE {}) AS s{}",
+    ],
+)
+def test_what_is_cut_by_itself_shares_nothing_under_a_limit(calls: str) -> None:
+    found = plan("SELECT " + ", ".join(calls.format(f"status = '{s}'", s) for s in "abc") + " FROM limited")
+    assert found.releases[0].measured.bundles == ((0,), (1,), (2,))
+    assert losses(found) == [Fraction(1, 3)] * 3
+
+
+@pytest.mark.parametrize("changed", [{"ids": 2}, {"slots": True}, {"scaled": False, "spread": True}])
+def test_only_an_id_that_comes_or_goes_is_weighed_once(changed: dict[str, Any]) -> None:
+    measured = plan(PAIRS).releases[0].measured
+    found = bundles(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
+    assert found == ((0,), (1,), (2,), (3,), (4,))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"per_group": (Fraction(0), Fraction(9))}, {"measure": Measure.DISTINCT}, {"paired": False}]
+)
+def test_a_member_of_another_form_is_alone(changed: dict[str, Any]) -> None:
+    """However a plan came by it: of a paired sum no plan clips the total, and none has a count that decides."""
+    measured = plan(PAIRS).releases[0].measured
+    a, s, *others = measured.node.components
+    found = bundles(replace(measured.node, components=(a, replace(s, **changed), *others)), measured.contributions)
+    assert sorted(found) == [(0, 2, 3), (1,), (4,)]
+    assert (1,) in bundles(replace(measured.node, threshold=1), measured.contributions)
 
 
 def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
@@ -247,7 +300,7 @@ def test_explain_says_what_is_paid_once() -> None:
     found = plan(WITH_ALL)
     assert "  components 1–3: no row counts in two of them, so together they cost ε 0.75\n" in as_text(found)
     assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
-    apart = plan(PIVOT.replace("orders", "limited"))
+    apart = plan(PIVOT.replace("orders", "replaced"))
     assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []
 
 
