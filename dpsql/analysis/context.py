@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpsql.analysis.facts import Facts
 from dpsql.plan.nodes import Node
@@ -19,6 +20,7 @@ class Context:
     drafting: the tree is being rewritten, and its aggregates over private rows will be releases. The finished tree is
     derived without it, so that one that was forgotten is refused.
     derived, drafted: the facts of one compilation; those that `drafting` may have made other than they are apart.
+    sliced: number of a node, drafting → the node, and what its rows are made of (`slices.py`).
     """
 
     policy: Policy
@@ -27,6 +29,7 @@ class Context:
     drafting: bool = False
     derived: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
     drafted: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
+    sliced: dict[tuple[int, bool], tuple[Node, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def known(self, node: Node) -> Tagged[Facts] | None:
         """What was derived of this very node in this compilation; a draft only while drafting."""

@@ -71,7 +71,7 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
         case Join():
             return join(node, below[0], below[1], ctx)
         case SetOperation():
-            return set_operation(node, below[0], below[1])
+            return set_operation(node, below[0], below[1], ctx)
         case Unnest():
             return unnest(node, below[0])
         case Truncate():

@@ -4,7 +4,8 @@ Claim: `apart(cases_of(a), cases_of(b))` says that no row makes both conditions 
 Why: `cases_of` gives a list of cases; one holds for every row that makes the condition TRUE. A case says of some
     expressions which values they have. AND, OR and NOT follow three-valued logic: NOT t is TRUE where t is FALSE, an
     AND is FALSE where any of its terms is. A term that is not understood is an expression of its own, which is TRUE or
-    FALSE; so of P and NOT P no row has both. Two cases are apart if they leave no value to one expression.
+    FALSE; so of P and NOT P no row has both, nor of P and `P IS NOT TRUE`. An AND that holds is one more expression
+    that is TRUE. Two cases are apart if they leave no value to one expression.
 When it would be false: an expression that has two values on one row (nothing volatile can be bound); a comparison that
     the engine makes in another order or in a coarser type than here. So values are compared only where the engine
     compares them exactly: integers among themselves, text by its bytes (collations are refused), dates and timestamps,
@@ -23,7 +24,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.plan.expr import Call, Expr, Literal, walk
-from dpsql.types import Kind, SqlType
+from dpsql.types import BOOLEAN, Kind, SqlType
 
 MOST_CASES = 32
 """A condition with more of them counts as one that any row may satisfy."""
@@ -127,7 +128,7 @@ def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
             each = [cases_of(arg, truth) for arg in args]
             if (name == "and") is truth:
                 found = ANY
-                for one in each:
+                for one in (*each, _one(condition, Possible(values=frozenset({truth})))):
                     found = both(found, one)
                 return found
             return _few(tuple(case for one in each for case in one))
@@ -135,12 +136,31 @@ def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
             return _one(arg, Possible(null=True, values=frozenset()) if (name == "is_null") is truth else Possible())
         case Call(function=name, args=(Literal() as a, b)) if name in _MIRRORED and not isinstance(b, Literal):
             return cases_of(replace(condition, function=_MIRRORED[name], args=(b, a)), truth)
-        case Call(function=name, args=(arg, Literal() as value)) if name in _MIRRORED:
-            return _compared(condition, name, arg, value, truth)
+        case Call(function=name, args=(arg, Literal(value=bool() as value))) if name in _TESTS and arg.type == BOOLEAN:
+            return cases_of(arg, value) if (name == "is_not_distinct_from") is truth else _other(arg, value)
+        case Call(function=name, args=(arg, Literal() as literal)) if name in _MIRRORED:
+            return _with_itself(condition, truth, _compared(condition, name, arg, literal, truth))
         case Call(function="in", args=(arg, *items)):
-            return _listed(condition, arg, items, truth)
+            return _with_itself(condition, truth, _listed(condition, arg, items, truth))
         case _:
             return _opaque(condition, truth)
+
+
+def _other(condition: Expr, truth: bool) -> Cases:
+    """Cases of which one holds for every row where the condition is not `truth`: the other one, or NULL."""
+    match condition:
+        case Call(function="not", args=(arg,)):
+            return _other(arg, not truth)
+        case Call(function="and" | "or" as name, args=args):
+            found = _one(condition, Possible(null=True, values=frozenset({not truth})))
+            for arg in args if (name == "or") is truth else ():  # none of the terms is
+                found = both(found, _other(arg, truth))
+            return found
+        case Call(function="is_null" | "is_not_null" | "is_distinct_from" | "is_not_distinct_from"):
+            return cases_of(condition, not truth)  # never NULL
+        case _:
+            found = (cases_of if _null_with_its_argument(condition) else _opaque)(condition, not truth)
+            return tuple({subject: replace(p, null=True) for subject, p in case.items()} for case in found)
 
 
 def both(a: Cases, b: Cases) -> Cases:
@@ -190,6 +210,9 @@ _OPPOSITE = {
 }  # fmt: skip
 
 
+_TESTS = ("is_distinct_from", "is_not_distinct_from")
+
+
 def _compared(term: Call, name: str, arg: Expr, literal: Literal, truth: bool) -> Cases:
     """A comparison with a literal. Where it is FALSE, the opposite one is TRUE."""
     name = name if truth else _OPPOSITE[name]
@@ -211,6 +234,23 @@ def _compared(term: Call, name: str, arg: Expr, literal: Literal, truth: bool) -
         case _:
             possible = Possible(low=(value, name == "gt"))
     return _one(arg, possible)
+
+
+def _with_itself(term: Expr, truth: bool, found: Cases) -> Cases:
+    """The cases of a term, of which what is not TRUE of it is apart, too."""
+    return found if _null_with_its_argument(term) else both(found, _opaque(term, truth))
+
+
+def _null_with_its_argument(term: Expr) -> bool:
+    """Whether a comparison with literals is NULL only where its argument is: a conversion may give NULL."""
+    if not isinstance(term, Call) or term.function not in (*_MIRRORED, "in"):
+        return False
+    literals = [e for e in term.args if isinstance(e, Literal)]
+    (arg,) = [e for e in term.args if not isinstance(e, Literal)] if len(literals) == len(term.args) - 1 else [None]
+    if arg is None or any(e.value is None for e in literals):
+        return False
+    exact = (Kind.INTEGER, Kind.VARCHAR)
+    return all(e.type == arg.type or e.type.kind is arg.type.kind in exact for e in literals)
 
 
 def _listed(term: Expr, arg: Expr, items: Sequence[Expr], truth: bool) -> Cases:

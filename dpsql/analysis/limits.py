@@ -2,7 +2,8 @@
 
 Limits count joined rows. `lineitem JOIN orders` gives rows of lineitem, each with its one order: a
 limit on the orders of a customer would throw most of them away, and one on lineitem is meant for exactly these rows.
-In a union the limits of both sides add up. Any limit is sound, because it is enforced; which one applies is a matter of
+In a union the limits of both sides add up, unless both are made of one table, and no row of it is in both (2023's
+orders and 2024's): then they are its own. Any limit is sound, because it is enforced; which one applies is a matter of
 what people mean by it.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Facts
+from dpsql.analysis.slices import exclusive, slices_of
 from dpsql.numbers.cap import Finite
 from dpsql.plan.expr import Column, Expr
 from dpsql.plan.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
@@ -30,6 +32,12 @@ class PolicyLimits:
         """The smallest of each kind."""
         return PolicyLimits(
             _least(self.rows, other.rows), _least(self.per_group, other.per_group), _least(self.groups, other.groups)
+        )
+
+    def larger(self, other: PolicyLimits) -> PolicyLimits:
+        """The larger of each kind; None where one says nothing."""
+        return PolicyLimits(
+            _most(self.rows, other.rows), _most(self.per_group, other.per_group), _most(self.groups, other.groups)
         )
 
 
@@ -59,6 +67,8 @@ def policy_limits(node: Node, ctx: Context) -> PolicyLimits:
             return policy_limits(left, ctx).smaller(policy_limits(right, ctx))
         case SetOperation(kind=SetKind.UNION, left=left, right=right):
             a, b = _branch(left, ctx), _branch(right, ctx)
+            if exclusive(slices_of(node, ctx)):
+                return a.larger(b)
             return PolicyLimits(_sum(a.rows, b.rows), _sum(a.per_group, b.per_group), _sum(a.groups, b.groups))
         case SetOperation(left=left):
             return policy_limits(left, ctx)
@@ -93,6 +103,10 @@ def _single(side: Facts, ends: Sequence[Expr]) -> bool:
 
 def _least(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else min(a, b)
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)
 
 
 def _sum(a: int | None, b: int | None) -> int | None:

@@ -136,7 +136,7 @@ def _planned(
     error: Callable[[Release, Facts], float] | None,
 ) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
-    ctx = replace(ctx, derived={}, drafted={})
+    ctx = replace(ctx, derived={}, drafted={}, sliced={})
     policy, public = ctx.policy, ctx.public
     rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True), limits, error))
     tree = derive(rewritten, ctx)

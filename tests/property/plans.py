@@ -13,7 +13,7 @@ from itertools import count
 
 from dpsql.analysis.values import evaluate
 from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, walk
+from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, transform, walk
 from dpsql.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -316,10 +316,19 @@ class Plans:
         return self.join(node, other) if kind == "join" else self.set_operation(node, other)
 
     def again(self, node: Node) -> Node:
-        """Another read of the first table below."""
+        """Another read of the first table below; often of the rows that a filter on it leaves out."""
+        where: Expr | None = None
         while not isinstance(node, Scan | Values):
+            where = node.predicate if isinstance(node, Filter) and isinstance(node.input, Scan) else where
             node = node.left if isinstance(node, Join | SetOperation) else node.input
-        return self.filter(self.scan(node.table)) if isinstance(node, Scan) else self.values()
+        if not isinstance(node, Scan):
+            return self.values()
+        other = self.scan(node.table)
+        if where is None or self.rng.random() < 0.3:
+            return self.filter(other)
+        same = dict(zip((c.uid for c in node.columns), other.columns, strict=True))
+        found = transform(where, lambda e: same[e.uid] if isinstance(e, Column) else e)
+        return Filter(other, call("is_distinct_from", found, Literal(True, BOOLEAN)))
 
     def tree(self, depth: int, accepts: Accepts) -> Node:
         """A plan of at most this depth that is accepted; fewer operators where none of several tries is."""

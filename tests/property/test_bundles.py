@@ -277,8 +277,17 @@ _REAL = disjoint._compared
         ("C, own bounds, the query's G", bundles, "_weighed", _joined, {}),
     ],
     ids=[
-        "replaced ids", "C as rows", "replaced ids, C", "replaced ids, M and G", "sums as rows", "presence of ids",
-        "presence of ids, C", "a sum alone", "cases of a sum alone", "distinct values", "own bounds",
+        "replaced ids",
+        "C as rows",
+        "replaced ids, C",
+        "replaced ids, M and G",
+        "sums as rows",
+        "presence of ids",
+        "presence of ids, C",
+        "a sum alone",
+        "cases of a sum alone",
+        "distinct values",
+        "own bounds",
     ],
 )
 def test_bundles_where_there_must_be_none_are_noticed(

@@ -22,12 +22,13 @@ import dpsql.analysis.rules.matches as matches_rule
 import dpsql.analysis.rules.set_operation as set_rule
 import dpsql.analysis.rules.truncate as truncate_rule
 import dpsql.analysis.rules.unnest as unnest_rule
+import dpsql.analysis.slices as slices
 import dpsql.rewrite.limit_frequencies as limiting
 import dpsql.sql.grouped as grouped_sql
 import dpsql.sql.relations as relations
 from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.errors import Rejected
-from dpsql.numbers.cap import ONE, finite
+from dpsql.numbers.cap import ONE, finite, smaller
 from dpsql.plan.expr import Column, Literal, columns_of
 from dpsql.plan.nodes import (
     Aggregate,
@@ -52,7 +53,7 @@ from tests.property.databases import Store
 from tests.property.operator_databases import operator_world
 from tests.property.operators import Bench, Broken, Seen
 from tests.property.plans import Plans, call, number
-from tests.property.test_operator_tightness import CASES, Case, cut_one, joined, limited, plain, worst
+from tests.property.test_operator_tightness import CASES, Case, cut_one, joined, limited, plain, repeated, worst
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 MOST_WORLDS = 80
@@ -90,7 +91,56 @@ def left_of_nothing(plans: Plans) -> Node:
     return Join(JoinKind.LEFT, a, Values((k,), ((None,), (None,))), (Equality(a.columns[0], k),))
 
 
+def through_limits(m: pytest.MonkeyPatch) -> None:
+    """Branches of one table, whatever one of them leaves out first."""
+    original = slices.slices_of
+
+    def mutated(node: Node, ctx: Any) -> Any:
+        return mutated(node.input, ctx) if isinstance(node, Truncate) else original(node, ctx)
+
+    for module in (slices, set_rule):
+        m.setattr(module, "slices_of", mutated)
+
+
+def partners_known(m: pytest.MonkeyPatch) -> None:
+    """Columns of a partner read as if they were the table's."""
+    original = slices._joined
+
+    def mutated(node: Join, ctx: Any) -> Any:
+        theirs = {c.uid: replace(c, uid=100 + i) for i, c in enumerate(output_columns(node.right))}
+        found = original(node, ctx)
+        return found and tuple(replace(s, columns={**s.columns, **theirs}) for s in found)
+
+    m.setattr(slices, "_joined", mutated)
+
+
+def any_columns(m: pytest.MonkeyPatch) -> None:
+    m.setattr(rows_rule, "same_rows", lambda node, ctx: slices._facts(node.left, ctx).most_rows(
+        frozenset(e.left.uid for e in node.equalities)
+    ))  # fmt: skip
+
+
+def any_group(m: pytest.MonkeyPatch) -> None:
+    m.setattr(rows_rule, "_padding", lambda node, right: next(iter(right.padding.values())))
+
+
 TABLE: dict[str, tuple[Patch, Case]] = {
+    "slices that overlap": (lambda m: m.setattr(slices, "apart", lambda a, b: True), CASES["slices that overlap"]),
+    "slices of a partner's values": (partners_known, CASES["slices of a partner's values"]),
+    "slices, keys dropped below one": (through_limits, CASES["slices, keys dropped below one"]),
+    "slices, partners forgotten": (
+        lambda m: m.setattr(slices, "larger", smaller),
+        CASES["slices, looked up first"],
+    ),
+    "a table and another column of itself, SEMI": (
+        any_columns,
+        CASES["semi join with another column of itself, f = 2"],
+    ),
+    "a table and another column of itself, ANTI": (
+        any_columns,
+        CASES["anti join with another column of itself, f = 3"],
+    ),
+    "groups looked up by their number": (any_group, CASES["left join of groups by their number"]),
     "2k → k in GROUP BY": (once_for_two(aggregate_rule), CASES["group by"]),
     "one row of all without keys": (once_for_two(aggregate_rule), CASES["no keys"]),
     "2k → k in truncation": (once_for_two(truncate_rule), CASES["truncate to 1"]),
@@ -144,6 +194,30 @@ def test_a_broken_entry_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) ->
     patch(monkeypatch)
     claimed, most = worst(case)
     assert any(most[unit] > getattr(claimed.get(unit), "value", 0) for unit in most), (claimed, most)
+
+
+def by_place(m: pytest.MonkeyPatch) -> None:
+    """A column of the union taken for the one that the first branch has there."""
+    original = slices._repeated
+    m.setattr(slices, "_repeated", lambda members: original([replace(s, columns=members[0].columns) for s in members]))
+
+
+def all_apart(m: pytest.MonkeyPatch) -> None:
+    m.setattr(slices, "apart", lambda a, b: True)
+
+
+@pytest.mark.parametrize(
+    ("patch", "name"),
+    [
+        (by_place, "two unique columns"),
+        (all_apart, "one column, slices that overlap"),
+        (lambda m: m.setattr(slices, "larger", smaller), "one column, looked up"),
+    ],
+)
+def test_a_frequency_that_is_too_small_is_caught(patch: Patch, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch(monkeypatch)
+    claimed, most = repeated(name)
+    assert most > claimed.value
 
 
 # --- rules of ids, keys and frequencies, in random databases ----------------------------------------------------------

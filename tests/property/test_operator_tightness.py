@@ -32,6 +32,7 @@ from dpsql.plan.nodes import (
     SetOperation,
     Truncate,
     Unnest,
+    Values,
     output_columns,
 )
 from dpsql.types import BIGINT, HUGEINT, INTEGER
@@ -190,6 +191,71 @@ def unnested(plans: Plans) -> Node:
     return Unnest(lists, _named(lists, "l"), 2, plans.new("element", INTEGER))
 
 
+def sliced(*branches: Make, every: bool = True) -> Make:
+    """The UNION of these, by their columns k and v."""
+
+    def make(plans: Plans) -> Node:
+        found, *others = [branch(plans) for branch in branches]
+        for other in others:
+            columns = tuple(SetColumn(plans.new(c, INTEGER), _named(found, c), _named(other, c)) for c in "kv")
+            found = SetOperation(SetKind.UNION, every, found, other, columns)
+        return found
+
+    return make
+
+
+def where(value: int | None, below: Make = lambda plans: plans.scan("a"), column: str = "v") -> Make:
+    """Rows with this value; None: with any other than 0."""
+
+    def make(plans: Plans) -> Node:
+        node = below(plans)
+        return Filter(node, call("ne" if value is None else "eq", _named(node, column), number(value or 0)))
+
+    return make
+
+
+def looked_up(*rows: tuple[int, int]) -> Make:
+    """a with partners by k that are written in the query: (k, w)."""
+
+    def make(plans: Plans) -> Node:
+        a, key, w = plans.scan("a"), plans.new("k", INTEGER), plans.new("w", INTEGER)
+        return Join(INNER, a, Values((key, w), rows), (Equality(_named(a, "k"), key),))
+
+    return make
+
+
+def itself(kind: JoinKind, column: str = "k", *, right: str = "", residual: bool = False) -> Make:
+    """a SEMI or ANTI a on k, or `k IN (SELECT column …)`; right: only rows with a positive value there."""
+
+    def make(plans: Plans) -> Node:
+        one, other = plans.scan("a"), plans.scan("a")
+        on = (Equality(_named(one, "k"), _named(other, column)),)
+        smaller = call("lt", _named(one, "v"), _named(other, "v")) if residual else None
+        b = Filter(other, call("gt", _named(other, right), number(0))) if right else other
+        return Join(kind, one, b, on, smaller)
+
+    return make
+
+
+def beside_groups(keys: str, *pairs: tuple[str, str], having: bool = False, residual: bool = False) -> Make:
+    """a LEFT JOIN b grouped, on these pairs of columns."""
+
+    def make(plans: Plans) -> Node:
+        a, groups = plans.scan("a"), grouped(tuple(keys), "count", below=lambda plans: plans.scan("b"))(plans)
+        counted = output_columns(groups)[-1]
+        names = (
+            {c.name: c for c in output_columns(groups)}
+            | {"n": counted}
+            | {k.column.name: k.column for k in groups.keys}
+        )
+        some = call("lt", number(1), counted) if having else None
+        on = tuple(Equality(_named(a, x), names[y]) for x, y in pairs)
+        below = groups if some is None else Filter(groups, some)
+        return Join(LEFT, a, below, on, call("lt", _named(a, "v"), counted) if residual else None)
+
+    return make
+
+
 INNER, LEFT, FULL, SEMI, ANTI, CROSS = (
     JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL, JoinKind.SEMI, JoinKind.ANTI, JoinKind.CROSS,
 )  # fmt: skip
@@ -205,6 +271,17 @@ PEOPLE = Side(
     tuple(product("12", "12")), 3, "pid", (((0,), 2), ((1,), 2)),
     {"max_rows_per_unit": {"rows": 2, "enforce": "assume"},
      "max_frequency": [{"columns": ["k"], "rows": 2, "enforce": "assume"}]},
+)  # fmt: skip
+alike = side("1", "0", 3)
+
+
+def pairs_of(rows: int) -> Side:
+    return limited(rows, "assume", "12", "123", 4)
+
+
+PAIRED = Side(
+    rows_of("1", "12"), 4, None, (((0, 1), 2),),
+    {"max_frequency": [{"columns": ["k", "v"], "rows": 2, "enforce": "assume"}]},
 )  # fmt: skip
 LISTS = Side((("[1, 2, 3]",), ("[2]",), ("[]",), ("NULL",), ("[NULL, NULL]",)), 2)
 
@@ -268,6 +345,43 @@ CASES: dict[str, Case] = {
     "group by, after a join": Case(grouped(("v", "w"), "count", below=joined(INNER, "a", "p")), plain, {"a": 4}),
     "group by twice": Case(grouped(("k",), "count", below=grouped(("v",), "count")), side("1", "012", 5), {"a": 4}),
     "unnest the first 2": Case(unnested, LISTS, {"lists": 2}),
+    # branches of one table
+    "slices": Case(sliced(where(0), where(None)), plain, {"a": 1}),
+    "slices, distinct": Case(sliced(where(0), where(None), every=False), plain, {"a": 1}),
+    "three slices": Case(sliced(where(0), where(1), where(2)), side("12", "012", 2), {"a": 1}),
+    "slices that overlap": Case(sliced(where(0), where(0)), plain, {"a": 2}),
+    "slices that overlap, and one that does not": Case(sliced(where(0), where(1), where(0)), plain, {"a": 2}),
+    "slices, looked up": Case(sliced(where(0, joined(INNER, "a", "p")), where(1)), plain, {"a": 2}),
+    "slices, looked up first": Case(
+        sliced(where(0, joined(LEFT, "a", "p")), where(1, joined(LEFT, "a", "u"))), plain, {"a": 2}
+    ),
+    "slices of a partner's values": Case(
+        sliced(where(1, looked_up((1, 1)), "w"), where(2, looked_up((1, 2)), "w")), plain, {"a": 2}
+    ),
+    "slices, keys dropped below one": Case(
+        sliced(where(0, cut(1, True)), where(None)), side("1", "01", 3), {"a": 2}
+    ),
+    "slices of slices": Case(
+        sliced(where(1, sliced(where(0), where(None)), "k"), where(2, column="k")), plain, {"a": 1}
+    ),
+    # a table and itself
+    "semi join with itself, f = 2": Case(itself(SEMI, right="v"), two, {"a": 2}),
+    "semi join with itself, f = 3": Case(itself(SEMI, right="v"), three, {"a": 3}),
+    "anti join with itself, f = 2": Case(itself(ANTI, residual=True), two, {"a": 2}),
+    "anti join with itself, f = 3": Case(itself(ANTI, residual=True), three, {"a": 3}),
+    "semi join with another column of itself, f = 2": Case(itself(SEMI, "v"), pairs_of(2), {"a": 3}),
+    "anti join with another column of itself, f = 3": Case(itself(ANTI, "v"), pairs_of(3), {"a": 4}),
+    # a table and groups
+    "left join of groups": Case(beside_groups("k", ("k", "k")), two, {"a": 1, "b": 4}, alike),
+    "left join of groups, one partner": Case(beside_groups("k", ("k", "k")), once, {"a": 1, "b": 2}, alike),
+    "left join of groups, HAVING": Case(beside_groups("k", ("k", "k"), having=True), two, {"a": 1, "b": 4}, alike),
+    "left join of groups, with a condition": Case(
+        beside_groups("k", ("k", "k"), residual=True), two, {"a": 1, "b": 4}, alike
+    ),
+    "left join of groups by a part of their keys": Case(beside_groups("kv", ("k", "k")), two, {"a": 2, "b": 4}, two),
+    "left join of groups by their number": Case(
+        beside_groups("k", ("k", "k"), ("v", "n")), PAIRED, {"a": 1, "b": 8}, alike
+    ),
 }  # fmt: skip
 
 
@@ -332,3 +446,64 @@ def test_the_table_is_right_and_tight(name: str) -> None:
     assert all(isinstance(cap, Finite) for cap in claimed.values()), claimed
     assert {unit: cap.value for unit, cap in claimed.items()} == case.claims
     assert {unit: most[unit] for unit in claimed} == case.claims, "the claim is wrong, or larger than it need be"
+
+
+# --- how often values repeat in branches of one table -----------------------------------------------------------------
+
+BOTH_UNIQUE = Side(
+    rows_of("12", "12"), 2, None, (((0,), 1), ((1,), 1)),
+    {"unique": [["k"], ["v"]]},
+)  # fmt: skip
+
+
+def named_column(*branches: tuple[str, Make]) -> Make:
+    """The UNION ALL of one column of each branch."""
+
+    def make(plans: Plans) -> Node:
+        (first, one), *others = branches
+        found, name = one(plans), first
+        for column, branch in others:
+            other = branch(plans)
+            columns = (SetColumn(plans.new("k", INTEGER), _named(found, name), _named(other, column)),)
+            found, name = SetOperation(SetKind.UNION, True, found, other, columns), "k"
+        return found
+
+    return make
+
+
+FREQUENCIES: dict[str, tuple[Make, Side, int]] = {
+    "one column": (named_column(("k", where(0)), ("k", where(None))), two, 2),
+    "one column, slices that overlap": (named_column(("k", where(0)), ("k", where(0))), two, 4),
+    "one column, looked up": (named_column(("k", where(0, joined(INNER, "a", "p"))), ("k", where(None))), once, 2),
+    "two unique columns": (
+        named_column(("k", where(1, column="k")), ("v", where(2, column="k"))), BOTH_UNIQUE, 2
+    ),
+    "a unique column twice": (
+        named_column(("v", where(1, column="k")), ("v", where(2, column="k"))), BOTH_UNIQUE, 1
+    ),
+}  # fmt: skip
+
+
+def repeated(name: str) -> tuple[Any, int]:
+    """How often a value of the only column is claimed to repeat at most, and how often one does."""
+    make, rows, _ = FREQUENCIES[name]
+    tables = [_table("a", rows, "CAST($db AS INTEGER)"), Table("p", (
+        Column("k", "INTEGER", (), {}), Column("w", "INTEGER", (), {})
+    ), {"public": True}, tuple((row, -1) for row in PUBLIC))]  # fmt: skip
+    databases = Databases(world_of(tables, 0, "all"), (), False)
+    store = Store()
+    bench = Bench(store, databases)
+    tagged = bench.relation(make(Plans(random.Random(0), databases)))
+    (column,) = output_columns(tagged.node)
+    most = 0
+    for db in range(len(rows.states)):
+        counted = Counter(value for (value,) in bench.rows(tagged, db) if value is not None)
+        most = max(most, *counted.values(), 0)
+    store.close()
+    return tagged.fact.most_rows(frozenset({column.uid})), most
+
+
+@pytest.mark.parametrize("name", FREQUENCIES)
+def test_values_repeat_as_often_as_claimed(name: str) -> None:
+    claimed, most = repeated(name)
+    assert isinstance(claimed, Finite) and claimed.value == most == FREQUENCIES[name][2]

@@ -1,12 +1,15 @@
 """Aggregates over private rows that stay private: totals per unit, and groups below another aggregate. DISTINCT.
 
 Claim: ROW: GROUP BY with aggregates 2k, without keys at most 2 [tight]; DISTINCT k [tight]. ID, with the bare id among
-    the keys: still only that id's rows differ. Afterwards the keys are unique, NULL counted as a value.
+    the keys: still only that id's rows differ. Afterwards the keys are unique, NULL counted as a value. Of a row that
+    looks groups up in a LEFT join by keys alone, at most 2k partners and padded rows change [tight].
 Why: a row that differs changes its group's row into another one: one leaves, one enters. Of DISTINCT the row is there
-    or not. Groups that contain the id are made of that id's rows alone.
+    or not. Groups that contain the id are made of that id's rows alone. A row that looks groups up sees one leave and
+    another enter; the padded row that stands for none comes or goes only where one of the two is missing.
 When it would be false: an aggregate whose value depends on the order of rows or on how they are spread over threads (a
     sum of DOUBLEs; the emitted sums are of integers), or that can fail (a sum that overflows); a group without the id,
-    which is made of everybody's rows: that is a release.
+    which is made of everybody's rows: that is a release. Groups that are looked up by an aggregate's value: the one
+    that leaves and the one that enters have different values there, so that other rows look each of them up.
 Tested by: tests/property/test_operators.py, tests/unit/analysis/test_aggregate.py
 """
 
@@ -71,7 +74,8 @@ def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
     if not node.keys:
         # One row; but of rows that may be nobody's nothing is claimed.
         stability = {u: smaller(two, cap) if isinstance(cap, Finite) else cap for u, cap in stability.items()}
-    return replace(found, stability=stability)
+        return replace(found, stability=stability)
+    return replace(found, stability=stability, padding={group: stability})
 
 
 def combined(node: Aggregate) -> Rejected:

@@ -46,4 +46,4 @@ def join(node: Join, left: Facts, right: Facts, ctx: Context) -> Facts:
         )  # fmt: skip
     if meets_owner(node, left, right):
         return join_owner(node, left, right, m_left, m_right)
-    return join_rows(node, left, right, m_left, m_right)
+    return join_rows(node, left, right, m_left, m_right, ctx)

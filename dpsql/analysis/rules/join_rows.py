@@ -2,8 +2,9 @@
 
 Claim. s: rows of a side that differ, per unit; f: most rows of a side that match one row of the other.
     INNER s_L·f_R + s_R·f_L · LEFT s_L·max(1, f_R) + p_R·f_L · FULL s_L·max(1, 2f_R) + s_R·max(1, 2f_L) ·
-    SEMI/ANTI s_L + s_R·f_L [tight]. p_R = 2·s_R, or what the facts of a truncated side say. An id unit counts as rows:
-    most rows of an id, which must be finite. The vectors of several units add entry by entry.
+    SEMI/ANTI s_L + s_R·f_L [tight]; of a table with itself on the same columns s_L·f (`analysis/slices.py`).
+    p_R = 2·s_R, or what the facts of a truncated or grouped side say. An id unit counts as rows: most rows of an id,
+    which must be finite. The vectors of several units add entry by entry.
 Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that differ, in one of R's states, and the partners of
     rows of R that differ, in one of L's. A left row may change between padded and not with each partner, hence 2; the
     same for FULL on either side. A left row of a SEMI or ANTI join appears or vanishes once.
@@ -17,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Columns, Facts
 from dpsql.analysis.rules.matches import joined_columns, repetition
+from dpsql.analysis.slices import same_rows
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected
 from dpsql.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
@@ -28,14 +31,16 @@ from dpsql.plan.nodes import Join, JoinKind
 Vector = Mapping[str, Cap]
 
 
-def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Facts:
+def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, ctx: Context) -> Facts:
     """Facts of a join of two private sides on something other than their owner. Raises Rejected DP230."""
     if isinstance(m_left, Unbounded) or (isinstance(m_right, Unbounded) and not node.kind.filters):
         raise _unbounded(node, left, right, m_left, m_right)
     by_rows = as_rows(left, node), as_rows(right, node)
     keys, frequency = repetition(node, left, right, m_left, m_right)
+    same = same_rows(node, ctx) if node.kind.filters else None
+    changed = _stability(node, *by_rows, m_left, m_right) if same is None else _times(by_rows[0].stability, same)
     return replace(
-        left, columns=joined_columns(node, left, right), stability=_stability(node, *by_rows, m_left, m_right),
+        left, columns=joined_columns(node, left, right), stability=changed,
         ids=frozenset(), keys=keys, frequency=frequency, padding={}, by_id=frozenset(), hops=frozenset(),
         named=frozenset(), slots=None, size=None, rule=f"{node.kind.value} join by frequency",
         note=f"≤ {m_right} and ≤ {m_left} matches",
@@ -92,8 +97,10 @@ def _stability(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
 def _padding(node: Join, right: Facts) -> Vector:
     """p: what may change per left row in its partners and its padded row together, for all keys of the right side."""
     ends: Columns = frozenset(e.right.uid for e in node.equalities if isinstance(e.right, Column))
-    if len(ends) == len(node.equalities) and ends in right.padding:
-        return right.padding[ends]
+    if len(ends) == len(node.equalities) and ends:
+        for known, changed in right.padding.items():
+            if ends <= known:
+                return changed
     return _times(right.stability, finite(2))
 
 

@@ -70,7 +70,8 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
 
     keys = frozenset(new for known in below.keys for new in carried(known))
     frequency = {new: cap for known, cap in below.frequency.items() for new in carried(known)}
-    padding = {new: caps for known, caps in below.padding.items() for new in carried(known)}
+    kept = {frozenset(uid for uid in known if uid in renamed): caps for known, caps in below.padding.items()}
+    padding = {new: caps for known, caps in kept.items() if known for new in carried(known)}
     ids = frozenset(new for uid in below.ids for new in renamed.get(uid, ()))
 
     def owned(known: frozenset[HopFact]) -> frozenset[HopFact]:

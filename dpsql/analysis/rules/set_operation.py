@@ -3,7 +3,8 @@
 Claim. s: rows of a branch that differ, per unit. ROW: UNION [ALL] s_L + s_R; INTERSECT and EXCEPT [ALL] s_L + s_R
     [tight]; a public branch adds nothing. ID: still only that id's rows differ if every private branch carries the bare
     id of the same unit at the same position, and the other branch is private too, or it is the right one of EXCEPT, or
-    one of INTERSECT. Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes.
+    one of INTERSECT. Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes. Branches of a
+    UNION that no row of one table reaches together change by the larger of their changes (`analysis/slices.py`).
 Why: the multiplicity of a row in the result is a function of its multiplicities in the branches that moves by at most
     the sum of their moves (a + b, min(a, b), max(0, a - b), and the same with 1 for any positive number). Rows that are
     equal carry the same id, so that the rows of an id come from that id's rows alone.
@@ -17,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Columns, Facts, Hint
 from dpsql.analysis.rules.join_rows import as_rows, sums
+from dpsql.analysis.slices import Slices, changed, repeated, slices_of
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
@@ -30,7 +33,7 @@ from dpsql.plan.nodes import SetColumn, SetKind, SetOperation
 from dpsql.types import Kind
 
 
-def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
+def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Context) -> Facts:
     """Facts of the combined rows. Raises Rejected DP220, DP230, DP301."""
     lists = [c.column for c in node.columns if c.column.type.kind is Kind.LIST]
     if lists and not (node.all and node.kind is SetKind.UNION):
@@ -43,7 +46,8 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
     columns = {c.column.uid: _column(node.kind, c, left, right) for c in node.columns}
     rule = f"{node.kind.value}{' all' if node.all else ''}"
     keys = frozenset() if node.all else frozenset({frozenset(columns)})
-    found = Facts(columns, keys=keys, frequency=_frequency(node, left, right), rule=rule)
+    slices = slices_of(node, ctx)
+    found = Facts(columns, keys=keys, frequency=_frequency(node, left, right, slices), rule=rule)
     if left.public and right.public:
         return found
     if not left.public and not right.public and left.replaced != right.replaced:
@@ -63,13 +67,18 @@ def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
     if left.units == right.units and (left.ids or right.ids):
         raise _id_lost(node)
     left, right = as_rows(left), as_rows(right)
-    found = replace(found, stability=sums(left.stability, right.stability))
+    found = replace(found, stability=_least(sums(left.stability, right.stability), changed(slices)))
     if node.kind is SetKind.UNION and node.all:
         slots = _slots(left), _slots(right)
         if slots[0] is not None and slots[1] is not None:
             size = None if left.size is None or right.size is None else left.size + right.size
-            return replace(found, slots=sums(slots[0], slots[1]), size=size)
+            return replace(found, slots=_least(sums(slots[0], slots[1]), changed(slices, slots=True)), size=size)
     return found
+
+
+def _least(added: Mapping[str, Cap], apart: Mapping[str, Cap]) -> dict[str, Cap]:
+    """Unit by unit the smaller of two bounds, of which the second may say nothing."""
+    return {unit: smaller(cap, apart[unit]) if unit in apart else cap for unit, cap in added.items()}
 
 
 def _slots(side: Facts) -> Mapping[str, Cap] | None:
@@ -165,14 +174,16 @@ def _bounds(expr: Expr, side: Facts) -> Interval | None:
     return declared if declared.bounded else None
 
 
-def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
-    """Rows add up in a union; the others only take rows away."""
+def _frequency(node: SetOperation, left: Facts, right: Facts, slices: Slices | None) -> dict[Columns, Cap]:
+    """Rows add up in a union, but for slices of one table; the others only take rows away."""
     found: dict[Columns, Cap] = {}
     a, b = _renamed(node, left, 0), _renamed(node, right, 1)
     match node.kind:
         case SetKind.UNION:
+            found = repeated(slices)
             for known in a.keys() & b.keys():
-                found[known] = add(a[known], b[known])
+                added = add(a[known], b[known])
+                found[known] = smaller(found[known], added) if known in found else added
         case SetKind.INTERSECT:
             for known in a.keys() | b.keys():
                 caps = [side[known] for side in (a, b) if known in side]

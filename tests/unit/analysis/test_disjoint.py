@@ -111,6 +111,19 @@ def filters(*conditions: str) -> tuple[list[Expr], Facts]:
         ("i = NULL", "i = 1"),
         ("i NOT IN (1, NULL)", "i = 1"),
         ("i = 1 AND i = 2", "s = 'a'"),
+        ("s = 'a'", "(s = 'a') IS NOT TRUE"),
+        ("s LIKE 'a%'", "(s LIKE 'a%') IS NOT TRUE"),
+        ("s LIKE 'a%'", "(s LIKE 'a%') IS NULL"),
+        ("b", "b IS NOT TRUE"),
+        ("NOT b", "b IS NOT FALSE"),
+        ("i = 1 AND s = 'a'", "(i = 1 AND s = 'a') IS NOT TRUE"),
+        ("d >= '2024-01-01' AND d < '2024-02-01'", "(d >= '2024-01-01' AND d < '2024-02-01') IS NOT TRUE"),
+        ("NOT (i = 1 OR s = 'a')", "(i = 1 OR s = 'a') IS NOT FALSE"),
+        ("i = 2", "(i = 1 OR i = 2 OR i < k) IS NOT TRUE"),
+        ("i = 2 OR s = 'a'", "((i = 2 OR s = 'a') OR i IN (3, 4)) IS NOT TRUE"),
+        ("i = 2 AND b", "((i = 2 AND b) OR (i = 3 AND b) OR (i = 4 AND b)) IS NOT TRUE"),
+        ("(NOT b) IS NOT TRUE", "NOT b"),
+        ("(i = 1) IS FALSE", "i = 1"),
     ],
 )
 def test_pairs_that_exclude_each_other(one: str, other: str) -> None:
@@ -140,6 +153,15 @@ def test_pairs_that_exclude_each_other(one: str, other: str) -> None:
         ("s = upper(s)", "s = 'a'"),
         ("i = 1", "k = 2"),
         ("NOT (i = 1 AND s = 'a')", "i = 1"),
+        ("s = 'a'", "(s = 'b') IS NOT TRUE"),
+        ("i IN (1, NULL)", "(i IN (2, NULL)) IS NOT FALSE"),
+        ("i = 2", "(i IN (1, NULL)) IS NOT FALSE"),
+        ("i = 2", "(i = NULL) IS NOT FALSE"),
+        ("d <> DATE '2024-01-01'", "(d <> TIMESTAMP '2024-01-01 00:00:00') IS NOT TRUE"),  # no TIMESTAMP for some
+        ("i IS NULL", "(i = 1) IS NOT TRUE"),
+        ("i IS NULL", "(i = 1 AND s = 'a') IS NOT TRUE"),
+        ("i = 1", "(i = 1 AND s = 'a') IS NOT TRUE"),
+        ("NOT b", "b IS NOT TRUE"),
     ],
 )
 def test_pairs_that_do_not(one: str, other: str) -> None:
@@ -194,7 +216,9 @@ def term(rng: random.Random, column: str) -> str:
 def sentence(rng: random.Random, columns: tuple[str, ...], depth: int = 2) -> str:
     if depth and rng.random() < 0.4:
         a, b = sentence(rng, columns, depth - 1), sentence(rng, columns, depth - 1)
-        return rng.choice((f"({a} AND {b})", f"({a} AND {b})", f"({a} OR {b})", f"NOT ({a})", f"({a}) IS NOT TRUE"))
+        whole = rng.choice(("NOT TRUE", "NOT TRUE", "TRUE", "FALSE", "NOT FALSE", "NULL"))
+        ways = f"({a} AND {b})", f"({a} AND {b})", f"({a} OR {b})", f"NOT ({a})", f"({a}) IS {whole}"
+        return rng.choice(ways)
     return term(rng, rng.choice(columns))
 
 
@@ -285,6 +309,9 @@ MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "lists that share a value": lambda m: m.setattr(Possible, "excludes", _unlike),
     "<= against >=": lambda m: m.setattr(disjoint, "_compared", _touching(disjoint._compared)),
     "decimals in DOUBLE": lambda m: m.setattr(disjoint, "_exact", _coarse),
+    "NULL with its argument only": lambda m: m.setattr(
+        disjoint, "_null_with_its_argument", lambda term: isinstance(term, Call)
+    ),
     "two-valued logic": lambda m: m.setattr(disjoint, "cases_of", _two_valued(disjoint.cases_of)),
 }
 
