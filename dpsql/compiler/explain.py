@@ -258,18 +258,20 @@ def _together_lines(measured: MeasuredRelease) -> list[str]:
 
 
 def _sum_lines(measured: MeasuredRelease) -> list[str]:
-    """Sums that are made of two components, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`."""
+    """Columns that are made of several components, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`."""
     found = []
     for output in measured.node.outputs:
-        if isinstance(output.recipe, Sum) and output.recipe.count is not None:
-            total, *counted = coefficients(output.recipe, measured.node.components)
-            text = component_name(measured.node.components[total[0]], measured)
-            for i, worth in counted:
-                each = worth / measured.measurements[i].unit
-                name = component_name(measured.node.components[i], measured)
-                text += f" {'+' if each > 0 else '-'} {_amount(abs(each))} · {name}"
-            error = linear_width(output.recipe, measured.measurements, LEVEL)
-            found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
+        recipe = output.recipe
+        if not isinstance(recipe, Count | Sum) or len(components_of(recipe)) == 1:
+            continue
+        first, *others = coefficients(recipe, measured.node.components)
+        text = component_name(measured.node.components[first[0]], measured)
+        for i, worth in others:
+            each = worth / measured.measurements[i].unit
+            times = "" if isinstance(recipe, Count) else f"{_amount(abs(each))} · "
+            text += f" {'+' if each > 0 else '-'} {times}{component_name(measured.node.components[i], measured)}"
+        error = linear_width(recipe, measured.measurements, LEVEL)
+        found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
     return found
 
 

@@ -27,7 +27,7 @@ from dpsql.measure.allocate import (
 )
 from dpsql.measure.joint import Pair, Pricing, joint_shares
 from dpsql.measure.measured import MeasuredRelease
-from dpsql.measure.rates import gaussian_rate, laplace_rate
+from dpsql.measure.rates import gaussian_rate, laplace_rate, rate_of_sum
 from dpsql.measure.request import Request
 from dpsql.measure.sensitivity import known
 from dpsql.measure.widths import joint_width
@@ -88,21 +88,26 @@ class Wishes:
 
     widths: for each component the widest half-width in its integer units; None if no named column is made of it alone.
     pairs: the narrowest wish for each sum whose columns have the noise of two components.
+    counts: the components whose counts are added up in a column, with its widest half-width in their integer units.
     """
 
     widths: tuple[int | None, ...]
     pairs: tuple[Pair, ...]
+    counts: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
     """Raises Rejected DP411."""
     widths: list[int | None] = [None] * len(p.node.components)
     pairs: dict[tuple[int, int], Pair] = {}
+    counts: list[tuple[tuple[int, ...], int]] = []
     for output in p.node.outputs:
         error = errors.get(output.column.uid)
         if error is None:
             continue
         match _noisy(p, output):
+            case [(_, worth), _, *_] as parts if isinstance(output.recipe, Count):
+                counts.append((tuple(i for i, _ in parts), math.floor(error / worth)))
             case [(i, worth)]:
                 widest, earlier = math.floor(error / abs(worth)), widths[i]
                 widths[i] = widest if earlier is None else min(earlier, widest)
@@ -110,7 +115,7 @@ def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
                 known_wish = pairs.get((i, n))
                 narrowest = error if known_wish is None else min(error, known_wish.error)
                 pairs[i, n] = Pair(i, n, (one, other), narrowest)
-    return Wishes(tuple(widths), tuple(pairs.values()))
+    return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts))
 
 
 def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
@@ -142,7 +147,7 @@ def _unit(component: Component) -> Fraction:
 
 def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
-    if any(wish.pairs or any(width is not None for width in wish.widths) for wish in wishes):
+    if any(wish.pairs or wish.counts or any(width is not None for width in wish.widths) for wish in wishes):
         return
     noisy = [p.node for p in prepared if any(s.l1 for s in p.worst)]
     if noisy:
@@ -165,6 +170,11 @@ def _shares(
                 if rate is None:
                     return None
                 own[i] = rate * pricing.size(p, i)
+        for parts, widest in wish.counts:
+            rate = rate_of_sum(pricing.family, len(parts), widest, pricing.confidence)
+            if rate is None:
+                return None
+            own |= {i: max(own.get(i, Fraction(0)), rate * pricing.size(p, i)) for i in parts}
         if wish.pairs:
             joint = joint_shares(p, wish.pairs, own, pricing)
             if joint is None:
@@ -197,7 +207,9 @@ def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], 
         met = all(widest is None or m.mechanism.half_width(confidence) <= widest for m, widest in own)
         for pair in wish.pairs:
             parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
-            met = met and Fraction(joint_width(parts, confidence)) <= pair.error
+            met = met and joint_width(parts, confidence) <= pair.error
+        for places, widest in wish.counts:
+            met = met and joint_width([(release.measurements[i], Fraction(1)) for i in places], confidence) <= widest
         if not met:
             raise reject(
                 "DP406", "the plan would miss the error that was asked for; nothing was run",

@@ -22,7 +22,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.rules.release import contributions
@@ -32,14 +31,13 @@ from dpsql.measure.bundles import Bundles, bundles
 from dpsql.measure.measured import MeasuredRelease, Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
+from dpsql.measure.rates import Family
 from dpsql.measure.request import Request
 from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
 from dpsql.numbers.normal import root
-from dpsql.plan.components import Component, components_of
+from dpsql.plan.components import Component, Count, End, Recipe, components_of
 from dpsql.plan.nodes import Release
 from dpsql.plan.walk import Tagged
-
-Family = Literal["laplace", "gaussian"]
 
 LARGEST_CONVERTED = Fraction(10**6)
 """Gaussian noise is not considered above this ε, which protects nothing."""
@@ -120,12 +118,23 @@ def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) ->
 
 
 def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
-    """Each component's weight: the largest of the columns that are made from it, 1 for what only decides on keys."""
+    """Each component's weight: the largest of the columns that are made from it, 1 for what only decides on keys.
+
+    Of a count that others are added to, what it measures of its own.
+    """
     found: list[list[Fraction]] = [[] for _ in node.components]
     for output in node.outputs:
-        for i in components_of(output.recipe):
+        for i in _own(output.recipe):
             found[i].append(weights.get(output.column.uid, Fraction(1)))
     return tuple(max(each, default=Fraction(1)) for each in found)
+
+
+def _own(recipe: Recipe) -> tuple[int, ...]:
+    match recipe:
+        case Count(component=i) | End(of=Count(component=i)):
+            return (i,)
+        case _:
+            return components_of(recipe)
 
 
 def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.measure.allocate import Family, Prepared
+from dpsql.measure.allocate import Prepared
 from dpsql.measure.measured import Measurement
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.measure.rates import least_rate, log_outside, on_grid, place_of
+from dpsql.measure.rates import Family, least_rate, log_outside, on_grid, place_of
 from dpsql.measure.scale import LARGEST_SCALE
 from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import two_sided
@@ -158,12 +158,12 @@ def _beside(
     for pair in pairs:
         counted = pricing.measurement(p, pair.count, rate)
 
-        def reached(candidate: Fraction, pair: Pair = pair, counted: Measurement = counted) -> float:
+        def reached(candidate: Fraction, pair: Pair = pair, counted: Measurement = counted) -> Fraction:
             summed = pricing.measurement(p, pair.sum, max(candidate, pricing.lowest))
             return joint_width([(summed, pair.worth[0]), (counted, pair.worth[1])], pricing.confidence)
 
-        def holds(candidate: Fraction, pair: Pair = pair, reached: Callable[[Fraction], float] = reached) -> bool:
-            return Fraction(reached(candidate)) <= pair.error
+        def holds(candidate: Fraction, pair: Pair = pair, reached: Callable[[Fraction], Fraction] = reached) -> bool:
+            return reached(candidate) <= pair.error
 
         guess = Fraction(sum_rate(pair, float(rate)))
         enough = 4 * guess
@@ -177,12 +177,12 @@ def _beside(
     return found
 
 
-def _nearer(reached: Callable[[Fraction], float], guess: Fraction, error: float) -> Fraction:
+def _nearer(reached: Callable[[Fraction], Fraction], guess: Fraction, error: float) -> Fraction:
     """A better guess of the rate that reaches an error: the secant method, in logarithms."""
     x, y = math.log(guess * Fraction(101, 100)), math.log(guess)
-    at_x = math.log(max(reached(Fraction(math.exp(x))), 1e-300) / error)
+    at_x = math.log(max(float(reached(Fraction(math.exp(x)))), 1e-300) / error)
     for _ in range(6):
-        at_y = math.log(max(reached(Fraction(math.exp(y))), 1e-300) / error)
+        at_y = math.log(max(float(reached(Fraction(math.exp(y)))), 1e-300) / error)
         if at_x == at_y or abs(at_y) < 1e-10:
             break
         step = max(-1.0, min(1.0, -at_y * (y - x) / (at_y - at_x)))

@@ -14,11 +14,15 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal
 
 from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.measure.sums import half_width_of_sum
 from dpsql.numbers.exact import log
 from dpsql.numbers.normal import two_sided
+
+Family = Literal["laplace", "gaussian"]
 
 DIGITS = 48
 """Significant binary digits of a rate."""
@@ -57,6 +61,19 @@ def gaussian_rate(widest: int, confidence: Fraction) -> Fraction | None:
     return least_rate(
         lambda r: DiscreteGaussian(1 / (2 * r)).half_width(confidence) <= widest, guess, 1 / (2 * LARGEST_SCALE**2)
     )
+
+
+@lru_cache(maxsize=1024)
+def rate_of_sum(family: Family, n: int, widest: int, confidence: Fraction) -> Fraction | None:
+    """The least rate whose noise, n times added, has a half-width of at most `widest` integer units; None as above."""
+    own = (laplace_rate if family == "laplace" else gaussian_rate)(widest, confidence)
+    if own is None or n == 1:
+        return own
+    made = (lambda r: DiscreteLaplace(1 / r)) if family == "laplace" else (lambda r: DiscreteGaussian(1 / (2 * r)))
+    lowest = 1 / LARGEST_SCALE if family == "laplace" else 1 / (2 * LARGEST_SCALE**2)
+    # Of Gaussian noise the rate grows with n, of Laplace noise by less than its root and a half.
+    guess = own * (Fraction(math.isqrt(n * 100), 10) if family == "laplace" else n)
+    return least_rate(lambda r: half_width_of_sum(made(r), n, confidence) <= widest, guess, lowest)
 
 
 def log_outside(confidence: Fraction) -> float:

@@ -119,9 +119,13 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Output recipe: the component's value, rounded to an integer."""
+    """Output recipe: the component's value, rounded to an integer.
+
+    others: counts of other rows that are added to it: those of columns of their own, and the component is of the rest.
+    """
 
     component: int
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +190,8 @@ Recipe = Count | Sum | Ratio | Variance | End
 def components_of(recipe: Recipe) -> tuple[int, ...]:
     """Which components a recipe reads."""
     match recipe:
-        case Count(component=i):
-            return (i,)
+        case Count(component=i, others=others):
+            return (i, *others)
         case Sum(component=i, count=counted):
             return (i,) if counted is None else (i, counted)
         case Ratio(sum=s, count=n):
@@ -202,9 +206,11 @@ def components_of(recipe: Recipe) -> tuple[int, ...]:
 
 def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[tuple[int, Fraction], ...]:
     """What the output is a sum of: components, each with what one of its integers is worth in the output."""
+    if isinstance(recipe, Count):
+        return tuple((i, components[i].worth / components[i].weight) for i in components_of(recipe))
     c = components[recipe.component]
     own = (recipe.component, c.worth / c.weight)
-    if isinstance(recipe, Count) or recipe.count is None or not c.center:
+    if recipe.count is None or not c.center:
         return (own,)
     return own, (recipe.count, c.center * c.grid / components[recipe.count].weight)
 
@@ -212,8 +218,8 @@ def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[
 def moved(recipe: Recipe, to: Mapping[int, int]) -> Recipe:
     """The same recipe where the components have other places."""
     match recipe:
-        case Count(component=i):
-            return Count(to[i])
+        case Count(component=i, others=others):
+            return Count(to[i], tuple(to[n] for n in others))
         case Sum(component=i, count=n):
             return Sum(to[i], None if n is None else to[n])
         case Ratio(sum=s, count=n):

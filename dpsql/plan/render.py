@@ -25,6 +25,12 @@ def expression(expr: Expr) -> str:
             return expression(arg)
         case Call(function=name, args=(a, b)) if name in _INFIX:
             return f"{operand(a)} {_INFIX[name]} {operand(b)}"
+        case Call(
+            function="not", args=(Call(function="is_not_distinct_from", args=(a, Literal(value=bool() as value))),)
+        ):
+            return f"{operand(a)} IS NOT {constant(value)}"
+        case Call(function="is_not_distinct_from", args=(a, Literal(value=bool() as value))):
+            return f"{operand(a)} IS {constant(value)}"
         case Call(function="not", args=(a,)):
             return f"NOT {operand(a)}"
         case Call(function="neg", args=(a,)):

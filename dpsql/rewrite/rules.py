@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dpsql.plan.nodes import Node
 from dpsql.rewrite.add_group_keys import add_group_keys
 from dpsql.rewrite.bound_contributions import bound_contributions
+from dpsql.rewrite.choose_components import choose_components
 from dpsql.rewrite.choose_grids import choose_grids
 from dpsql.rewrite.clip_columns import clip_columns
 from dpsql.rewrite.context import RewriteContext
@@ -19,7 +20,6 @@ from dpsql.rewrite.limit_frequencies import limit_frequencies
 from dpsql.rewrite.narrow_joins import narrow_joins
 from dpsql.rewrite.order_joins import order_joins
 from dpsql.rewrite.place_conditions import place_conditions
-from dpsql.rewrite.share_sums import share_sums
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -36,7 +36,7 @@ RULES: tuple[Rewrite, ...] = (
     expand_aggregates,
     add_group_keys,
     bound_contributions,
-    share_sums,
+    choose_components,
     choose_grids,
 )
 

@@ -11,7 +11,7 @@ Tested by: tests/property/test_operators.py, tests/property/test_replace_one.py,
 
 Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2, never more than max(L², U²) of
 the plain sum, and a component that AVG or COUNT need anyway is not paid twice. Where nothing else needs the count, one
-sum alone is better plain. So each form's total error is computed, and the least is taken.
+sum alone is better plain. So `choose_components` compares the forms.
 """
 
 from __future__ import annotations
@@ -19,35 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.plan.components import Component, End, Output, Recipe, Sum, components_of, moved
-from dpsql.plan.nodes import BoundContributions, Node, Release
-from dpsql.plan.walk import transform
-from dpsql.rewrite.choose_grids import gridded
-from dpsql.rewrite.context import RewriteContext
+from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.rewrite.expand_aggregates import count_of
 
 
-def share_sums(root: Node, ctx: RewriteContext) -> Node:
-    """Choose for every release whether its sums are plain, shared where their count is measured, or all shared."""
-    error = ctx.error
-    if error is None:
-        return root
-
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release) or isinstance(node.input, BoundContributions):
-            return node
-        facts = derive(node.input, ctx.analysis).fact
-        forms = list(_forms(node, facts))
-        return forms[0] if len(forms) == 1 else min(forms, key=lambda form: error(gridded(form, facts), facts))
-
-    return transform(root, change)
-
-
-def _forms(node: Release, facts: Facts) -> Iterator[Release]:
-    """The plain form first, so that it is taken where the others are no better."""
+def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
+    """The release with plain sums, with those shared whose count is measured anyway, and with all shared."""
     yield node
+    if isinstance(node.input, BoundContributions):
+        return
     counted = _shared(node, facts, only_counted=True)
     if counted is not node:
         yield counted
@@ -81,10 +63,10 @@ def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
                 return recipe
 
     outputs = tuple(replace(o, recipe=changed(o.recipe)) for o in node.outputs)
-    return node if outputs == node.outputs else _pruned(replace(node, components=tuple(components)), outputs)
+    return node if outputs == node.outputs else pruned(replace(node, components=tuple(components)), outputs)
 
 
-def _pruned(node: Release, outputs: tuple[Output, ...]) -> Release:
+def pruned(node: Release, outputs: tuple[Output, ...]) -> Release:
     """Without the components that nothing is made of any more."""
     used = {i for o in outputs for i in components_of(o.recipe)} | {node.threshold}
     kept = [i for i in range(len(node.components)) if i in used]

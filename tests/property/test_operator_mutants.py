@@ -109,7 +109,7 @@ def partners_known(m: pytest.MonkeyPatch) -> None:
     def mutated(node: Join, ctx: Any) -> Any:
         theirs = {c.uid: replace(c, uid=100 + i) for i, c in enumerate(output_columns(node.right))}
         found = original(node, ctx)
-        return found and tuple(replace(s, columns={**s.columns, **theirs}) for s in found)
+        return found and tuple(tuple(replace(s, columns={**s.columns, **theirs}) for s in members) for members in found)
 
     m.setattr(slices, "_joined", mutated)
 

@@ -136,6 +136,35 @@ def test_an_average_after_its_count_pays_for_its_sum(con: Connection, ledger: Me
     assert ledger.spent("member") == eps(1)
 
 
+def test_a_total_is_made_of_a_slice_and_the_rest(con: Connection, ledger: MemoryLedger) -> None:
+    """Both are stored as what they count, whoever asks for them, and the total is their sum."""
+    bonn = "COUNT(*) FILTER (WHERE city = 'Bonn')"
+    rest = "COUNT(*) FILTER (WHERE (city = 'Bonn') IS NOT TRUE)"
+    first = con.execute(f"SELECT COUNT(*) AS n, {bonn} AS b FROM members", epsilon=1)
+    assert first.spent == eps(1)
+    parts = con.execute(f"SELECT {bonn} AS b, {rest} AS r FROM members", epsilon=1)
+    assert parts.spent == NO_LOSS and len(served(parts)) == 1
+    (n, b), (same, r) = first.rows[0], parts.rows[0]
+    assert b == same and n == b + r
+    again = con.execute(f"SELECT {bonn} AS b, COUNT(*) AS n FROM members", epsilon=1)
+    assert again.rows == ((b, n),) and again.spent == NO_LOSS
+    assert again.intervals() == first.intervals()
+    # The total by itself is another number, and so is the total beside another slice.
+    assert con.execute(COUNT, epsilon=1).spent == eps(1)
+    lyon = con.execute(f"SELECT COUNT(*) AS n, {bonn.replace('Bonn', 'Lyon')} AS b FROM members", epsilon=1)
+    assert lyon.spent == eps(1)
+
+
+def test_a_total_of_stored_and_new_parts(con: Connection) -> None:
+    """One part was bought with less noise: the ± is that of both noises as they were drawn."""
+    bonn = "COUNT(*) FILTER (WHERE city = 'Bonn')"
+    con.execute(f"SELECT {bonn} AS b FROM members", epsilon=10)
+    answer = con.execute(f"SELECT COUNT(*) AS n, {bonn} AS b FROM members", epsilon="0.1")
+    assert answer.spent == eps("0.1")
+    width = {name: (ends[1] - ends[0]) / 2 for name, ends in answer.intervals()[0].items() if ends is not None}
+    assert width["b"] < 1 and width["n"] < 40  # noise of ε 0.1 has ± 29, and two of it ± 41
+
+
 def test_parts_of_an_average_come_from_it(con: Connection, ledger: MemoryLedger) -> None:
     con.execute("SELECT AVG(age) AS a, SUM(fee) AS f FROM members", epsilon=3)
     spent = ledger.spent("member")
