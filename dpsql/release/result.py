@@ -216,14 +216,16 @@ def _at(found: Sequence[_ByRow | None], origin: tuple[int, int] | None) -> Bound
 
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names with numbers appended to repetitions: n, n_1, n_2."""
-    found: list[str] = []
+    found: dict[str, None] = {}
+    numbers: dict[str, int] = {}  # name → its last number: smaller ones are taken
     for name in names:
-        candidate, number = name, 0
+        candidate, number = name, numbers.get(name, 0)
         while candidate in found:
             number += 1
             candidate = f"{name}_{number}"
-        found.append(candidate)
-    return found
+        numbers[name] = number
+        found[candidate] = None
+    return list(found)
 
 
 def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
@@ -253,9 +255,9 @@ def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...
 
 def _as_text(release: Release, most: int | None = None) -> str:
     widths = half_widths(release, most=most)
-    table = [list(release.columns)]
+    table, names = [list(release.columns)], unique_names(release.columns)
     for row, width in zip(first_rows(release, most), widths, strict=True):
-        named = zip(unique_names(release.columns), row, strict=True)
+        named = zip(names, row, strict=True)
         table.append([cell(value, width.get(name)).text for name, value in named])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]
     return "\n".join("  ".join(c.ljust(s) for c, s in zip(line, sizes, strict=True)).rstrip() for line in table)
