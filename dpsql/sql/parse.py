@@ -19,7 +19,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.sql.dialects import DIALECTS, adapt
 from dpsql.sql.google import Clause, attach, lift
-from dpsql.sql.spans import code_of, parts_of
+from dpsql.sql.spans import code_of, parts_of, remember
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -112,7 +112,9 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
         raise _without_name(source)
     attach(tree, lifted.calls)
-    return Parsed(adapt(tree, dialect, source), source, dialect, lifted.clause)
+    tree = adapt(tree, dialect, source)
+    remember(tree)
+    return Parsed(tree, source, dialect, lifted.clause)
 
 
 _NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")

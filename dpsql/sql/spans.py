@@ -7,7 +7,11 @@ written without them (CURRENT_USER, `?`, INTERVAL, NULL, `{}`) is looked for whe
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from sqlglot import exp
 
@@ -54,8 +58,55 @@ def code_of(text: str) -> str:
     return _NO_CODE.sub(lambda m: (" " if m[0][0] in "-/" else "_") * len(m[0]), text)
 
 
+_KEY: Final = "place"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Of a node in its tree: the hull of its tokens; for one without, where the tokens before it end, and how many of
+    its kind were written since."""
+
+    hull: Span | None
+    start: int = 0
+    passed: int = 0
+
+
+def remember(tree: exp.Expr) -> None:
+    """Write beside each node where it stands, in one walk: asked one by one, each would be looked for in the tree."""
+    nodes = [*_in_order(tree)]
+    hulls: dict[int, Span] = {}
+    for node in reversed(nodes):
+        own, below = _own(node), hulls.get(id(node))
+        hull = own if below is None else below if own is None else own.hull(below)
+        if hull is not None:
+            hulls[id(node)] = hull
+            if node.parent is not None:
+                around = hulls.get(id(node.parent))
+                hulls[id(node.parent)] = hull if around is None else around.hull(hull)
+    end = 0
+    since: Counter[type[exp.Expr]] = Counter()
+    for node in nodes:
+        own, kind = _own(node), type(node)
+        hull = hulls.get(id(node))
+        passed = 0 if hull is not None else sum(n for other, n in since.items() if issubclass(other, kind))
+        node.meta[_KEY] = _Place(hull, end, passed)
+        if own is not None and own.end > end:
+            end = own.end
+            since.clear()
+        else:
+            since[kind] += 1
+
+
+def _in_order(tree: exp.Expr) -> Iterator[exp.Expr]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(parts_of(node)))
+
+
 def span_of(node: exp.Expr, text: str) -> Span:
-    """A non-empty span for any node."""
+    """A non-empty span for any node. Quick for those of a tree that `remember` has seen."""
     text = code_of(text)
     own = _hull(node)
     bare = own is None
@@ -71,8 +122,8 @@ def span_of(node: exp.Expr, text: str) -> Span:
         return braces
     if isinstance(node, exp.Paren) and at is node:
         inner = span_of(node.this, text)
-        before = text[: inner.start].rstrip()
-        own = Span(len(before) - 1, inner.end) if before.endswith("(") else inner
+        before = _end_before(text, inner.start)
+        own = Span(before - 1, inner.end) if before and text[before - 1] == "(" else inner
     if isinstance(at, _BRACKETED):
         own = own if bare and at is node else _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):
@@ -114,6 +165,9 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _hull(node: exp.Expr) -> Span | None:
+    known = node.meta_get(_KEY)
+    if isinstance(known, _Place):
+        return known.hull
     starts: list[int] = []
     ends: list[int] = []
     below = [node]
@@ -133,17 +187,33 @@ def _keyword(node: exp.Expr, text: str) -> Span | None:
         pattern = rf"\b(?:{'|'.join(map(re.escape, node.sql_names()))})\b"
     if pattern is None:
         return None
-    start = passed = 0
-    for part in node.root().dfs():
-        if part is node:
-            break
-        own = _own(part)
-        if own is not None and own.end > start:
-            start, passed = own.end, 0
-        elif isinstance(part, type(node)):
-            passed += 1  # the same keyword, written before this one
-    found = list(re.compile(pattern, re.IGNORECASE).finditer(text, start))[passed : passed + 1]
-    return Span(*found[0].span()) if found else None
+    place = node.meta_get(_KEY)
+    if not isinstance(place, _Place):
+        remember(node.root())
+        place = node.meta_get(_KEY)
+    assert isinstance(place, _Place)
+    return _matches(pattern, text, place.start).at(place.passed)
+
+
+@dataclass(slots=True)
+class _Matches:
+    """The places of a pattern in a text, looked for as far as they are asked for."""
+
+    rest: Iterator[re.Match[str]]
+    found: list[Span] = field(default_factory=list)
+
+    def at(self, number: int) -> Span | None:
+        while len(self.found) <= number:
+            match = next(self.rest, None)
+            if match is None:
+                return None
+            self.found.append(Span(*match.span()))
+        return self.found[number]
+
+
+@lru_cache(maxsize=64)
+def _matches(pattern: str, text: str, start: int) -> _Matches:
+    return _Matches(re.compile(pattern, re.IGNORECASE).finditer(text, start))
 
 
 def _open(span: Span, node: exp.Expr, text: str) -> Span:
@@ -153,7 +223,7 @@ def _open(span: Span, node: exp.Expr, text: str) -> Span:
     bracket = text.rfind("(", 0, span.start)
     if bracket < 0 or _OPENING.fullmatch(text, bracket, span.start) is None:
         return span
-    start = end = len(text[:bracket].rstrip())
+    start = end = _end_before(text, bracket)
     while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         start -= 1
     balanced = isinstance(node, exp.Cast) or (
@@ -164,6 +234,15 @@ def _open(span: Span, node: exp.Expr, text: str) -> Span:
 
 _OPENING = re.compile(r"\(\s*(?:DISTINCT\s+)?", re.IGNORECASE)
 _NOTHING = re.compile(r"\s*\(\s*\)")
+_BEHIND = re.compile(r"\s*\)")
+_MARKS = re.compile(r"[()]")
+
+
+def _end_before(text: str, at: int) -> int:
+    """Where what stands before a place ends, the spaces there left aside."""
+    while at and text[at - 1].isspace():
+        at -= 1
+    return at
 
 
 def _close(span: Span, text: str) -> Span:
@@ -171,10 +250,10 @@ def _close(span: Span, text: str) -> Span:
     nothing = _NOTHING.match(text, span.end)  # a call without arguments
     end = nothing.end() if nothing is not None and not missing else span.end
     while missing > 0:
-        following = end + len(text[end:]) - len(text[end:].lstrip())
-        if following >= len(text) or text[following] != ")":
+        closing = _BEHIND.match(text, end)
+        if closing is None:
             break
-        end, missing = following + 1, missing - 1
+        end, missing = closing.end(), missing - 1
     return Span(span.start, end)
 
 
@@ -199,12 +278,11 @@ def query_span(node: exp.Expr, text: str) -> Span:
 
 def _bracket(text: str, start: int, least: int) -> int:
     """The end of the bracket that opens after `start`; `least` if it does not close."""
-    depth, at = 0, start
-    while at < len(text):
-        depth += (text[at] == "(") - (text[at] == ")")
-        at = text.find("'", at + 1) + 1 if text[at] == "'" else at + 1
-        if at == 0:
-            break
-        if depth == 0 and at > least:
-            return at
-    return least
+    depth = 0
+    for mark in _MARKS.finditer(text, start):
+        if depth == 0 and mark.start() > least:
+            return least + 1
+        depth += 1 if mark[0] == "(" else -1
+        if depth == 0 and mark.end() > least:
+            return mark.end()
+    return least + (depth == 0 and least < len(text))
