@@ -6,7 +6,8 @@ Error
 └── DatabaseError
     ├── ProgrammingError
     │   └── Rejected        the query (or a setting) was refused before anything ran; nothing was spent
-    │       └── BudgetExceeded   the ledger refused the charge; nothing ran
+    │       ├── BudgetExceeded   the ledger refused the charge; nothing ran
+    │       └── TooLarge         the query is larger than what is planned
     ├── OperationalError
     │   ├── CannotOpen      policy, data or ledger cannot be opened or is invalid
     │   └── EngineError     the engine failed after the reservation; one constant message, the reservation is spent
@@ -81,6 +82,10 @@ class BudgetExceeded(Rejected):
     """The charge does not fit into what is left of a budget. Nothing ran, nothing was spent."""
 
 
+class TooLarge(Rejected):
+    """The query is larger than what is planned. Nothing else is looked for in it: that could take for ever."""
+
+
 class CannotOpen(OperationalError):
     """The policy, the data or the ledger cannot be opened, read or understood."""
 
@@ -101,3 +106,8 @@ def reject(
 ) -> Rejected:
     """Build (not raise) the refusal with one diagnostic: `raise reject("DP103", …, span=…)`."""
     return Rejected([Diagnostic(code, message, source, span, label, tuple(help), tuple(notes))])
+
+
+def too_large(what: str, span: Span | None, repair: str) -> TooLarge:
+    """Build (not raise) the refusal of a query that is too large to plan."""
+    return TooLarge([Diagnostic("DP101", what, None, span, help=(repair,))])

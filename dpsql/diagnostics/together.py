@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.diagnostics.errors import BudgetExceeded, Rejected, TooLarge
 
 MOST = 20
-"""Most diagnostics of one refusal."""
+"""Most diagnostics of one refusal; then nothing more is tried."""
 
 
 class Followup(Rejected):
@@ -32,7 +32,10 @@ class Together:
         return bool(self.found) or self.followed
 
     def attempt(self) -> _Attempt:
-        """`with together.attempt():` runs one part; if it is refused, that is kept, and what follows runs."""
+        """`with together.attempt():` runs one part; if it is refused, that is kept, and what follows runs.
+
+        Raises Rejected with everything once there are enough of them, and TooLarge at once.
+        """
         return _Attempt(self)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -59,8 +62,10 @@ class _Attempt:
     def __exit__(self, kind: type[BaseException] | None, refusal: BaseException | None, trace: object) -> bool:
         if isinstance(refusal, Followup):
             self.together.followed = True
-        elif isinstance(refusal, Rejected) and not isinstance(refusal, BudgetExceeded):
+        elif isinstance(refusal, Rejected) and not isinstance(refusal, BudgetExceeded | TooLarge):
             self.together.add(refusal.diagnostics)
+            if len(self.together.found) >= MOST:
+                self.together.settle()
         else:
             return False
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import too_large
 from dpsql.plan.expr import MOST_NODES, Column, Expr, columns_of, larger_than
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import (
@@ -130,8 +130,8 @@ def _use(expr: Expr, known: Definitions) -> Expr:
 
     found = transform_expr(expr, change)
     if found is not expr and larger_than(found, MOST_NODES):
-        raise reject(
-            "DP101", "the expression is too large", span=expr.span,
-            help=["a column of a WITH query is written out wherever it is used: use it fewer times"],
+        raise too_large(
+            "the expression is too large", expr.span,
+            "a column of a WITH query is written out wherever it is used: use it fewer times",
         )  # fmt: skip
     return found

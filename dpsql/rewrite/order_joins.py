@@ -6,6 +6,8 @@ yet and another order would not: `FROM lineitem, customer, orders` joins orders 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.plan.expr import Call, Expr
 from dpsql.plan.logic import conjunction, conjuncts, equality_between
@@ -17,19 +19,27 @@ from dpsql.types import BOOLEAN
 
 def order_joins(root: Node, ctx: RewriteContext) -> Node:
     """Reorder clusters of inner joins of which the written order leaves tables unconnected."""
-    if _in_cluster(root):
-        relations, terms = _flattened(root)
-        relations = [order_joins(r, ctx) for r in relations]
-        written = _crosses(relations, terms) if len(relations) > 2 else 0
-        best = _connected(relations, terms) if written else relations
-        if written and _crosses(best, terms) < written:
-            joined = best[0]
-            for relation in best[1:]:
-                joined = Join(JoinKind.CROSS, joined, relation, span=_written(relation))
-            predicate = conjunction(terms)
-            assert isinstance(root, Filter | Join)
-            return joined if predicate is None else Filter(joined, predicate, root.span)
-    return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
+    if not _in_cluster(root):
+        return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
+    relations, terms = _flattened(root)
+    relations = [order_joins(r, ctx) for r in relations]
+    written = _crosses(relations, terms) if len(relations) > 2 else 0
+    best = _connected(relations, terms) if written else relations
+    if not written or _crosses(best, terms) >= written:
+        return _as_written(root, iter(relations))
+    joined = best[0]
+    for relation in best[1:]:
+        joined = Join(JoinKind.CROSS, joined, relation, span=_named_at(relation))
+    predicate = conjunction(terms)
+    assert isinstance(root, Filter | Join)
+    return joined if predicate is None else Filter(joined, predicate, root.span)
+
+
+def _as_written(node: Node, relations: Iterator[Node]) -> Node:
+    """A cluster with these relations in place of its own."""
+    if not _in_cluster(node):
+        return next(relations)
+    return with_inputs(node, tuple(_as_written(child, relations) for child in inputs(node)))
 
 
 def _in_cluster(node: Node) -> bool:
@@ -53,7 +63,7 @@ def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
     return left + right, [*left_terms, *right_terms, *own, *rest]
 
 
-def _written(relation: Node) -> Span | None:
+def _named_at(relation: Node) -> Span | None:
     """Where the query names a table of the relation."""
     return next((n.span for n in walk(relation) if isinstance(n, Scan | Values) and n.span is not None), None)
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from dpsql.analysis.values import call as value_of_call
 from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Source, Span
-from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.functions.registry import REGISTRY, lookup
@@ -109,9 +109,7 @@ class ExprBinder:
         if relation is None and name.lower() in self.aliases:
             meant = self.aliases[name.lower()]
             if larger_than(meant, MOST_NODES):
-                raise reject(
-                    "DP101", "the expression is too large", span=self.span(node), help=["use its alias fewer times"]
-                )
+                raise too_large("the expression is too large", self.span(node), "use its alias fewer times")
             return meant
         if self.outer is not None and not decides(self.entries, name, relation):
             found = self.outer.column(name, relation, self.clause, self.span(node))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source, Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import reject, too_large
 from dpsql.plan.expr import Literal
 from dpsql.plan.nodes import Filter, Item, Join, JoinKind, Node, Project, Values, output_columns
 from dpsql.policy.models import Policy
@@ -77,13 +77,14 @@ class FromBinder:
                     "DP010", "syntax error: JOIN without FROM", span=self.span(args["joins"][0]),
                     help=["look for a missing FROM before this place"],
                 )  # fmt: skip
+            self.numbering.leaf(self.span(args["expressions"][0]))
             return Relation(Values((), ((),)), ())
         first = checked(args["from_"], self.source, "this")["this"]
         relation = self._selected_list(args, self._items(first, args.get("joins", []), ctes))
         if len(output_columns(relation.node)) > MAX_COLUMNS:
-            raise reject(
-                "DP101", "the query is too large", span=self.span(args["from_"]),
-                help=["read fewer tables, or use each WITH query less often"],
+            raise too_large(
+                f"the query is too large: its FROM has more than {MAX_COLUMNS:,} columns", self.span(args["from_"]),
+                "read fewer tables, or use each WITH query less often",
             )  # fmt: skip
         return relation
 

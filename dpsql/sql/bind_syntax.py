@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import with_article
 from dpsql.plan.expr import Cast, Expr, Literal, larger_than
 from dpsql.sql import literals
@@ -102,10 +102,7 @@ def _repeated(binder: ExprBinder, node: exp.Expr) -> Expr:
     """An expression that is compared more than once. Raises Rejected DP101 if it is large."""
     found = binder.bind(node)
     if larger_than(found, MOST_REPEATED):
-        raise reject(
-            "DP101", "the expression is too large", span=binder.span(node),
-            help=["compare fewer values, or something simpler"],
-        )  # fmt: skip
+        raise too_large("the expression is too large", binder.span(node), "compare fewer values, or something simpler")
     return found
 
 

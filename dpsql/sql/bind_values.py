@@ -33,6 +33,7 @@ def bind_values(node: exp.Values, binder: ExprBinder) -> Relation:
 
     binder: binds the cells; it sees no columns. Raises Rejected: DP101, DP106, DP115.
     """
+    binder.numbering.leaf(binder.span(node))
     rows = [_cells(row, binder) for row in checked(node, binder.source, "expressions", "alias")["expressions"]]
     if len(rows) > MOST_ROWS:
         raise reject(

@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import count
 
 from dpsql.analysis.values import call
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import with_article
 from dpsql.functions.cast import cast, spell_cast
 from dpsql.functions.registry import REGISTRY, literal
@@ -128,7 +128,9 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
                 return typed_constant(result.constant, result.type), result  # type: ignore[arg-type]
             printed = REGISTRY[name].spell[DIALECT]([s for s, _ in spelled], values, result)
             if len(printed) > MOST_TEXT:
-                raise reject("DP101", "the expression is too large to be run", span=expr.span)
+                raise too_large(
+                    "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
+                )
             return f"({printed})", result
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.plan.expr import Column, Literal
 from dpsql.sql import literals
 from dpsql.types import SqlType
@@ -19,32 +19,38 @@ MOST_COLUMNS = 20_000
 
 MOST_TABLES = 100
 """Most tables a query may read, counted at each use."""
+MOST_LEAVES = 1_000
+"""Most relations that read no other, tables and constants, counted at each use: joined with itself in each of twelve
+WITH queries, a single row is read 4,096 times."""
+_REPAIR = "its WITH queries are read again at every use: use each of them fewer times"
 
 
 @dataclass(slots=True)
 class Numbering:
-    """Gives columns their plan-wide numbers, and counts the tables that are read."""
+    """Gives columns their plan-wide numbers, and counts the tables that are read, and all leaves of the plan."""
 
     counter: count[int] = field(default_factory=lambda: count(1))
     tables: int = 0
+    leaves: int = 0
+
+    def leaf(self, span: Span | None = None) -> None:
+        """One more relation is read that reads no other. Raises Rejected DP101 if there are too many."""
+        self.leaves += 1
+        if self.leaves > MOST_LEAVES:
+            raise too_large(f"the query is too large: it reads more than {MOST_LEAVES:,} relations", span, _REPAIR)
 
     def table(self, span: Span | None = None) -> None:
         """One more table is read. Raises Rejected DP101 if there are too many."""
+        self.leaf(span)
         self.tables += 1
         if self.tables > MOST_TABLES:
-            raise reject(
-                "DP101", f"the query reads more than {MOST_TABLES} tables", span=span,
-                help=["its WITH queries are read again at every use: use each of them fewer times"],
-            )  # fmt: skip
+            raise too_large(f"the query reads more than {MOST_TABLES} tables", span, _REPAIR)
 
     def column(self, name: str, type_: SqlType, span: Span | None = None) -> Column:
         """A new column. Raises Rejected DP101 if the query has too many."""
         number = next(self.counter)
         if number > MOST_COLUMNS:
-            raise reject(
-                "DP101", "the query is too large", span=span,
-                help=["its WITH queries are read again at every use: use each of them fewer times"],
-            )  # fmt: skip
+            raise too_large(f"the query is too large: more than {MOST_COLUMNS:,} columns in all parts", span, _REPAIR)
         return Column(number, name, type_, span)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import BudgetExceeded, Rejected, reject
+from dpsql.diagnostics.errors import BudgetExceeded, Rejected, TooLarge, reject, too_large
 from dpsql.diagnostics.together import MOST, Followup, Together
 
 
@@ -44,9 +44,17 @@ def test_each_message_and_each_place_once() -> None:
 
 def test_no_more_than_twenty() -> None:
     together = Together()
-    for i in range(MOST + 5):
-        refuse(together, str(i), i)
-    assert len(told(together)) == MOST
+    with pytest.raises(Rejected) as refusal:
+        for i in range(MOST + 5):
+            refuse(together, str(i), i)
+    assert [d.message for d in refusal.value.diagnostics] == [str(i) for i in range(MOST)]
+
+
+def test_too_large_ends_it_at_once() -> None:
+    together = Together()
+    with pytest.raises(TooLarge), together.attempt():
+        raise too_large("the query is too large", None, "x")
+    assert not together.failed
 
 
 def test_what_follows_says_nothing_of_its_own() -> None:
