@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks import growth, ledger, memory, planning, queries, samplers, tpch
+from benchmarks import growth, ledger, memory, noise, planning, queries, samplers, tpch
 from benchmarks.frame import Figures, Settings
 from benchmarks.peers import contest
 
@@ -26,6 +26,7 @@ class Part(Protocol):
 PARTS: dict[str, Part] = {
     "queries": queries,
     "planning": planning,
+    "noise": noise,
     "samplers": samplers,
     "ledger": ledger,
     "growth": growth,
