@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from dpsql.checking.diff import Comparison, Pair, columns_of
 from dpsql.checking.formats.texts import code_span, no_command, whole
 from dpsql.checking.measures import ColumnMeasure, Measures
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.layout import escaped, inert, one_line
 from dpsql.loss import PrivacyLoss, show_spent
 
 PolicyState = Literal["there", "missing", "invalid"]
@@ -55,7 +55,7 @@ def as_text(comparison: Comparison, about: About) -> str:
         rows = [(one_line(f"{row.what} {row.name}"), one_line(f"{row.text} {row.quoted}")) for row in _rows(pair)]
         width = max((len(name) for name, _ in rows), default=0)
         lines += [f"    {name:<{width}}  {text}" for name, text in rows]
-    return "\n".join([*lines, "", _summary(comparison)])
+    return inert("\n".join([*lines, "", _summary(comparison)]))
 
 
 def as_markdown(comparison: Comparison, about: About) -> str:
@@ -75,7 +75,7 @@ def as_markdown(comparison: Comparison, about: About) -> str:
         if len(rows) > fitting:
             lines += ["", f"… and {len(rows) - fitting} more rows."]
         lines += [""]
-    return "\n".join([*lines, _summary(comparison)])
+    return inert("\n".join([*lines, _summary(comparison)]))
 
 
 def as_json(comparison: Comparison, about: About) -> str:
@@ -92,7 +92,7 @@ def as_json(comparison: Comparison, about: About) -> str:
         "queries": [_record(pair) for pair in comparison.shown],
         "summary": {**counts, "worse": len(comparison.worse)},
     }
-    return json.dumps(whole(report), indent=2, ensure_ascii=False)
+    return escaped(json.dumps(whole(report), indent=2, ensure_ascii=False))
 
 
 FORMATS: Final[dict[str, Callable[[Comparison, About], str]]] = {

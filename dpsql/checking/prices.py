@@ -12,6 +12,8 @@ from typing import Any
 
 from dpsql.checking.document import Document
 from dpsql.checking.examination import Examination, Statement
+from dpsql.checking.formats.texts import no_command
+from dpsql.diagnostics.layout import escaped, inert, one_line
 from dpsql.loss import NO_LOSS, PrivacyLoss, show_left, show_spent
 from dpsql.policy.models import Policy
 
@@ -99,21 +101,21 @@ def as_text(report: BudgetReport) -> str:
     """A table of the statements, and a line for each limit."""
     table = [("statement", "unit", "cost", "together")]
     for row in report.rows:
-        place = f"{row.path}:{row.line}"
+        place = no_command(one_line(f"{row.path}:{row.line}"))
         if row.status == CHARGED:
             table.append((place, row.unit, str(row.loss), str(row.total)))
         else:
             table.append((place, "", row.status, ""))
     widths = [max(len(line[column]) for line in table) for column in range(4)]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table]
-    return "\n".join([*lines, *([""] if report.accounts else []), *map(_account_line, report.accounts)])
+    return inert("\n".join([*lines, *([""] if report.accounts else []), *map(_account_line, report.accounts)]))
 
 
 def _account_line(account: Account) -> str:
-    head = f"{account.name}, {account.unit}: {account.spent} of {_cap(account.cap)}"
+    head = one_line(f"{account.name}, {account.unit}: {account.spent} of {_cap(account.cap)}")
     if account.over is None:
         return f"{head}: all fit"
-    first = f"{account.over.path}:{account.over.line}"
+    first = one_line(f"{account.over.path}:{account.over.line}")
     return f"{head}: the first {account.fitting} fit; {first} does not" if account.fitting else f"{head}: none fits"
 
 
@@ -163,5 +165,5 @@ def _loss_record(loss: PrivacyLoss) -> Mapping[str, float]:
 
 
 def _lines(records: Iterable[Mapping[str, Any]]) -> str:
-    lines = [f"    {json.dumps(record, ensure_ascii=False)}" for record in records]
+    lines = [f"    {escaped(json.dumps(record, ensure_ascii=False))}" for record in records]
     return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"

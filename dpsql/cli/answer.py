@@ -21,7 +21,7 @@ from dpsql.cli.layout import (
     vertical_list,
 )
 from dpsql.cli.options import Format, Intervals
-from dpsql.diagnostics.layout import one_line, visible
+from dpsql.diagnostics.layout import inert, one_line, printable
 from dpsql.loss import PrivacyLoss, left_text
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import Cell, cell, plain
@@ -78,11 +78,11 @@ def answer_text(release: Release, format: Format, style: Style, level: Fraction,
         case Format.CSV:
             return _for_terminal(as_csv(release, style, level), out)
         case Format.JSON:
-            return _for_terminal(as_json(release, _ascii_only(out), level), out, escape=True) + "\n"
+            return as_json(release, _ascii_only(out), level) + "\n"
         case Format.JSONL:
-            return _for_terminal(as_jsonl(release, _ascii_only(out), style, level), out, escape=True)
+            return as_jsonl(release, _ascii_only(out), style, level)
         case _:
-            text = _for_people(release, format, style, level)
+            text = inert(_for_people(release, format, style, level))
             return f"{text}\n" if text else ""
 
 
@@ -159,11 +159,9 @@ def as_jsonl(release: Release, ascii_only: bool, style: Style = PLAIN, level: Fr
     return "".join(dumps(dict(zip(names, row, strict=True)), ascii_only) + "\n" for row in rows)
 
 
-def _for_terminal(text: str, out: TextIO, escape: bool = False) -> str:
-    """Data as it is; on a terminal without characters that could write to it (in JSON they are escaped)."""
-    if not out.isatty():
-        return text
-    return "".join(c if c == "\n" or visible(c) == c else f"\\u{ord(c):04x}" if escape else visible(c) for c in text)
+def _for_terminal(text: str, out: TextIO) -> str:
+    """Data as it is; on a terminal without characters that could write to it."""
+    return printable(text) if out.isatty() else text
 
 
 def as_csv(release: Release, style: Style = PLAIN, level: Fraction = LEVEL) -> str:
@@ -178,7 +176,7 @@ def as_csv(release: Release, style: Style = PLAIN, level: Fraction = LEVEL) -> s
 
 def _field(value: Any) -> str:
     text = plain(value)
-    if value == "" or any(character in text for character in ',"\r\n'):
+    if value == "" or text.lstrip().startswith("::") or any(character in text for character in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
 
@@ -226,7 +224,12 @@ def footer_of(
         price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
     around = level is not None and any(b is not None for row in release.intervals(level) for b in row.values())
     return "; ".join(
-        [price, *remarks, *release.notes, *([f"{ends} at {float(100 * (level or 0)):g} %"] if around else [])]
+        [
+            price,
+            *remarks,
+            *(inert(one_line(note)) for note in release.notes),
+            *([f"{ends} at {float(100 * (level or 0)):g} %"] if around else []),
+        ]
     )
 
 

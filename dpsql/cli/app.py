@@ -104,8 +104,9 @@ def query(
     """Answer one query with noise, and charge its price.
 
     What was released before, as accurately or better, is given again and not charged; what others paid for is charged
-    to the analyst, where that is no more than what is asked. A table shows `value ± half-width`. csv,
-    json and jsonl print nothing but data on standard output.
+    to the analyst, where that is no more than what is asked. A table shows `value ± half-width`. csv, json and jsonl
+    print nothing but data on standard output; csv leaves texts as they are, also those that a spreadsheet takes for a
+    formula (=, +, -, @): import such columns as text.
     """
     from dpsql.cli import query as command
     from dpsql.cli.inputs import read_asked

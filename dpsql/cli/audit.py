@@ -14,6 +14,7 @@ from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.compiler import Settings
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.layout import printable
 from dpsql.session.settings import Asked
 
 LEAST_RUNS, MOST_RUNS = 100, 10_000_000
@@ -41,7 +42,7 @@ def run(
         raise pointing_into(error, source) from None
     match format:
         case ExplainFormat.TEXT:
-            print(as_text(found))
+            print(printable(as_text(found)))
         case ExplainFormat.JSON:
             print(document(as_json(found)))
         case _:

@@ -17,6 +17,7 @@ from dpsql.checking.statements import check_text, findings_of
 from dpsql.cli import exits
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.layout import inert
 from dpsql.policy.models import Policy
 
 
@@ -73,5 +74,5 @@ def diff(documents: Sequence[Document], settings: Settings, unsafe: bool) -> int
     for document, fixed in changed:
         before, after = (text.splitlines(keepends=True) for text in (document.text, fixed.text))
         for line in difflib.unified_diff(before, after, document.name, document.name):
-            sys.stdout.write(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+            sys.stdout.write(inert(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"))
     return exits.CHECK_FINDINGS if changed else exits.OK

@@ -18,6 +18,7 @@ from typing import Final
 
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error
+from dpsql.diagnostics.layout import inert
 from dpsql.diagnostics.render import render_text
 
 OK: Final = 0
@@ -89,9 +90,9 @@ def complain(diagnostics: Sequence[Diagnostic]) -> None:
 
 
 def say(text: str) -> None:
-    """One text on standard error. A closed standard error loses it."""
+    """One text on standard error, no line of which is a command to CI. A closed standard error loses it."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(inert(text), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         return
 

@@ -1,6 +1,7 @@
 """JSON that loses nothing: numbers of any size and exact decimals are JSON numbers, dates are ISO texts.
 
-NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "Infinity" and "-Infinity".
+Control and format characters are escaped, so that no text writes to a terminal. NaN and the infinities, which JSON has
+no numbers for, are the strings "NaN", "Infinity" and "-Infinity".
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from dpsql.diagnostics.layout import escaped
 from dpsql.release.cells import plain, special
 
 
@@ -28,19 +30,19 @@ def dumps(value: Any, ascii_only: bool = False) -> str:
         case Decimal():
             return format(value, "f")
         case str():
-            return json.dumps(value, ensure_ascii=ascii_only)
+            return escaped(json.dumps(value, ensure_ascii=ascii_only))
         case Mapping():
-            items = (f"{json.dumps(k, ensure_ascii=ascii_only)}: {dumps(v, ascii_only)}" for k, v in value.items())
+            items = (f"{dumps(k, ascii_only)}: {dumps(v, ascii_only)}" for k, v in value.items())
             return f"{{{', '.join(items)}}}"
         case Sequence() if not isinstance(value, bytes | bytearray):
             return f"[{', '.join(dumps(v, ascii_only) for v in value)}]"
         case _:
-            return json.dumps(plain(value), ensure_ascii=ascii_only)
+            return dumps(plain(value), ascii_only)
 
 
 def document(parts: Mapping[str, Any], ascii_only: bool = False) -> str:
     """An object with one key a line; a list of rows (lists or objects) gets one line each."""
-    lines = [f"  {json.dumps(key)}: {_spread(value, ascii_only)}" for key, value in parts.items()]
+    lines = [f"  {dumps(key)}: {_spread(value, ascii_only)}" for key, value in parts.items()]
     return "{\n" + ",\n".join(lines) + "\n}"
 
 

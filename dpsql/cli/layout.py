@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from dpsql.checking.formats.texts import markdown
 from dpsql.cli.exits import wants_color
-from dpsql.diagnostics.layout import one_line, width
+from dpsql.diagnostics.layout import inert, one_line, width
 from dpsql.release.cells import Cell
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Row], *, heading: bool = T
         " " + " | ".join(_padded_cell(c, size, r, color) for c, size, r in zip(row, sizes, right, strict=True))
         for row in rows
     ]
-    return "\n".join(line.rstrip() for line in (*((head, rule) if heading else ()), *body))
+    return inert("\n".join(line.rstrip() for line in (*((head, rule) if heading else ()), *body)))
 
 
 def unaligned_table(header: Sequence[str], rows: Sequence[Row], separator: str, *, heading: bool = True) -> str:
@@ -94,18 +95,17 @@ def _formatted(names: Sequence[str], rows: Sequence[Sequence[str]], name: str) -
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """A pipe table."""
+    """A pipe table; a name or value that would be more than text in Markdown stands in it as code."""
     right = _right(len(header), rows)
     lines = [
-        _piped([one_line(name) for name in header]),
-        _piped(["---:" if r else "---" for r in right]),
-        *(_piped([c.text for c in row]) for row in rows),
+        _piped(map(markdown, header)),
+        _piped("---:" if r else "---" for r in right),
+        *(_piped(markdown(c.text) for c in row) for row in rows),
     ]
     return "\n".join(lines)
 
 
-def _piped(texts: Sequence[str]) -> str:
-    cells = (text.replace("\\", "\\\\").replace("|", "\\|") for text in texts)
+def _piped(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -9,6 +9,7 @@ from dpsql.cli.files import write_text
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import escaped, printable
 from dpsql.policy.audit import promises, protection
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.load import load_policy
@@ -57,9 +58,11 @@ def audit(file: str, format: ExplainFormat) -> int:
         case ExplainFormat.TEXT:
             print(f"The guarantee of policy {policy.name} rests on {_counted(len(found), 'promise')}.")
             for p in found:
-                print(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}\n  page:     {p.page}")
+                print(
+                    printable(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}\n  page:     {p.page}")
+                )
             for line in protection(policy):
-                print(f"\nsomeone's protection when {line}")
+                print(printable(f"\nsomeone's protection when {line}"))
     return 0
 
 
@@ -74,10 +77,11 @@ def show(file: str, table: str | None, format: ExplainFormat) -> int:
         name = found.name
     match format:
         case ExplainFormat.TEXT:
-            print(show_policy(policy, name))
+            print(printable(show_policy(policy, name)))
         case ExplainFormat.JSON:
             facts = describe(policy)
-            print(json.dumps(facts if name is None else facts["tables"][name], indent=2, ensure_ascii=False))
+            shown = facts if name is None else facts["tables"][name]
+            print(escaped(json.dumps(shown, indent=2, ensure_ascii=False)))
     return 0
 
 

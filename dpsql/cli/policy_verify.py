@@ -9,7 +9,7 @@ from typing import assert_never
 from dpsql.cli import exits
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.layout import one_line, printable
 from dpsql.session.verify import Checked, Verification, verify_policy
 
 WARNING = "for the custodian: exact numbers about private data; not differentially private"
@@ -20,7 +20,7 @@ def run(file: str, format: ExplainFormat, threads: int | None, memory_limit: str
     found = verify_policy(file, threads=threads, memory_limit=memory_limit, progress=progress)
     match format:
         case ExplainFormat.TEXT:
-            print("\n".join(_text(found)))
+            print(printable("\n".join(_text(found))))
         case ExplainFormat.JSON:
             listed = [asdict(c) for c in found.checks]
             head = {"warning": WARNING, "policy": found.policy, "hash": found.hash, "holds": found.holds}

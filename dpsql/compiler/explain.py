@@ -11,6 +11,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Charge, Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.layout import escaped, printable
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest, show_spent
 from dpsql.measure.measured import MeasuredRelease, Measurement
 from dpsql.measure.widths import linear_width
@@ -42,7 +43,10 @@ from dpsql.policy.units import unit_named
 
 
 def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) -> str:
-    """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise."""
+    """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise.
+
+    Lines without control characters.
+    """
     charge = charge or Charge.of_new(plan)
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
@@ -57,7 +61,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
                 lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
         if plan.post.renamed is None:
             lines += ["", "-- post-processing", plan.post.sql]
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
 
 def dumps(plan: Plan, charge: Charge | None = None) -> str:
     """`as_json` as text."""
-    return json.dumps(as_json(plan, charge), indent=2, ensure_ascii=False)
+    return escaped(json.dumps(as_json(plan, charge), indent=2, ensure_ascii=False))
 
 
 def _warning_lines(warning: Diagnostic) -> list[str]:

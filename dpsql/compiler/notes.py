@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from dpsql.diagnostics.layout import one_line
 from dpsql.measure.measured import MeasuredRelease
 from dpsql.plan.components import Measure
 from dpsql.plan.expr import Call, Expr, columns_of
@@ -18,7 +19,7 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     found: list[str] = []
     for release in releases:
         found += [*_public(release), *_limits(release), *_own(release), *_clips(release), *_keys(release)]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(map(one_line, found)))  # names of columns are the analyst's
 
 
 def drawn_by(noise: str) -> tuple[str, ...]:

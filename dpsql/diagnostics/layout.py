@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,6 +43,32 @@ def width(character: str) -> int:
 def one_line(text: str) -> str:
     """`text` on a single line, without control characters: for messages, labels and file names."""
     return "".join(visible(c) for c in " ".join(part.strip() for part in text.splitlines()).strip().replace("\t", " "))
+
+
+def inert(text: str) -> str:
+    """Lines of text, none of which is a command to what runs CI: what begins with `::`, or has `##[` or `##vso[`."""
+    return _COMMAND.sub(lambda found: f"{found[1] or ''}\ufffd", text)
+
+
+def printable(text: str) -> str:
+    """Lines of text without control characters and commands to CI; a tab is four blanks."""
+    return inert(_ODD.sub(lambda found: visible(found[0]), text.replace("\t", "    ")))
+
+
+def escaped(text: str) -> str:
+    """JSON in which control and format characters and commands to CI are escaped: it means the same."""
+    shown = _ODD.sub(lambda found: found[0] if visible(found[0]) == found[0] else _units(found[0]), text)
+    return _IN_JSON.sub(r"\\u0023", shown)
+
+
+_ODD = re.compile(r"[^\x20-\x7e\n]")
+_IN_JSON = re.compile(r"#(?=#\w*\[)")
+_COMMAND = re.compile(rf"^([^\S\n]*):(?=:)|{_IN_JSON.pattern}", re.MULTILINE)
+
+
+def _units(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def anchor(source: Source, span: Span) -> Span:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source, Span
-from dpsql.diagnostics.layout import MarkedLine, anchor, marked_lines, one_line, visible, width
+from dpsql.diagnostics.layout import MarkedLine, anchor, inert, marked_lines, one_line, visible, width
 
 _MOST_LINES = 6  # of a span; the middle of a longer one is left out
 _RESET = "\x1b[0m"
@@ -24,9 +24,9 @@ def render_text(diagnostics: Sequence[Diagnostic], color: bool = False, columns:
     """The full form, with source lines and carets; findings are separated by an empty line, no line end at the end.
 
     `color` adds ANSI colours. `columns`: the width of a terminal, at which words go on in a new line; source lines, to
-    which carets point, stay as they are. Control characters in the source never reach the terminal.
+    which carets point, stay as they are. Neither control characters of the source nor commands to CI are printed.
     """
-    return "\n\n".join("\n".join(_text_lines(diagnostic, color, columns)) for diagnostic in diagnostics)
+    return inert("\n\n".join("\n".join(_text_lines(diagnostic, color, columns)) for diagnostic in diagnostics))
 
 
 def render_concise(diagnostics: Sequence[Diagnostic]) -> str:

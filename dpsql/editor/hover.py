@@ -5,10 +5,9 @@ From the text and the policy; where the statement has a plan, from that too, at 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from dpsql.checking.formats.texts import code_span
+from dpsql.checking.formats.texts import code_span, markdown
 from dpsql.checking.parameters import given_in
 from dpsql.checking.values import Values
 from dpsql.compiler.explain import component_name, expected_error, facts_text, output_error
@@ -93,7 +92,7 @@ def _lines(
         return [*_table(relation.table), *plan.scan(at)]
     named = relation or place.scope.ctes.get(at.name.casefold())
     if named is not None and named.fields:
-        return [f"query {_said(at.name, '**')}: {_said(', '.join(f.name for f in named.fields))}"]
+        return [f"query {markdown(at.name, '**')}: {markdown(', '.join(f.name for f in named.fields))}"]
     table = policy.table(at.name)
     return _table(table) if table is not None and at.upper not in words.KEYWORDS else []
 
@@ -110,25 +109,25 @@ def _same(one: str, other: str) -> bool:
 
 
 def _table(table: Table) -> list[str]:
-    lines = [f"table {_said(table.name, '**')} — {_said(whose_rows(table))}"]
-    facts = [_said(fact) for fact in promises(table)]
+    lines = [f"table {markdown(table.name, '**')} — {markdown(whose_rows(table))}"]
+    facts = [markdown(fact) for fact in promises(table)]
     return [*lines, "\n".join(f"- {fact}" for fact in facts)] if facts else lines
 
 
 def _column(relation: Relation, field: Field) -> list[str]:
     if field.column is None or field.table is None:
-        return [f"column {_said(f'{relation.name}.{field.name}', '**')} — computed by the query"]
+        return [f"column {markdown(f'{relation.name}.{field.name}', '**')} — computed by the query"]
     facts = [type_text(field.column)]
     if not field.table.public:
         facts.append(bounds_text(field.column) or ("no bounds" if _is_number(field.column) else ""))
     facts.append(keys_text(field.column))
-    name = _said(f"{field.table.name}.{field.name}", "**")
-    lines = [f"column {name} — {_said(', '.join(f for f in facts if f))}"]
+    name = markdown(f"{field.table.name}.{field.name}", "**")
+    lines = [f"column {name} — {markdown(', '.join(f for f in facts if f))}"]
     if any(_same(field.name, c) for key in field.table.keys if len(key.columns) == 1 for c in key.columns):
         lines.append("no two rows have the same one")
     own = field.table.id_column
     if own is not None and own.name == field.name:
-        lines.append(f"the privacy unit: {_said(whose_rows(field.table))}")
+        lines.append(f"the privacy unit: {markdown(whose_rows(field.table))}")
     return lines
 
 
@@ -214,25 +213,17 @@ class _Plan:
         for release in self.plan.releases:
             node = release.measured.node
             sources = key_sources(node)
-            keys = _said(", ".join(k.name for k in node.keys))
+            keys = markdown(", ".join(k.name for k in node.keys))
             if not keys:
                 lines.append("- one row")
             elif sources is None:
                 lines.append(f"- groups by {keys}: private keys, shown above a threshold")
             else:
-                lines.append(f"- groups by {keys}: keys of " + _said(" × ".join(s.origin for s in sources)))
-        costs = [f"{loss} of each {_said(unit)}" for unit, loss in self.plan.cost.items() if loss.epsilon or loss.rho]
+                lines.append(f"- groups by {keys}: keys of " + markdown(" × ".join(s.origin for s in sources)))
+        costs = [
+            f"{loss} of each {markdown(unit)}" for unit, loss in self.plan.cost.items() if loss.epsilon or loss.rho
+        ]
         return ["\n".join([*lines, f"- cost: {', '.join(costs) or 'nothing, only public data'}"])]
-
-
-_ACTIVE = re.compile(r"[!<>`@*#~|&$\\]|\][(:\[]|://|www\.", re.IGNORECASE)
-"""What Markdown gives a meaning to, of what may stand in names of a policy or a query."""
-
-
-def _said(text: str, mark: str = "") -> str:
-    """Text with names in it, between two marks; as code if it could load a picture or be a link otherwise: hovering
-    over a name in somebody else's repository must not tell anybody."""
-    return f"{mark}{text}{mark}" if text.isprintable() and _ACTIVE.search(text) is None else code_span(text)
 
 
 def _code(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dpsql.compiler.explain import component_name
 from dpsql.compiler.plan import Plan
+from dpsql.diagnostics.layout import one_line
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.plan.components import Output, components_of
 from dpsql.release.noisy import wanted
@@ -33,7 +34,7 @@ def given_notes(plan: Plan, reuse: Reuse, cost: Mapping[str, PrivacyLoss]) -> tu
         notes.append(f"{', '.join(names)} answered from {day}, new to this account")
     if first:
         notes.append(f"stored answers that are new to this account cost it {price}, and the total budget nothing")
-    return tuple(notes)
+    return tuple(map(one_line, notes))  # names of columns are the analyst's
 
 
 def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release import frames
@@ -255,7 +256,7 @@ def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...
 
 def _as_text(release: Release, most: int | None = None) -> str:
     widths = half_widths(release, most=most)
-    table, names = [list(release.columns)], unique_names(release.columns)
+    table, names = [[one_line(name) for name in release.columns]], unique_names(release.columns)
     for row, width in zip(first_rows(release, most), widths, strict=True):
         named = zip(names, row, strict=True)
         table.append([cell(value, width.get(name)).text for name, value in named])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.compiler import Plan, explain
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.measure.widths import linear_width
 from dpsql.plan.components import Count, Ratio, Sum
@@ -163,7 +164,7 @@ class Query:
         return self._connection.planner.plan(self._question, asked)
 
     def __repr__(self) -> str:
-        return f"<dpsql query: {' '.join(self.sql.split())[:60]}>"
+        return f"<dpsql query: {one_line(' '.join(self.sql.split())[:60])}>"
 
 
 def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:

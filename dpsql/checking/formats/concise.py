@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dpsql.checking.finding import Report
 from dpsql.checking.formats.texts import no_command
+from dpsql.diagnostics.layout import inert
 from dpsql.diagnostics.render import render_concise
 
 
 def render(report: Report) -> str:
     """The lines in order; empty for a clean report."""
     lines = render_concise([finding.diagnostic for finding in report.findings]).split("\n")
-    return "\n".join(map(no_command, lines))
+    return inert("\n".join(map(no_command, lines)))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dpsql.checking.finding import Report
 from dpsql.checking.formats.texts import file_name, path_of, place, story
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.layout import inert, one_line
 
 
 def render(report: Report) -> str:
@@ -23,7 +23,8 @@ def render(report: Report) -> str:
 def _command(diagnostic: Diagnostic) -> str:
     level = "warning" if diagnostic.severity == "warning" else "error"
     properties = ",".join(f"{name}={_property(value)}" for name, value in _properties(diagnostic))
-    return f"::{level} {properties}::{_data(chr(10).join(story(diagnostic)))}"
+    # It is one line: `::` is a command at its beginning only.
+    return "::" + inert(f"{level} {properties}::{_data(chr(10).join(story(diagnostic)))}")
 
 
 def _properties(diagnostic: Diagnostic) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import json
 
 from dpsql.checking.finding import Report
 from dpsql.checking.formats.texts import whole
+from dpsql.diagnostics.layout import escaped
 from dpsql.diagnostics.render import as_record
 
 
@@ -13,4 +14,4 @@ def render(report: Report) -> str:
     """The records of diagnostics/render.py."""
     found = [as_record(f.diagnostic, f.statement) for f in report.findings]
     found += [as_record(diagnostic) for diagnostic in report.unreadable]
-    return "[\n" + ",\n".join(f"  {json.dumps(whole(record))}" for record in found) + "\n]" if found else "[]"
+    return "[\n" + ",\n".join(f"  {escaped(json.dumps(whole(record)))}" for record in found) + "\n]" if found else "[]"

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 from dpsql.checking.finding import Report
 from dpsql.checking.formats.texts import file_name, path_of
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.layout import inert, one_line
 from dpsql.diagnostics.render import render_text
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -71,4 +71,4 @@ def _text(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return inert(text).encode("ascii", "xmlcharrefreplace").decode("ascii")

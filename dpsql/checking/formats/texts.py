@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from dpsql.checking.finding import Finding
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
-from dpsql.diagnostics.layout import anchor, one_line
+from dpsql.diagnostics.layout import anchor, escaped, one_line
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _HALVES: Final = re.compile("[\ud800-\udfff]")
@@ -28,7 +28,7 @@ _ON_WINDOWS: Final = os.name == "nt"
 
 def as_json(value: Any) -> str:
     """`value` as indented JSON in ASCII, for any reader."""
-    return json.dumps(whole(value), indent=2)
+    return escaped(json.dumps(whole(value), indent=2))
 
 
 def whole(value: Any) -> Any:
@@ -135,6 +135,17 @@ def code_span(text: str, longest: int = 1000) -> str:
     line = one_line(text)
     line = line if len(line) <= longest else line[: longest - 1] + "…"
     return "&#124;".join(_code(piece) for piece in line.split("|"))
+
+
+_ACTIVE: Final = re.compile(r"[!<>`@*#~|&$\\]|\][(:\[]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
+"""What Markdown gives a meaning to, of what may stand in names and values."""
+
+
+def markdown(text: str, mark: str = "") -> str:
+    """One line of text with names or values in it, between two marks; as code if it could be anything else than text in
+    Markdown: a link, a picture that is loaded from somewhere, a mention."""
+    plain = text.isprintable() and _ACTIVE.search(text) is None
+    return f"{mark}{text}{mark}" if plain else code_span(text)
 
 
 def _code(text: str) -> str:
