@@ -15,6 +15,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from dpsql.diagnostics.words import in_digits
+
 GRID = math.lcm(10**60, *range(1, 51))
 """Charges are multiples of 1/GRID: every decimal of 60 places and every split into up to 50 parts is on the grid,
 and sums of charges keep a bounded denominator however many queries a ledger holds."""
@@ -156,11 +158,8 @@ def exact_delta(value: object, name: str = "delta") -> Fraction:
 
 
 def _quote(value: object) -> str:
-    # A Fraction or int may have more digits than Python prints, and a text may be long or hold control characters.
-    try:
-        text = value if isinstance(value, str) else str(value)
-    except ValueError:
-        return "a number of thousands of digits"
+    # A text may be long or hold control characters.
+    text = value if isinstance(value, str) else in_digits(value)
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 

@@ -125,8 +125,10 @@ def _read(file: Path, needed: bool) -> Found | None:
     source = Source(text, name)
     try:
         content = tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _wrong(source, _toml_place(source, str(error)), f"it is not TOML: {_words(str(error))}") from None
+    except (ValueError, ArithmeticError):  # Python reads whole numbers of up to 4,300 digits
+        raise _wrong(source, None, "a number in it has too many digits") from None
     table: Any = content
     prefix: tuple[str, ...] = ()
     if file.name == SHARED:

@@ -41,7 +41,7 @@ def _plain(value: Any) -> Any:
     """Numbers of a TOML file as a template would print them."""
     match value:
         case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
+            return int(value) if value.adjusted() < 400 and value == value.to_integral_value() else float(value)
         case list():
             return [_plain(each) for each in value]
         case dict():

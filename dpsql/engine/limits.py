@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import in_digits
 
 MOST_THREADS: Final = 4096
 LEAST_MEMORY: Final = 16_000_000
@@ -32,7 +33,8 @@ class Limits:
         threads: object = self.threads
         memory: object = self.memory
         if threads is not None and not (type(threads) is int and 1 <= threads <= MOST_THREADS):
-            raise _refused(f"{threads!r} is no number of threads", f"give a whole number from 1 to {MOST_THREADS}")
+            said = repr(threads) if isinstance(threads, str) else in_digits(threads)
+            raise _refused(f"{said} is no number of threads", f"give a whole number from 1 to {MOST_THREADS}")
         if memory is not None and not (isinstance(memory, str) and LEAST_MEMORY <= _bytes(memory) <= _MOST_MEMORY):
             raise _refused(
                 f"{memory!r} is no amount of memory that a query can run in",

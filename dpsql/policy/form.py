@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +23,7 @@ from dpsql.policy.file_format import PolicyFile
 from dpsql.policy.issues import Issue, did_you_mean, listed, shown
 from dpsql.policy.places import Loc
 from dpsql.policy.scalars import MESSAGE
+from dpsql.policy.yaml_text import MAX_DIGITS
 
 _ROUNDS = 12
 _PLACEHOLDERS: dict[str, Any] = {"version": 1, "name": "policy", "tables": {}}
@@ -52,7 +53,9 @@ def check_form(data: object) -> Form:
         rest = copy.deepcopy(dict(data))
     except Exception:
         return Form(None, (Issue((), "a policy is plain data: mappings, lists, text, numbers", about=False),), ())
-    issues: list[Issue] = []
+    issues = [Issue(loc, "has more digits than any policy needs") for loc in _long_numbers(rest)]
+    if issues:
+        return Form(None, tuple(issues), ())
     cut: list[Loc] = []
     for _ in range(_ROUNDS):
         try:
@@ -63,6 +66,24 @@ def check_form(data: object) -> Form:
             issues += [_issue(detail, loc) for detail, loc in zip(details, locs, strict=True)]
             cut += [_cut(rest, detail, loc) for detail, loc in zip(details, locs, strict=True)]
     return Form(None, tuple(issues), tuple(cut))
+
+
+def _long_numbers(data: object) -> Iterator[Loc]:
+    """Where numbers stand that a YAML file could not hold: a mapping may come from a program."""
+    todo: list[tuple[Loc, object]] = [((), data)]
+    while todo:
+        loc, value = todo.pop()
+        match value:
+            case Mapping():
+                todo += [((*loc, str(k) if isinstance(k, str) else shown(k)), v) for k, v in value.items()]
+            case list() | tuple():
+                todo += [((*loc, i), v) for i, v in enumerate(value)]
+            case int() | Fraction() if max(abs(value.numerator), value.denominator) >= 10**MAX_DIGITS:
+                yield loc
+            case Decimal() if value.is_finite() and (
+                abs(value.adjusted()) > MAX_DIGITS or len(value.as_tuple().digits) > MAX_DIGITS
+            ):
+                yield loc
 
 
 def normalised(file: PolicyFile) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.words import with_article
+from dpsql.diagnostics.words import in_digits, with_article
 from dpsql.policy.places import Loc, Places
 
 
@@ -93,7 +93,7 @@ def shown(value: Any, limit: int = 60) -> str:
         case Fraction():
             text = number(value)
         case int() | Decimal() | dt.date() | float():
-            text = str(value)
+            text = in_digits(value)
         case str():
             text = repr(value)
         case list() | tuple():
@@ -101,7 +101,7 @@ def shown(value: Any, limit: int = 60) -> str:
         case dict():
             text = (
                 "{"
-                + ", ".join(f"{k}: {shown(v, 20)}" for k, v in list(value.items())[:4])
+                + ", ".join(f"{in_digits(k)}: {shown(v, 20)}" for k, v in list(value.items())[:4])
                 + (", …}" if len(value) > 4 else "}")
             )
         case _:
@@ -112,7 +112,7 @@ def shown(value: Any, limit: int = 60) -> str:
 def number(x: Fraction) -> str:
     """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
     if x.denominator == 1:
-        return str(x.numerator)
+        return in_digits(x.numerator)
     rest, twos, fives = x.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
@@ -120,11 +120,11 @@ def number(x: Fraction) -> str:
         rest, fives = rest // 5, fives + 1
     places = max(twos, fives)
     if rest != 1 or places > 30:
-        return str(x)
+        return in_digits(x)
     digits = x.numerator * 10**places // x.denominator
     value = Decimal(digits).scaleb(-places) if abs(digits) < 10**28 else None
     if value is None:
-        return str(x)
+        return in_digits(x)
     text = format(value.normalize(), "f")
     sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
     if len(short) == 1 and places >= 4 and abs(x) < 1:

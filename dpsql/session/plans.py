@@ -102,7 +102,10 @@ def _values(parameters: Sequence[Any] | Mapping[str, Any]) -> object:
     values = list(parameters.items()) if isinstance(parameters, Mapping) else list(enumerate(parameters))
     if any(type(name) not in (str, int) or not _simple(value) for name, value in values):
         return None
-    return named, tuple((name, type(value), repr(value)) for name, value in values)
+    try:
+        return named, tuple((name, type(value), repr(value)) for name, value in values)
+    except ValueError:  # a whole number with more digits than Python prints
+        return None
 
 
 def _simple(value: object) -> bool:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Followup, Together
+from dpsql.diagnostics.words import small
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of, walk
 from dpsql.plan.nodes import Item
 from dpsql.sql.bind_expr import ExprBinder
@@ -114,12 +115,14 @@ def ordinal(node: exp.Expr, named: Named, binder: ExprBinder) -> Expr | None:
     if not isinstance(node, exp.Literal) or node.args.get("is_string"):
         return None
     at = str(node.this)
-    if not at.isdigit() or not 1 <= int(at) <= len(named):
+    position = small(at) or 0
+    if not 1 <= position <= len(named):
+        shown = at if len(at) < 20 else f"{at[:10]}…"
         raise reject(
-            "DP101", f"position {at} is not in the SELECT list", span=binder.span(node),
+            "DP101", f"position {shown} is not in the SELECT list", span=binder.span(node),
             help=[f"use a position from 1 to {len(named)}, or a name"],
         )  # fmt: skip
-    name, found = named[int(at) - 1]
+    name, found = named[position - 1]
     if name.lower() in binder.failed:
         raise Followup
     return found

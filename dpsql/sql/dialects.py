@@ -246,7 +246,8 @@ def _without(node: exp.Expr, *flags: str) -> exp.Expr:
 
 
 def _at_least(node: exp.Expr | None, least: int) -> bool:
-    return isinstance(node, exp.Literal) and node.name.isdigit() and int(node.name) >= least
+    digits = node.name if isinstance(node, exp.Literal) else ""
+    return digits.isdigit() and (len(digits) > 9 or int(digits) >= least)
 
 
 # --- after binding -------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.words import in_digits, small
 from dpsql.plan.expr import Column, Literal
 from dpsql.sql import literals
 from dpsql.types import SqlType
@@ -74,15 +75,16 @@ class Parameters:
                 raise self._missing(name, span)
             value = self.values[name]
         else:
-            if not name.isdigit() or not 1 <= int(name) <= len(self.values):
+            position = small(name) or 0
+            if not 1 <= position <= len(self.values):
                 raise self._missing(name, span)
-            value = self.values[int(name) - 1]
+            value = self.values[position - 1]
         self.used.add(name)
         return literals.from_python(value, span)
 
     def _missing(self, name: str, span: Span) -> Rejected:
         given = (
-            f"given: {', '.join(map(str, self.values)) or 'none'}"
+            f"given: {', '.join(map(in_digits, self.values)) or 'none'}"
             if isinstance(self.values, Mapping)
             else f"given: {len(self.values)}"
         )
@@ -94,4 +96,4 @@ class Parameters:
     def unused(self) -> list[str]:
         """Names (or positions) of values that no placeholder asked for."""
         names = list(self.values) if isinstance(self.values, Mapping) else [str(i + 1) for i in range(len(self.values))]
-        return [str(n) for n in names if n not in self.used]  # a mapping's keys may be anything
+        return [in_digits(n) for n in names if n not in self.used]  # a mapping's keys may be anything

@@ -16,6 +16,7 @@ from dpsql.cli.shell.state import Shell
 from dpsql.dbapi.statements import Explain, special
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.words import small
 from dpsql.session.connection import ledger_places
 from dpsql.sql.scan import ends_outside, is_empty, with_variables
 
@@ -198,7 +199,8 @@ def history(shell: Shell, arguments: list[str]) -> None:
             kept.clear()
             shell.output.line("The history is empty.")
         case [number] if number.isdecimal():
-            _show(shell, kept.entries()[-int(number) :] if int(number) else [])
+            count = small(number)
+            _show(shell, kept.entries()[-count:] if count else [] if count == 0 else kept.entries())
         case []:
             _show(shell, kept.entries())
         case [other, *_]:

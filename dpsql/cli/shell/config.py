@@ -15,6 +15,7 @@ from dpsql.cli.inputs import read_file
 from dpsql.cli.shell.looks import OPTIONS, Looks, changed
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.words import in_digits
 
 PLAIN: Final = {
     "policy": "The policy file, where the command line names none.",
@@ -90,8 +91,10 @@ def parse(source: Source) -> Config:
     """Read a configuration. Raises Rejected DP903."""
     try:
         found = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _broken(source, str(error)) from None
+    except ValueError:  # Python reads whole numbers of up to 4,300 digits
+        raise _broken(source, "a number in it has too many digits") from None
     for section in found:
         if section != "shell":
             raise _unknown(source, section, ("shell",), "section")
@@ -133,7 +136,7 @@ def _text(source: Source, key: str, value: Any) -> str:
         case str():
             return value
         case int() | float():
-            return str(value)
+            return in_digits(value)
         case _:
             raise _at(source, key, f"{key} is a text or a number, not {_shown(value)}")
 
