@@ -26,6 +26,7 @@ from pydantic import (
     ValidationError,
 )
 
+from dpsql.checking.checkout import strays
 from dpsql.checking.selection import wrong_codes
 from dpsql.checking.values import configured, named
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
@@ -115,6 +116,8 @@ def read_configuration(file: Path) -> Found:
 
 def _read(file: Path, needed: bool) -> Found | None:
     name = _shown(file)
+    if strays(file):
+        raise _wrong(Source("", name), None, "a link leads out of the checkout to it")
     try:
         with file.open("rb") as stream:
             text = stream.read(_MOST_BYTES).decode("utf-8").replace("\r\n", "\n")

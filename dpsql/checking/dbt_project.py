@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from dpsql.checking.checkout import require_inside
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.sql.dialects import DIALECTS
@@ -164,6 +165,7 @@ def _wanted(meta: object) -> bool | None:
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:
+    require_inside(str(path))
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise reject("DP903", f"{str(path)!r} is larger than {_MOST_BYTES // 1_000_000} MB")
@@ -218,6 +220,7 @@ def _raw(root: Path, path: str) -> Source:
 
 
 def _text(path: Path) -> str:
+    require_inside(str(path))
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:

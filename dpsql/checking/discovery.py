@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dpsql.checking.checkout import is_special
 from dpsql.checking.patterns import GitIgnores, Patterns
 from dpsql.diagnostics.errors import Rejected, reject
 
@@ -93,6 +94,8 @@ class _Walker:
             yield path
         elif os.path.isdir(path):
             yield from self._below(path)
+        elif not named and is_special(path):
+            return  # a pattern means files: nobody writes to the pipe that it matches
         elif (named and not self.wanted.force_exclude) or not self.leaves_out(path):
             yield path
 
@@ -116,7 +119,7 @@ class _Walker:
             )
             for name in sorted(names):
                 path = os.path.join(whole, name)
-                if self.includes(path) and not self._excluded(path, False) and not _is_special(path):
+                if self.includes(path) and not self._excluded(path, False) and not is_special(path):
                     yield str(Path(folder) / name)
 
     def _cannot_list(self, error: OSError) -> None:
@@ -148,8 +151,3 @@ class _Walker:
 
 def _is_pattern(argument: str) -> bool:
     return glob.has_magic(argument) and not os.path.lexists(argument)
-
-
-def _is_special(path: str) -> bool:
-    """Whether it is a pipe, a folder or a device; a link that leads nowhere is not: reading it says what is wrong."""
-    return os.path.exists(path) and not os.path.isfile(path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpsql.checking.baseline import Baseline, Known
 from dpsql.checking.cache import Cache
+from dpsql.checking.checkout import load_own
 from dpsql.checking.document import Document
 from dpsql.checking.examination import Examination
 from dpsql.checking.finding import Finding, Report
@@ -104,15 +106,13 @@ def _examine(texts: Sequence[str], settings: Settings) -> dict[str, Examination]
 
 def load(settings: Settings) -> Policy:
     """The policy. Raises CannotOpen."""
-    from dpsql.policy.load import load_policy
-
-    return load_policy(settings.policy)
+    return load_own(settings.policy, settings.root)
 
 
 def _content(policy: str) -> bytes | None:
     """The policy file's bytes; None if it cannot be read, which loading it will say."""
     try:
-        return Path(policy).read_bytes()
+        return Path(policy).read_bytes() if os.path.isfile(policy) else None
     except (OSError, ValueError):
         return None
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpsql.checking.cache import FOLDER
+from dpsql.checking.checkout import checkout_of, require_own
 from dpsql.checking.discovery import Wanted
 from dpsql.checking.limits import Limits
 from dpsql.checking.making import Making, variables_of
@@ -50,7 +51,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run goes by. cache: the folder of the cache, None: none. jobs: None: as many as are worth it."""
+    """What a run goes by. cache: the folder of the cache, None: none. jobs: None: as many as are worth it.
+
+    root: of the checkout, if its configuration names the policy.
+    """
 
     policy: str
     options: Options
@@ -61,6 +65,7 @@ class Settings:
     cache: Path | None
     jobs: int | None
     making: Making = field(default_factory=Making)
+    root: Path | None = None
 
 
 def settle(asked: Asked, folder: Path) -> Settings:
@@ -84,6 +89,15 @@ def settle(asked: Asked, folder: Path) -> Settings:
             "DP903", "no policy was given",
             help=["name it with  --policy FILE,  or write  policy = \"FILE\"  into dpsql.toml"],
         )  # fmt: skip
+    own = checkout_of(root) or root
+    macros = tuple(str(root / path) for path in values.template_macros)
+    for named in (
+        None if asked.baseline else beside(values.baseline),
+        None if asked.dbt else beside(values.dbt),
+        *macros,
+    ):
+        if named is not None:
+            require_own(os.path.join(folder, named), own, named)
     baseline = asked.baseline or beside(values.baseline)
     # Without a configuration the current folder may be anybody's: nothing is left there unless it is asked for.
     cache = asked.cache_dir or beside(values.cache_dir) or (None if found.file is None else str(root / FOLDER))
@@ -117,8 +131,9 @@ def settle(asked: Asked, folder: Path) -> Settings:
             asked.dialect or values.dialect,
             asked.templater or values.templater or "none",
             variables_of(values.templates, asked.template_vars),
-            (*(str(root / path) for path in values.template_macros), *asked.template_macros),
+            (*macros, *asked.template_macros),
         ),
+        None if asked.policy else own,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dpsql.checking import baseline as baselines
+from dpsql.checking.checkout import require_inside
 from dpsql.checking.discovery import STDIN, discover, is_left_out
 from dpsql.checking.document import Document
 from dpsql.checking.finding import Report
@@ -18,6 +19,7 @@ from dpsql.cli import exits
 from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.layout import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def read_documents(
         if name == STDIN and stdin_filename is not None and is_left_out(stdin_filename, settings.wanted):
             continue
         try:
+            if name != STDIN:
+                require_inside(name)
             documents.append(document(read_file(name) if name != STDIN else _stdin(stdin_filename)))
         except Error as error:
             refused += error.diagnostics
@@ -148,7 +152,7 @@ def _say_gone(outcome: Outcome, settings: Settings) -> None:
         return
     exits.say(f"the baseline {settings.baseline} holds what does not occur any more; write it anew:")
     for key, count in outcome.gone:
-        exits.say(f"  {key.path}: {key.code}" + (f" ({count} times)" if count > 1 else ""))
+        exits.say(f"  {one_line(f'{key.path}: {key.code}')}" + (f" ({count} times)" if count > 1 else ""))
 
 
 def _summary(report: Report) -> str:

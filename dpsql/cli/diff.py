@@ -81,8 +81,8 @@ def run(
     from dpsql.checking.diff import Side, compare
     from dpsql.checking.diff_formats import FORMATS, About
     from dpsql.checking.repository import open_revision
+    from dpsql.checking.run import load
     from dpsql.checking.settings import Asked, settle
-    from dpsql.policy.load import load_policy
 
     if "-" in paths:
         raise reject("DP903", "standard input has no older version", help=["name files or folders"])
@@ -92,7 +92,7 @@ def run(
             "DP903", "dpsql diff reads files in git, and what dbt compiled of older models is not there",
             help=["keep a configuration without `dbt` beside queries that are SQL themselves"],
         )  # fmt: skip
-    now = load_policy(settings.policy)
+    now = load(settings)
     revision = open_revision(against, Path.cwd())
     new = _now(paths, settings)
     old, known = _then(paths, settings, revision, new)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dpsql.checking.checkout import load_own
 from dpsql.checking.document import Document
 from dpsql.checking.finding import Finding
 from dpsql.checking.making import Making
@@ -17,7 +18,6 @@ from dpsql.checking.settings import Asked, settle
 from dpsql.checking.statements import Options, check_document
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
-from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 
 
@@ -44,7 +44,7 @@ class Project:
     def setting(self, folder: Path) -> Setting:
         """What holds for files in this folder. Raises Error: no policy is named, or it or the settings are wrong."""
         settings = settle(self.asked, folder)
-        policy = self._policy(os.path.abspath(folder / settings.policy))
+        policy = self._policy(os.path.abspath(folder / settings.policy), settings.root)
         return Setting(policy, settings.options, self._document(settings.making))
 
     def _document(self, making: Making) -> Callable[[Source], Document]:
@@ -57,15 +57,15 @@ class Project:
             self._templates = key, Templater(Templates(making.variables, making.macros)).document
         return self._templates[1]
 
-    def _policy(self, path: str) -> Policy:
+    def _policy(self, path: str, root: Path | None) -> Policy:
         try:
             status = os.stat(path)
             state = status.st_mtime_ns, status.st_size
         except OSError:
-            return load_policy(path)  # which says what is wrong
+            return load_own(path, root)  # which says what is wrong
         known = self._policies.get(path)
         if known is None or known[0] != state:
-            known = state, load_policy(path)
+            known = state, load_own(path, root)
             self._policies[path] = known
         return known[1]
 
