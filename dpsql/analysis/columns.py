@@ -16,8 +16,9 @@ from dpsql.numbers.interval import Interval, everything
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import Scan
 from dpsql.plan.public import KeysOf
+from dpsql.policy.issues import number
+from dpsql.policy.tables import Bound, Table, TableDomain, ValuesDomain
 from dpsql.policy.tables import Column as Declared
-from dpsql.policy.tables import Table, TableDomain, ValuesDomain
 from dpsql.types import Kind
 
 
@@ -72,10 +73,20 @@ def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
 
 
 def _example(declared: Declared) -> tuple[object, object]:
-    """Bounds to propose: the ends of a listed domain, which is public, else any."""
+    """Bounds to propose: the ends of a listed domain, which is public, and an end that is declared.
+
+    Where nothing is known a word stands: a number would be pasted, and clip every value to a constant that is paid for.
+    """
     listed = declared.domain.values if isinstance(declared.domain, ValuesDomain) else ()
     numbers = [v for v in listed if isinstance(v, int | float | Decimal) and not isinstance(v, bool)]
-    return (min(numbers), max(numbers)) if numbers and len(numbers) == len(listed) else (0, 100)
+    if numbers and len(numbers) == len(listed):
+        return min(numbers), max(numbers)
+    low, high = declared.bounds or (None, None)
+    return _end(low, "lower"), _end(high, "upper")
+
+
+def _end(end: Bound | None, unknown: str) -> str:
+    return unknown if end is None else number(end) if isinstance(end, Fraction) else str(end)
 
 
 def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Context) -> Domain | None:

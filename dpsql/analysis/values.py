@@ -97,12 +97,13 @@ def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason
     match expr:
         case Call(function="div", args=(above, below)) if reason.help == ZERO_DIVISOR.help:
             top = args[1].interval.hi
-            most = top if top is not None and top > 1 and top.denominator == 1 else 100
+            low, most = (1, top) if top is not None and top > 1 and top.denominator == 1 else ("lower", "upper")
+            kept = f"CLIP({_shown(below)}, {low}, {most})"
             return replace(
                 reason,
                 help=(
-                    f"keep the divisor away from zero:  {_shown(above, operand)} / CLIP({_shown(below)}, 1, {most})",
-                    f"or bound the quotient:  CLIP({_shown(expr)}, 0, 10)",
+                    f"keep the divisor away from zero:  {_shown(above, operand)} / {kept}",
+                    f"or bound the quotient:  CLIP({_shown(expr)}, lower, upper)",
                 ),
             )
         case _:

@@ -1,4 +1,4 @@
-"""DP502: limits and bounds that, by declared numbers alone, throw away most of what they are put on."""
+"""DP502: limits that, by declared numbers alone, throw away most of what they are put on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from dpsql.analysis.facts import Facts
 from dpsql.analysis.limits import policy_limits
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.measure.measured import MeasuredRelease
-from dpsql.plan.components import Measure, components_of
-from dpsql.plan.expr import Call, Expr, columns_of, walk
+from dpsql.plan.components import Measure
 from dpsql.plan.nodes import BoundContributions, Release, key_sources
-from dpsql.plan.render import expression
 from dpsql.plan.walk import Tagged
 from dpsql.rewrite.context import Limits
 
@@ -23,7 +21,6 @@ def discarded(
 ) -> Iterator[Diagnostic]:
     """The warnings of one release whose input is `below`. limits: those that the query sets itself."""
     yield from _rows(release, below, source, ctx, limits)
-    yield from _values(release, source)
 
 
 def _rows(
@@ -78,26 +75,3 @@ def _by_policy(bounding: BoundContributions, node: Release, ctx: Context) -> int
         return own.rows
     possible = prod(len(source.keys) for source in key_sources(node) or ())
     return own.per_group * (min(own.groups, possible) if possible and node.threshold is None else own.groups)
-
-
-def _values(release: MeasuredRelease, source: Source) -> Iterator[Diagnostic]:
-    """A sum or an average whose clip lies outside the column's bounds: every row has the same value."""
-    for output in release.node.outputs:
-        for i in components_of(output.recipe):
-            c = release.node.components[i]
-            if c.measure is Measure.SUM and c.lo == c.hi and c.arg is not None and _clips(c.arg):
-                value = (c.lo + c.center) * c.grid
-                yield Diagnostic(
-                    "DP502", f"every value of {expression(c.arg)} is clipped to {float(value):g}",
-                    source, output.span, "it says how many rows there are, and nothing else",
-                    ("clip to a range that the declared bounds of the column reach into",),
-                    ("from declared numbers alone: the bounds of the columns and the clip have no range in common",),
-                    severity="warning",
-                )  # fmt: skip
-                break
-
-
-def _clips(arg: Expr) -> bool:
-    """Whether a column is clipped more than once: to its own bounds, and to others."""
-    clips = [e for e in walk(arg) if isinstance(e, Call) and e.function == "clip" and columns_of(e)]
-    return len(clips) > 1

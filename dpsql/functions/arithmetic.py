@@ -33,8 +33,8 @@ ZERO_DIVISOR = Reason(
     "DP202",
     "the divisor may come arbitrarily close to zero, so the quotient has no bounds",
     help=(
-        "keep the divisor away from zero: x / CLIP(y, 1, 100)",
-        "or bound the quotient: CLIP(x / y, 0, 10)",
+        "keep the divisor away from zero: x / CLIP(y, lower, upper)",
+        "or bound the quotient: CLIP(x / y, lower, upper)",
     ),
 )
 

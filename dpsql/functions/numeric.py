@@ -34,12 +34,15 @@ def _lost(what: str, repair: str) -> Reason:
     return Reason("DP202", what, help=(repair,))
 
 
-_LOG = _lost("the logarithm falls without bound near zero", "keep the argument away from zero: LN(CLIP(x, 1, 1000))")
-_EXP = _lost("the power exceeds every DOUBLE", "bound the argument: EXP(CLIP(x, 0, 10))")
-_TAN = _lost("the tangent has no bounds", "bound the result: CLIP(TAN(x), -10, 10)")
+_LOG = _lost(
+    "the logarithm falls without bound near zero",
+    "keep the argument away from zero: LN(CLIP(x, lower, upper)), lower above 0",
+)
+_EXP = _lost("the power exceeds every DOUBLE", "bound the argument: EXP(CLIP(x, lower, upper)), upper at most 700")
+_TAN = _lost("the tangent has no bounds", "bound the result: CLIP(TAN(x), lower, upper)")
 _POW = _lost(
     "the power has no bounds for this base and exponent",
-    "bound the base and use a constant exponent: POW(CLIP(x, 0, 100), 2)",
+    "bound the base and use a constant exponent: POW(CLIP(x, lower, upper), 2)",
 )
 
 

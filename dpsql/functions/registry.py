@@ -138,7 +138,7 @@ def apply(function: Function, args: Args) -> Value:
 _OVERFLOW = Reason(
     "DP202",
     "the value may exceed every DOUBLE, so it has no bounds",
-    help=("bound the arguments more tightly, or the result: CLIP(x, 0, 1000)",),
+    help=("bound the arguments more tightly, or the result: CLIP(x, lower, upper)",),
 )
 
 

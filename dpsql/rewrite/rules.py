@@ -20,6 +20,7 @@ from dpsql.rewrite.limit_frequencies import limit_frequencies
 from dpsql.rewrite.narrow_joins import narrow_joins
 from dpsql.rewrite.order_joins import order_joins
 from dpsql.rewrite.place_conditions import place_conditions
+from dpsql.rewrite.refuse_constants import refuse_constants
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -33,6 +34,7 @@ RULES: tuple[Rewrite, ...] = (
     limit_frequencies,
     keep_private,
     clip_columns,
+    refuse_constants,
     expand_aggregates,
     add_group_keys,
     bound_contributions,

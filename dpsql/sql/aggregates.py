@@ -134,10 +134,11 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
         name = function.upper()
         advice = {
             Kind.BOOLEAN: f"cast it first:  {name}(CAST({shown} AS INTEGER)), or COUNT(*) FILTER (WHERE {shown})",
-            Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), 0, 100))",
+            Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), lower, upper))",
         }.get(arg.type.kind, "compute a number from it first")
         if arg.type.temporal:
-            advice = f"count days and bound them:  {name}(CLIP(date_diff('day', DATE '2024-01-01', {shown}), 0, 365))"
+            days = f"date_diff('day', DATE '2024-01-01', {shown})"
+            advice = f"count days from a date, and bound them:  {name}(CLIP({days}, lower, upper))"
         raise reject(
             "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
         )  # fmt: skip

@@ -171,7 +171,7 @@ def _unlimited(call: AggregateCall) -> Reason:
     name = call.function.upper()
     return Reason(
         "DP202", f"{name} has no upper bound: nothing limits the rows of a group", call.span, "grows with every row",
-        (f"bound it in the query:  CLIP({call.column.name}, 0, 100)",),
+        (f"bound it in the query:  CLIP({call.column.name}, lower, upper)",),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def unnest(node: Unnest, below: Facts) -> Facts:
     item = listed.item
     lost = Reason(
         "DP202", "the elements of a list have no declared bounds", node.span, "",
-        (f"bound them in the query:  CLIP({node.column.name}, 0, 100)",),
+        (f"bound them in the query:  CLIP({node.column.name}, lower, upper)",),
     )  # fmt: skip
     value = Value(item, everything(lost), type_range(item), True, item.kind is not Kind.DOUBLE)
     most = finite(node.most)
