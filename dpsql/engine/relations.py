@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsql.engine.base import cannot_open, quoted
 from dpsql.engine.parquet import Place, believing_views, folded
+from dpsql.engine.views import reads_of
 from dpsql.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -130,15 +131,18 @@ def catalogue_of(rows: Rows, relations: tuple[Relation, ...], home: str) -> Cata
     constraints: dict[Place, list[tuple[Any, ...]]] = {}
     for database, schema, table, *rest in rows(_CONSTRAINTS):
         constraints.setdefault((database, schema, table), []).append(tuple(rest))
+    reads = reads_of(rows, [r.place for r in relations])
     tables: dict[str, CatalogueTable] = {}
     for r in relations:
         if r.hides or (r.place[0] == home and folded(r.name) not in tables):
-            table = _table(r, tuple(columns.get(r.place, ())), constraints.get(r.place, []))
+            table = _table(r, tuple(columns.get(r.place, ())), constraints.get(r.place, []), reads[r.place])
             tables.setdefault(folded(r.name), table)
     return Catalogue(tuple(tables[name] for name in sorted(tables)))
 
 
-def _table(r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[tuple[Any, ...]]) -> CatalogueTable:
+def _table(
+    r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[tuple[Any, ...]], reads: tuple[str, ...]
+) -> CatalogueTable:
     primary = [tuple(own) for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
     unique = tuple(tuple(own) for kind, own, _, _ in constraints if kind == "UNIQUE")
     schema = r.place[1]
@@ -148,4 +152,4 @@ def _table(r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[
         for kind, own, table, others in constraints
         if kind == "FOREIGN KEY"
     )
-    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign)
+    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign, reads)

@@ -28,13 +28,18 @@ class CatalogueKey:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueTable:
-    """A table or view: columns in order, primary key, unique constraints, foreign keys."""
+    """A table or view: columns in order, primary key, unique constraints, foreign keys.
+
+    reads: what its rows are made of, by names that mean the same in one catalogue: itself first, then, of a view or a
+        source, the tables and files behind it.
+    """
 
     name: str
     columns: tuple[CatalogueColumn, ...]
     primary_key: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[CatalogueKey, ...] = ()
+    reads: tuple[str, ...] = ()
 
     def column(self, name: str) -> CatalogueColumn | None:
         """The column of this name, whatever its case."""

@@ -9,6 +9,7 @@ from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.catalogue import Catalogue, CatalogueTable
 from dpsql.policy.issues import Issue, did_you_mean
 from dpsql.policy.models import Policy
+from dpsql.policy.one_unit import rows_have_one_unit
 from dpsql.policy.places import Loc
 from dpsql.policy.resolve import attempt
 from dpsql.policy.tables import Table
@@ -19,7 +20,8 @@ def complete(policy: Policy, catalogue: Catalogue) -> Policy:
     """Fill in column types and the columns of public tables that list none.
 
     A declared type has to be the data's own (whatever its spelling). Raises CannotOpen (DP004) with every table and
-    column that is not there, every type that differs, and every bound or domain that does not fit a type filled in.
+    column that is not there, every type that differs, every bound or domain that does not fit a type filled in, and
+    every table whose rows are those of another table with another unit.
     """
     issues: list[Issue] = []
     tables: dict[str, Any] = {}
@@ -34,6 +36,7 @@ def complete(policy: Policy, catalogue: Catalogue) -> Policy:
         else:
             spec["columns"] = _typed_columns(table, spec.get("columns", {}), found, issues)
         tables[name] = spec
+    issues += rows_have_one_unit(policy, catalogue)
     if issues:
         raise CannotOpen(_diagnostics(policy, issues))
     completed, later = attempt({**policy.document, "tables": tables}, policy.places, policy.path)

@@ -73,11 +73,11 @@ class UnitResolver:
 
     def _rows(self, name: str, unit: TableUnitFile, rows: int, loc: Loc) -> Protection | None:
         if unit.of is not None and unit.of not in self.scope.file.units:
-            others = [
-                t for t, spec in self.scope.file.tables.items()
-                if t != name and spec.unit is not None and spec.unit.of == unit.of
-            ]  # fmt: skip
-            if self.scope.file.units and not others:
+            others = {
+                spec.unit.of or t for t, spec in self.scope.file.tables.items()
+                if t != name and spec.unit is not None and (spec.unit.of or spec.unit.rows is not None)
+            }  # fmt: skip
+            if self.scope.file.units and unit.of not in others:
                 hint = did_you_mean(unit.of, self.scope.file.units)
                 self.issues.add(
                     (*loc, "of"), f"names unit `{unit.of}`, which neither `units` nor another table names{hint}"
