@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from dpsql.budget.head import Head
-from dpsql.budget.ledger import Entry, Receipt
+from dpsql.budget.ledger import Entry, Ledger, Receipt
 from dpsql.budget.sqlite import accept_head
 from dpsql.cli import budget_plot
 from dpsql.cli.answer import loss_json
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
+from dpsql.diagnostics.errors import reject
 from dpsql.loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.policy.load import load_policy
 from dpsql.policy.models import Policy
 from dpsql.release.cells import Cell, cell
-from dpsql.session.connection import ledger_places, look_at_ledger
+from dpsql.session.ledgers import FORGETS, Place, look_at_ledger, place_of, shown
 
 _LONGEST: Final = 120
 """Characters of a statement in the history's table."""
@@ -55,39 +53,42 @@ def run(
     if plot is not None:
         budget_plot.check(plot)
     loaded = load_policy(policy)
-    path, head = ledger_places(loaded, None if ledger is None else Path(ledger))
+    place = place_of(loaded, ledger)
     if accept:
-        accept_head(path, head)
-        print(f"{path} is accepted as it stands", file=sys.stderr)
-    accounts, everything = read_accounts(loaded, path, head, analyst)
+        if place is None:
+            raise reject("DP903", "a ledger in memory has no head", help=["leave  --accept-head  out"])
+        accept_head(*place)
+        print(f"{place.path} is accepted as it stands", file=sys.stderr)
+    found = look_at_ledger(loaded, place)
+    try:
+        accounts, everything = read_accounts(loaded, found, analyst)
+    finally:
+        if found is not None:
+            found.close()
     entries = everything if analyst is None else [r for r in everything if r.entry.analyst == loaded.account(analyst)]
     if plot is not None:
         budget_plot.write(plot, loaded, everything, analyst)
     match format:
         case ReportFormat.TABLE:
-            print_budget(loaded, accounts, entries if history else None, path, len(entries))
+            print_budget(loaded, accounts, entries if history else None, place, len(entries))
         case ReportFormat.JSON:
-            print(document(_as_json(loaded, accounts, entries, path, history)))
+            print(document(_as_json(loaded, accounts, entries, place, history)))
     return 0
 
 
 def read_accounts(
-    policy: Policy, path: Path, head: Path, analyst: str | None
+    policy: Policy, ledger: Ledger | None, analyst: str | None
 ) -> tuple[list[Account], Sequence[Receipt]]:
     """The accounts of every unit, its total first (of one analyst, if one is given), and all of the ledger's entries.
 
-    A ledger that was never made is an empty one, and looking does not make it. Raises CannotOpen DP407.
+    A ledger that was never made (None) is an empty one. Raises CannotOpen DP407.
     """
     wanted = None if analyst is None else policy.account(analyst)
     spent: dict[tuple[str, str | None], PrivacyLoss] = {}
     entries: Sequence[Receipt] = ()
-    if ledger_exists(path, head):
-        ledger = look_at_ledger(policy, path)
-        try:
-            spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
-            entries = ledger.history()
-        finally:
-            ledger.close()
+    if ledger is not None:
+        spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
+        entries = ledger.history()
     names = [*policy.budgets.analysts, *(a for _, a in spent if a is not None)]
     if wanted is not None:
         names = [wanted]
@@ -100,21 +101,13 @@ def read_accounts(
     return found, entries
 
 
-def ledger_exists(path: Path, head: Path) -> bool:
-    """Whether there is a ledger, or the head remembers one (so that opening it says what is wrong)."""
-    if os.path.lexists(path):
-        return True
-    known = Head(head, 1.0).read()
-    return known is not None and known.sequence > 0
-
-
 def print_budget(
-    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, path: Path, count: int
+    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, place: Place | None, count: int
 ) -> None:
     """The table of accounts, and the entries if wanted."""
     header, rows = account_rows(policy, accounts)
     print_table(header, rows, sys.stdout)
-    print(closing_line(policy, path, count))
+    print(closing_line(policy, place, count))
     if history is not None:
         print()
         print_table(*history_rows(history), sys.stdout)
@@ -136,9 +129,11 @@ def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[
     ]
 
 
-def closing_line(policy: Policy, path: Path, count: int) -> str:
+def closing_line(policy: Policy, place: Place | None, count: int) -> str:
     """`(2 queries charged)  clinic, approx_dp, clinic.ledger.sqlite`."""
-    return f"({count} quer{'y' if count == 1 else 'ies'} charged)  {policy.name}, {policy.privacy.accountant}, {path}"
+    charged = f"({count} quer{'y' if count == 1 else 'ies'} charged)"
+    where = f"{shown(place)}; {FORGETS}" if place is None else shown(place)
+    return f"{charged}  {policy.name}, {policy.privacy.accountant}, {where}"
 
 
 def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[Cell]]]:
@@ -172,13 +167,13 @@ def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:
 
 
 def _as_json(
-    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], path: Path, history: bool
+    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], place: Place | None, history: bool
 ) -> Mapping[str, Any]:
     """`analyst` null is the total; `limit` and `left` are null where no cap is declared."""
     found: dict[str, Any] = {
         "policy": policy.name,
         "accountant": policy.privacy.accountant,
-        "ledger": str(path),
+        "ledger": shown(place),
         "queries": len(entries),
         "accounts": [
             {

@@ -16,7 +16,7 @@ from dpsql.cli.query import left_after
 from dpsql.dbapi.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.render import render_text
-from dpsql.session.connection import ledger_places
+from dpsql.session.ledgers import place_of
 
 POLICY, DATABASE, SCRIPT = "clinic.yaml", "clinic.duckdb", "clinic.sql"
 LEDGER, HEAD = "clinic.ledger.sqlite", "clinic.ledger.head"
@@ -86,10 +86,10 @@ def run(directory: str) -> int:
     with connect(policy, analyst=ANALYST) as connection:
         for number, step in enumerate(STEPS, 1):
             walk(connection, number, step)
-    _heading("What has been spent")
-    loaded = connection.policy
-    accounts, entries = read_accounts(loaded, *ledger_places(loaded), None)
-    print_budget(loaded, accounts, None, loaded.ledger_path, len(entries))
+        _heading("What has been spent")
+        loaded = connection.policy
+        accounts, entries = read_accounts(loaded, connection.ledger, None)
+        print_budget(loaded, accounts, None, place_of(loaded), len(entries))
     _next_steps(policy)
     return 0
 

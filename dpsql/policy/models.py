@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.loss import NO_LOSS
@@ -17,6 +17,9 @@ from dpsql.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
 from dpsql.policy.places import Places
 from dpsql.policy.tables import Table
 from dpsql.policy.units import Accountant, Neighbours, Unit
+
+IN_MEMORY: Final = ":memory:"
+"""In place of a ledger's file: a ledger that is forgotten with its session. A file of that name is `./:memory:`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +172,22 @@ class Policy:
         return None if self.database is None else self._absolute(self.database)
 
     @property
-    def ledger_path(self) -> Path:
-        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy."""
+    def ledger_path(self) -> Path | None:
+        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy. None: in memory."""
+        if self.ledger == IN_MEMORY:
+            return None
         return self._absolute(self.ledger or f"{self.name}.ledger.sqlite")
 
     @property
-    def ledger_head_path(self) -> Path:
-        """Absolute path of the file that keeps the ledger's last hash.
+    def ledger_head_path(self) -> Path | None:
+        """Absolute path of the file that keeps the ledger's last hash; None for a ledger in memory.
 
         By default in the user's state directory, under a name that depends on the ledger's path.
         """
         if self.ledger_head is not None:
             return self._absolute(self.ledger_head)
-        return default_head_path(self.ledger_path, self.name)
+        path = self.ledger_path
+        return None if path is None else default_head_path(path, self.name)
 
     def _absolute(self, text: str) -> Path:
         return Path(os.path.abspath(self.directory / Path(text).expanduser()))

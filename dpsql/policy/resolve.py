@@ -12,7 +12,7 @@ from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file_format import PolicyFile
 from dpsql.policy.form import check_form, digest, normalised
 from dpsql.policy.issues import Issue, Issues
-from dpsql.policy.models import Policy, Privacy
+from dpsql.policy.models import IN_MEMORY, Policy, Privacy
 from dpsql.policy.places import Places
 from dpsql.policy.resolve_budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve_tables import files_have_one_unit, resolve_table
@@ -54,6 +54,8 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     units = collect_units(scope, protections)
     tables = {name: resolve_table(scope, name, protections[name]) for name in file.tables}
     files_have_one_unit(scope, tables)
+    if file.ledger == IN_MEMORY and file.ledger_head is not None:
+        issues.add(("ledger_head",), f"is given, but the ledger is {IN_MEMORY}, of which nothing is remembered")
     document = normalised(file)
     return Policy(
         name=file.name,

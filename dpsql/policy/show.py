@@ -7,7 +7,7 @@ from typing import Any
 from dpsql.loss import PrivacyLoss
 from dpsql.policy.audit import protection
 from dpsql.policy.issues import number, shown
-from dpsql.policy.models import Policy
+from dpsql.policy.models import IN_MEMORY, Policy
 from dpsql.policy.tables import Column, ForeignKey, Frequency, Key, RowLimit, Table, TableDomain, ValuesDomain
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit, unit_named
 
@@ -20,8 +20,8 @@ def describe(policy: Policy) -> dict[str, Any]:
         "hash": policy.hash,
         "data_version": policy.data_version,
         "database": None if policy.database_path is None else str(policy.database_path),
-        "ledger": str(policy.ledger_path),
-        "ledger_head": str(policy.ledger_head_path),
+        "ledger": IN_MEMORY if policy.ledger_path is None else str(policy.ledger_path),
+        "ledger_head": None if policy.ledger_head_path is None else str(policy.ledger_head_path),
         "noise": policy.noise,
         "neighbours": policy.privacy.neighbours,
         "accountant": policy.privacy.accountant,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from dpsql.answers.store import AnswerStore
@@ -18,15 +17,15 @@ from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
 from dpsql.loss import PrivacyLoss, left_text, remaining
-from dpsql.paths import located
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy, default_head_path
+from dpsql.policy.models import Policy
 from dpsql.release.result import Release
 from dpsql.session.account import Account, answers_beside
 from dpsql.session.arguments import Parameters, checked_parameters
 from dpsql.session.facts import FactStore
 from dpsql.session.frames import by_table
+from dpsql.session.ledgers import FORGETS, Place, is_in_memory, open_ledger, place_of
 from dpsql.session.planning import Planner, Question
 from dpsql.session.plans import Plans
 from dpsql.session.query import Query
@@ -156,7 +155,8 @@ class Session:
         self._plans = Plans()
         self._scratch = Scratch()
         self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
-        self._ledger_path = Path(ledger) if isinstance(ledger, str | PathLike) else None
+        self._ledger_name = ledger if isinstance(ledger, str | PathLike) else None
+        self._forgets = self._ledger is None and is_in_memory(policy, self._ledger_name)
         self._store: AnswerStore | None = None
         self._closed = False
 
@@ -268,7 +268,8 @@ class Session:
         with self._alone:
             if all(r.measured.known for r in plan.releases):
                 return runner.free(plan)
-            return runner.run(plan, self._account(charging), fresh)
+            release = runner.run(plan, self._account(charging), fresh)
+            return replace(release, notes=(*release.notes, FORGETS)) if self._forgets else release
 
     def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.
@@ -278,7 +279,7 @@ class Session:
         self.require_open()
         if fresh or all(r.measured.known for r in plan.releases):
             return Charge.of_new(plan)
-        if self._ledger is None and not ledger_places(self.policy, self._ledger_path)[0].exists():
+        if not self.has_ledger:
             return Charge.of_new(plan)  # looking makes no ledger, and without one nothing is stored
         with self._alone:
             return self._account().charge(plan)
@@ -296,7 +297,7 @@ class Session:
         return self.charge(plan).loss
 
     def _account(self, charging: Callable[[str], object] | None = None) -> Account:
-        ledger = self._open_ledger()
+        ledger = self.ledger
         if self._store is None:
             self._store = answers_beside(ledger)
         order = f"{self._engine.dialect} {self._engine.version}"
@@ -305,10 +306,21 @@ class Session:
     # --- budget ----------------------------------------------------------------------------------------------------
 
     @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger, or should be one; looking makes none. Raises CannotOpen."""
+        place = self.ledger_place
+        return self._ledger is not None or (place is not None and place.is_taken)
+
+    @property
+    def ledger_place(self) -> Place | None:
+        """Where the ledger and its head are, unless the caller gave a ledger of his own. None: in memory."""
+        return place_of(self.policy, self._ledger_name)
+
+    @property
     def budget(self) -> Budgets:
         """Privacy unit → spent and remaining, for this analyst and in total. Raises CannotOpen."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        ledger, found = self._open_ledger(), Budgets()
+        ledger, found = self.ledger, Budgets()
         for unit in self.policy.units:
             own, total = ledger.spent(unit, self.analyst), ledger.spent(unit)
             own_cap, total_cap = caps.analyst.get(unit), caps.total.get(unit)
@@ -321,11 +333,13 @@ class Session:
             )
         return found
 
-    def _open_ledger(self) -> Ledger:
+    @property
+    def ledger(self) -> Ledger:
+        """The session's ledger, opened, and made if it is not there. Raises CannotOpen."""
         with self._alone:
             if self._ledger is None:
                 self.require_open()
-                self._ledger = open_ledger(self.policy, self._ledger_path)
+                self._ledger = open_ledger(self.policy, self.ledger_place)
             if self._closed:  # by another thread, which may have seen no ledger yet
                 self._ledger.close()
                 self.require_open()
@@ -353,33 +367,3 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def open_ledger(policy: Policy, path: Path | None = None) -> Ledger:
-    """The policy's ledger, or the one at `path`; made if it is not there. Raises CannotOpen DP407."""
-    from dpsql.budget.sqlite import SqliteLedger
-
-    where, head = ledger_places(policy, path)
-    return SqliteLedger.open(where, head, policy.name, policy.privacy.accountant)
-
-
-def look_at_ledger(policy: Policy, path: Path | None = None) -> Ledger:
-    """As `open_ledger`, to read; it need not be writable then. Raises CannotOpen DP407."""
-    from dpsql.budget.sqlite import SqliteLedger
-
-    where, head = ledger_places(policy, path)
-    return SqliteLedger.look(where, head, policy.name, policy.privacy.accountant)
-
-
-def ledger_places(policy: Policy, path: Path | None = None) -> tuple[Path, Path]:
-    """Where a ledger lies and where its head does: one file has one head, however it was named."""
-    if path is None or _is_same(path, policy.ledger_path):
-        return policy.ledger_path, policy.ledger_head_path
-    return path, default_head_path(path, policy.name)
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    try:
-        return located(path) == located(other)
-    except ValueError:  # no file name, which opening it will say
-        return False

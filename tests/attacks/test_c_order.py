@@ -138,7 +138,7 @@ def test_item_30_truncation_is_a_function_of_the_ids_own_rows(make: Callable[...
 def test_item_30_the_salt_is_secret_and_the_ledgers(clinic: Clinic) -> None:
     with clinic.connect() as con:
         con.execute("SELECT COUNT(*) FROM visits", epsilon=1)
-        salt = con._open_ledger().salt
+        salt = con.ledger.salt
         shown = con.sql("SELECT zip, COUNT(*) FROM visits JOIN patients USING (pid) GROUP BY zip").explain(
             1, 1e-3, engine_sql=True
         )

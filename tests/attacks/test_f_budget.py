@@ -231,7 +231,7 @@ def test_item_67_what_is_stored_has_been_released(make: Callable[..., Clinic]) -
     clinic = make()
     with clinic.connect() as con:
         answers = [con.execute(sql, epsilon=1, delta="1e-12") for sql in QUERIES[:6]]
-        entries = con._open_ledger().history()
+        entries = con.ledger.history()
     stored = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
     with contextlib.closing(stored):
         rows = stored.execute("SELECT id, numbers, shown FROM answers").fetchall()

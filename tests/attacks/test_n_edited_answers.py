@@ -104,7 +104,7 @@ def test_item_67_what_an_id_says_is_what_the_mechanism_says(make: Callable[..., 
     with clinic.connect() as con:
         for sql in (COUNT, BY_NAME, PARTS, "SELECT diag, AVG(age), VAR_POP(income) FROM patients GROUP BY diag"):
             con.execute(sql, epsilon=1, delta="1e-12")
-        named = [a for e in con._open_ledger().history() for a in e.entry.answers]
+        named = [a for e in con.ledger.history() for a in e.entry.answers]
         rows = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
         with contextlib.closing(rows):
             addresses = [a for (a,) in rows.execute("SELECT address FROM answers")]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.cli.budget import ledger_exists, read_accounts
+from dpsql.budget.ledger import Receipt
+from dpsql.cli.budget import Account, read_accounts
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest, show_left
-from dpsql.session.connection import ledger_places
 
 if TYPE_CHECKING:
     from dpsql.cli.shell.state import Shell
@@ -35,7 +35,7 @@ def tightest(shell: Shell) -> Left | None:
     """
     policy, account = shell.connection.policy, shell.connection.analyst
     caps = policy.caps_for(None if account == "*" else account)
-    budget = shell.connection.budget if has_ledger(shell) else {}
+    budget = shell.connection.budget if shell.connection.has_ledger else {}
     found: list[tuple[PrivacyLoss, PrivacyLoss]] = []
     for unit in policy.units:
         now = budget.get(unit)
@@ -59,15 +59,14 @@ def charged(shell: Shell, ids: Collection[str]) -> PrivacyLoss:
     """
     if not ids:
         return NO_LOSS
-    policy = shell.connection.policy
-    _, entries = read_accounts(policy, *ledger_places(policy, shell.ledger), None)
-    found = [r.entry for r in entries if r.entry.id in ids]
+    found = [r.entry for r in shell.connection.ledger.history() if r.entry.id in ids]
     return largest(entry.in_account(unit) for entry in found for unit in entry.units)
 
 
-def has_ledger(shell: Shell) -> bool:
-    """Whether there is a ledger, or should be one: looking at the budget makes none."""
-    return ledger_exists(*ledger_places(shell.connection.policy, shell.ledger))
+def spent(shell: Shell, analyst: str | None) -> tuple[list[Account], Sequence[Receipt]]:
+    """`read_accounts` of the shell's ledger, which looking does not make. Raises CannotOpen DP407."""
+    connection = shell.connection
+    return read_accounts(connection.policy, connection.ledger if connection.has_ledger else None, analyst)
 
 
 def share(price: PrivacyLoss, left: PrivacyLoss | None) -> Fraction:

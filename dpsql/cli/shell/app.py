@@ -64,11 +64,11 @@ def run(options: Options) -> int:
         raise reject("DP903", "no policy was given", help=["dpsql shell POLICY,  or name it in DPSQL_POLICY"])
     require_dialect(texts.get("dialect", "duckdb"))
     looks = _looks(options, config.looks if prompting else Looks())
-    ledger, dearer = texts.get("ledger"), texts.get("allow_dearer")
+    dearer = texts.get("allow_dearer")
     with dpsql.connect(
         policy,
         analyst=texts.get("analyst"),
-        ledger=ledger,
+        ledger=texts.get("ledger"),
         epsilon=texts.get("epsilon"),
         delta=texts.get("delta"),
         allow_dearer=None if dearer is None else switch(dearer, "allow_dearer"),
@@ -78,7 +78,6 @@ def run(options: Options) -> int:
         shell = Shell(
             connection,
             analyst=texts.get("analyst"),
-            ledger=None if ledger is None else Path(ledger),
             looks=looks,
             dialect=texts.get("dialect", "duckdb"),
             prompting=prompting,

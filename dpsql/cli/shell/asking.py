@@ -10,14 +10,14 @@ from pathlib import Path
 from dpsql.cli.inputs import read_file
 from dpsql.cli.shell import statements
 from dpsql.cli.shell.feed import Place
-from dpsql.cli.shell.output import clean, open_new
+from dpsql.cli.shell.output import open_new
 from dpsql.cli.shell.pager import edited
 from dpsql.cli.shell.state import Shell
 from dpsql.dbapi.statements import Explain, special
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.layout import printable
 from dpsql.diagnostics.words import small
-from dpsql.session.connection import ledger_places
 from dpsql.sql.scan import ends_outside, is_empty, with_variables
 
 MOST_DEPTH = 16
@@ -80,7 +80,7 @@ def _look(shell: Shell, arguments: list[str], show: statements.Look) -> None:
 
 def show_pending(shell: Shell, arguments: list[str]) -> None:
     """Print it."""
-    shell.output.line(clean(_current(shell, shell.last)[0]))
+    shell.output.line(printable(_current(shell, shell.last)[0]))
 
 
 def reset(shell: Shell, arguments: list[str]) -> None:
@@ -163,9 +163,9 @@ def output(shell: Shell, arguments: list[str]) -> None:
         shell.output.close()
 
 
-def kept_files(shell: Shell) -> tuple[Path, Path]:
-    """Ledger and head, which may not be there yet."""
-    return ledger_places(shell.connection.policy, shell.ledger)
+def kept_files(shell: Shell) -> tuple[Path, ...]:
+    """Ledger and head, which may not be there yet; none for a ledger in memory."""
+    return shell.connection.ledger_place or ()
 
 
 def echo(shell: Shell, arguments: list[str]) -> None:
@@ -183,7 +183,7 @@ def echo_to_output(shell: Shell, arguments: list[str]) -> None:
 
 def _text(words: list[str]) -> str:
     bare = words[:1] == ["-n"]
-    return clean(" ".join(words[1:] if bare else words)) + ("" if bare else "\n")
+    return printable(" ".join(words[1:] if bare else words)) + ("" if bare else "\n")
 
 
 def history(shell: Shell, arguments: list[str]) -> None:
@@ -209,5 +209,5 @@ def history(shell: Shell, arguments: list[str]) -> None:
 
 
 def _show(shell: Shell, entries: list[str]) -> None:
-    text = "".join(f"{clean(entry)}\n" for entry in entries)
+    text = "".join(f"{printable(entry)}\n" for entry in entries)
     shell.output.write(text, shell.looks.pager)

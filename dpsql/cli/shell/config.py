@@ -20,7 +20,7 @@ from dpsql.diagnostics.words import in_digits
 PLAIN: Final = {
     "policy": "The policy file, where the command line names none.",
     "analyst": "Whose budget is spent.",
-    "ledger": "The ledger, instead of the policy's.",
+    "ledger": "The ledger, instead of the policy's; :memory: forgets.",
     "epsilon": "Spent by each query that does not say.",
     "delta": "δ of each query that does not say.",
     "allow_dearer": "`on`: stored answers of others may cost more than what is asked.",
@@ -38,7 +38,7 @@ SWITCHES: Final = {
 ENVIRONMENT: Final = {
     "DPSQL_POLICY": "The policy file, where the command line names none.",
     "DPSQL_ANALYST": "Whose budget is spent.",
-    "DPSQL_LEDGER": "The ledger, instead of the policy's.",
+    "DPSQL_LEDGER": "The ledger, instead of the policy's; :memory: forgets.",
     "DPSQL_EPSILON": "Spent by each query that does not say.",
     "DPSQL_DELTA": "δ of each query that does not say.",
     "DPSQL_ALLOW_DEARER": "`on`: stored answers of others may cost more than what is asked.",

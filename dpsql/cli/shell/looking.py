@@ -11,11 +11,12 @@ from typing import Final
 from dpsql.cli import budget as budgets
 from dpsql.cli.layout import Row, plain_table
 from dpsql.cli.rule import for_terminal
-from dpsql.cli.shell.output import clean
+from dpsql.cli.shell.accounts import spent
 from dpsql.cli.shell.state import Shell
 from dpsql.cli.shell.words import unquoted
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.layout import printable
 from dpsql.diagnostics.pages_loader import load_page
 from dpsql.editor.words import AGGREGATES
 from dpsql.functions.registry import describe_registry
@@ -24,7 +25,7 @@ from dpsql.policy.models import Policy
 from dpsql.policy.show import promises, show_policy, whose_rows
 from dpsql.policy.tables import Bound, Column, Table, TableDomain, ValuesDomain
 from dpsql.release.cells import cell
-from dpsql.session.connection import ledger_places
+from dpsql.session.ledgers import shown
 
 _VALUES = 8
 """Listed values of a column that \\d shows; \\policy has all."""
@@ -32,7 +33,7 @@ _VALUES = 8
 
 def _table(shell: Shell, header: Sequence[str], rows: Sequence[Row], *after: str) -> None:
     text = plain_table(header, rows, color=shell.output.color)
-    shell.output.write("\n".join([text, *map(clean, after)]) + "\n", shell.looks.pager)
+    shell.output.write("\n".join([text, *map(printable, after)]) + "\n", shell.looks.pager)
 
 
 def describe(shell: Shell, arguments: list[str]) -> None:
@@ -179,7 +180,7 @@ def policy(shell: Shell, arguments: list[str]) -> None:
     """The policy in force, or one table of it."""
     loaded = shell.connection.policy
     name = _found(loaded, unquoted(arguments[0])).name if arguments else None
-    shell.output.write(clean(show_policy(loaded, name)) + "\n", shell.looks.pager)
+    shell.output.write(printable(show_policy(loaded, name)) + "\n", shell.looks.pager)
 
 
 def conninfo(shell: Shell, arguments: list[str]) -> None:
@@ -189,28 +190,26 @@ def conninfo(shell: Shell, arguments: list[str]) -> None:
     connection = shell.connection
     loaded, account = connection.policy, connection.analyst
     who = f"analyst {shell.analyst}" if shell.analyst is not None else "no analyst"
-    path, _ = ledger_places(loaded, shell.ledger)
     data = loaded.database_path if loaded.database_path is not None else "the files of its tables"
     for line in (
         f"policy {loaded.name} ({loaded.file}), {loaded.privacy.accountant}",
         f"{who}, account {account}",
         f"data: {data}, read only",
-        f"ledger: {path}",
+        f"ledger: {shown(connection.ledger_place)}",
         f"epsilon: {shell.amount('epsilon')}, delta: {shell.amount('delta')}",
         f"dpsql {__version__}",
     ):
-        shell.output.line(clean(line))
+        shell.output.line(printable(line))
 
 
 def budget(shell: Shell, arguments: list[str]) -> None:
     """The accounts of the analyst and in total; with `history` his queries."""
     if arguments and arguments[0] != "history":
         raise reject("DP903", f"\\budget takes nothing or history, not {arguments[0]!r}", help=["\\budget history"])
-    loaded, account = shell.connection.policy, shell.connection.analyst
-    path, head = ledger_places(loaded, shell.ledger)
-    accounts, entries = budgets.read_accounts(loaded, path, head, account)
+    loaded, account, place = shell.connection.policy, shell.connection.analyst, shell.connection.ledger_place
+    accounts, entries = spent(shell, account)
     own = [r for r in entries if r.entry.analyst == account]
-    _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, path, len(own)))
+    _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, len(own)))
     if arguments:
         _table(shell, *budgets.history_rows(own))
 

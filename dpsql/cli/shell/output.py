@@ -14,7 +14,7 @@ from typing import TextIO
 from dpsql.cli.exits import wants_color
 from dpsql.cli.shell.pager import page
 from dpsql.diagnostics.errors import reject
-from dpsql.diagnostics.layout import visible, width
+from dpsql.diagnostics.layout import width
 
 
 class Output:
@@ -119,11 +119,6 @@ def _device(where: Path) -> TextIO | None:
         return os.fdopen(number, "w", encoding="utf-8")
     os.close(number)
     return None
-
-
-def clean(text: str) -> str:
-    """A text of several lines without characters that could write to the terminal."""
-    return "".join(c if c == "\n" else visible(c) for c in text.replace("\t", "    "))
 
 
 def too_long(text: str) -> bool:

@@ -8,9 +8,9 @@ from typing import Final
 from dpsql.cli.layout import plain_table
 from dpsql.cli.options import Format
 from dpsql.cli.shell.looks import OPTIONS, changed, option
-from dpsql.cli.shell.output import clean
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import printable
 from dpsql.release.cells import cell
 
 _NAME: Final = re.compile(r"\w+")
@@ -25,7 +25,7 @@ def _set(shell: Shell, name: str, value: str | None) -> None:
 def _tell(shell: Shell, text: str) -> None:
     """What changed, to somebody at a prompt."""
     if shell.prompting and not shell.quiet:
-        shell.output.line(clean(text))
+        shell.output.line(printable(text))
 
 
 def _first(arguments: list[str]) -> str | None:
@@ -39,7 +39,7 @@ def pset(shell: Shell, arguments: list[str]) -> None:
             rows = [[cell(o.name), cell(o.shown(shell.looks)), cell(o.values)] for o in OPTIONS.values()]
             shell.output.line(plain_table(("option", "now", "values"), rows))
         case [name] if not option(name).switches:
-            shell.output.line(clean(f"{option(name).name}: {option(name).shown(shell.looks)}"))
+            shell.output.line(printable(f"{option(name).name}: {option(name).shown(shell.looks)}"))
         case [name, *value]:
             _set(shell, option(name).name, _first(value))
 
@@ -88,7 +88,7 @@ def _amount(shell: Shell, name: str, arguments: list[str]) -> None:
         shell.set_amount(name, amount)
         _tell(shell, shell.told(name, amount))
     else:
-        shell.output.line(clean(f"{name}: {shell.amount(name)}"))
+        shell.output.line(printable(f"{name}: {shell.amount(name)}"))
 
 
 def fresh(shell: Shell, arguments: list[str]) -> None:
@@ -104,7 +104,7 @@ def assigned(shell: Shell, arguments: list[str]) -> None:
     """Set a variable to its values, put together; or list them all."""
     if not arguments:
         for name, value in sorted(shell.variables.items()):
-            shell.output.line(clean(f"{name} = '{value}'"))
+            shell.output.line(printable(f"{name} = '{value}'"))
         return
     assign(shell, arguments[0], "".join(arguments[1:]))
 

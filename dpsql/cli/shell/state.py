@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsql.cli.shell.feed import Feed, Place
@@ -24,16 +23,14 @@ if TYPE_CHECKING:
 class Shell:
     """The state of a shell.
 
-    analyst: as the caller named himself. ledger: the file, if it is not the policy's. prompting: whether somebody sits
-    at a prompt. confidence: of the intervals that are shown. fresh: queries pay for new noise. yes: nothing is asked.
-    confirm: how it is asked. last: the statement that ran last. query: the last one that was no SET, RESET or SHOW.
-    feed: the input that is being read. depth: how many files are open within one another. done: it is to be left.
-    edit: what the next prompt begins with.
+    analyst: as the caller named himself. prompting: whether somebody sits at a prompt. confidence: of the intervals
+    that are shown. fresh: queries pay for new noise. yes: nothing is asked. confirm: how it is asked. last: what
+    ran last. query: the last one that was no SET, RESET or SHOW. feed: the input that is being read. depth: how
+    many files are open within one another. done: it is to be left. edit: what the next prompt begins with.
     """
 
     connection: Connection
     analyst: str | None = None
-    ledger: Path | None = None
     looks: Looks = field(default_factory=Looks)
     confidence: str | float = USUAL
     dialect: str = "duckdb"

@@ -15,14 +15,14 @@ from dpsql.cli.query import account_remark, left_after
 from dpsql.cli.shell import accounts
 from dpsql.cli.shell.feed import Place
 from dpsql.cli.shell.folding import folded
-from dpsql.cli.shell.output import clean, line_width
+from dpsql.cli.shell.output import line_width
 from dpsql.cli.shell.state import Shell
 from dpsql.compiler import Plan
 from dpsql.compiler.explain import as_text
 from dpsql.dbapi.statements import Explain, Set, Show, in_full, special
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.layout import one_line, printable
 from dpsql.loss import PrivacyLoss
 from dpsql.release.result import Release
 from dpsql.session.planning import Question
@@ -52,7 +52,7 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
             case Set(name=name, amount=amount):
                 shell.set_amount(name, amount)
                 if shell.prompting and not shell.quiet:
-                    shell.output.line(clean(shell.told(name, amount)))
+                    shell.output.line(printable(shell.told(name, amount)))
             case Show(name=name):
                 shell.output.line(shell.amount(name))
             case Explain(sql=query):
@@ -67,7 +67,7 @@ def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
     plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
     charge = shell.connection.outlook(plan, fresh=shell.fresh)
-    text, columns = clean(as_text(plan, charge=charge)), shell.output.columns
+    text, columns = as_text(plan, charge=charge), shell.output.columns
     if columns is not None:
         text = folded(text, columns)
     if shell.output.color:
@@ -95,7 +95,7 @@ def left_for(shell: Shell, plan: Plan) -> PrivacyLoss | None:
     """The least that is left of any unit that a plan charges; None if nothing is limited. Raises CannotOpen."""
     policy, account = shell.connection.policy, shell.connection.analyst
     caps = policy.caps_for(None if account == "*" else account)
-    budget = shell.connection.budget if accounts.has_ledger(shell) else {}
+    budget = shell.connection.budget if shell.connection.has_ledger else {}
     found: list[PrivacyLoss] = []
     for unit, loss in plan.cost.items():
         if loss == PrivacyLoss():

@@ -90,7 +90,7 @@ def test_a_ledger_that_is_opened_while_another_thread_closes_is_closed(
         def use(session: Session = session) -> None:
             nonlocal refused
             try:
-                session._open_ledger()
+                session.ledger  # noqa: B018
             except Rejected as refusal:
                 refused += 1
                 assert refusal.diagnostics[0].code == "DP903"

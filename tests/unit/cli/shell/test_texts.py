@@ -11,8 +11,9 @@ from dpsql.cli.shell.accounts import Left, share, short
 from dpsql.cli.shell.highlight import ExplainLexer, ShellLexer, painted_explain
 from dpsql.cli.shell.looking import _functions, _matching
 from dpsql.cli.shell.meta import COMMANDS, GROUPS, help_text, split_name, unknown
-from dpsql.cli.shell.output import clean, line_width
+from dpsql.cli.shell.output import line_width
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.layout import printable
 from dpsql.loss import PrivacyLoss
 from dpsql.policy.models import Policy
 
@@ -88,7 +89,7 @@ def test_unknown_commands_are_guessed() -> None:
 
 
 def test_control_characters_and_widths() -> None:
-    assert clean("a\x1b[31m\tb\nc\u202e") == "a\ufffd[31m    b\nc\ufffd"
+    assert printable("a\x1b[31m\tb\nc\u202e") == "a\ufffd[31m    b\nc\ufffd"
     assert line_width("\x1b[1m日本\x1b[0m ") == 5 and line_width("abc") == 3
 
 
