@@ -87,7 +87,7 @@ def reset(shell: Shell, arguments: list[str]) -> None:
     """Forget it."""
     shell.feed.drop()
     if shell.prompting and not shell.quiet:
-        shell.output.line("What was typed is forgotten.")
+        shell.output.tell("What was typed is forgotten.")
 
 
 def edit(shell: Shell, arguments: list[str]) -> None:
@@ -194,10 +194,10 @@ def history(shell: Shell, arguments: list[str]) -> None:
     match arguments:
         case ["off"]:
             kept.stop()
-            shell.output.line("Nothing that follows is kept. \\history clear removes what is there.")
+            shell.output.tell("Nothing that follows is kept. \\history clear removes what is there.")
         case ["clear"]:
             kept.clear()
-            shell.output.line("The history is empty.")
+            shell.output.tell("The history is empty.")
         case [number] if number.isdecimal():
             count = small(number)
             _show(shell, kept.entries()[-count:] if count else [] if count == 0 else kept.entries())

@@ -57,6 +57,11 @@ class Output:
         """One line, never paged."""
         self.write(f"{text}\n")
 
+    def tell(self, text: str) -> None:
+        """A remark about the shell itself, for whoever reads along: not for the file of `\\o`, which holds answers."""
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
     def open(self, path: str, kept: Sequence[Path] = ()) -> None:
         """Write to a file from now on. kept: files that are to be made by others, like the ledger and its companions.
 

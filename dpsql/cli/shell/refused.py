@@ -9,7 +9,7 @@ from dpsql.diagnostics.errors import reject
 def timing(shell: Shell, arguments: list[str]) -> None:
     """Off it may be, on it may not."""
     if arguments and arguments[0].lower() in ("off", "false", "0"):
-        shell.output.line("Timing is off.")
+        shell.output.tell("Timing is off.")
         return
     raise reject(
         "DP906", "\\timing stays off: how long a query takes depends on private rows, and no ε covers that",

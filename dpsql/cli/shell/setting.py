@@ -25,7 +25,7 @@ def _set(shell: Shell, name: str, value: str | None) -> None:
 def _tell(shell: Shell, text: str) -> None:
     """What changed, to somebody at a prompt."""
     if shell.prompting and not shell.quiet:
-        shell.output.line(printable(text))
+        shell.output.tell(printable(text))
 
 
 def _first(arguments: list[str]) -> str | None:
@@ -37,9 +37,9 @@ def pset(shell: Shell, arguments: list[str]) -> None:
     match arguments:
         case []:
             rows = [[cell(o.name), cell(o.shown(shell.looks)), cell(o.values)] for o in OPTIONS.values()]
-            shell.output.line(plain_table(("option", "now", "values"), rows))
+            shell.output.tell(plain_table(("option", "now", "values"), rows))
         case [name] if not option(name).switches:
-            shell.output.line(printable(f"{option(name).name}: {option(name).shown(shell.looks)}"))
+            shell.output.tell(printable(f"{option(name).name}: {option(name).shown(shell.looks)}"))
         case [name, *value]:
             _set(shell, option(name).name, _first(value))
 
@@ -59,7 +59,7 @@ def intervals(shell: Shell, arguments: list[str]) -> None:
     if arguments:
         _set(shell, "intervals", arguments[0])
     else:
-        shell.output.line(f"intervals: {shell.looks.intervals}")
+        shell.output.tell(f"intervals: {shell.looks.intervals}")
 
 
 def aligned(shell: Shell, arguments: list[str]) -> None:
@@ -88,7 +88,7 @@ def _amount(shell: Shell, name: str, arguments: list[str]) -> None:
         shell.set_amount(name, amount)
         _tell(shell, shell.told(name, amount))
     else:
-        shell.output.line(printable(f"{name}: {shell.amount(name)}"))
+        shell.output.tell(printable(f"{name}: {shell.amount(name)}"))
 
 
 def fresh(shell: Shell, arguments: list[str]) -> None:
@@ -104,7 +104,7 @@ def assigned(shell: Shell, arguments: list[str]) -> None:
     """Set a variable to its values, put together; or list them all."""
     if not arguments:
         for name, value in sorted(shell.variables.items()):
-            shell.output.line(printable(f"{name} = '{value}'"))
+            shell.output.tell(printable(f"{name} = '{value}'"))
         return
     assign(shell, arguments[0], "".join(arguments[1:]))
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from dpsql.cli.shell.output import open_new, too_long
+import dpsql
+from dpsql.cli.shell.feed import Meta, Place
+from dpsql.cli.shell.meta import run_command
+from dpsql.cli.shell.output import Output, open_new, too_long
+from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import Rejected
 
 
@@ -84,3 +89,21 @@ def test_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINES", "4")
     assert not too_long("a\nb\nc\n") and too_long("a\nb\nc\nd\n") and too_long("a\n" + "b" * 21 + "\n")
     assert not too_long("\x1b[1maaaaaaaaaa\x1b[0m\nb\nc\n") and too_long("日本日本日本\nb\nc\n")
+
+
+def test_remarks_are_no_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`\\o out.csv`, then `\\pset format csv`: the file has answers only, and what was set is still said."""
+    output = Output()
+    output.open(str(tmp_path / "out.csv"))
+    shell = Shell(cast(dpsql.Connection, None), prompting=True, output=output)
+    for text in (
+        "\\pset format csv", "\\pset format", "\\pset", "\\x", "\\a", "\\t", "\\set k 1", "\\set", "\\intervals off",
+        "\\intervals", "\\timing off", "\\r",
+    ):  # fmt: skip
+        run_command(shell, Meta(text, Place()))
+    output.line("the answer")
+    output.close()
+    assert (tmp_path / "out.csv").read_text() == "the answer\n"
+    said = capsys.readouterr().out
+    for remark in ("format: csv", "intervals: off", "k = '1'", "Timing is off.", "What was typed is forgotten."):
+        assert remark in said, remark
