@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpsql.loss import NO_LOSS, PrivacyLoss
+from dpsql.policy.units import UnitNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,24 @@ class Entry:
         """What this entry adds to its analyst's account of a unit: new noise and received answers."""
         return self.charges.get(unit, NO_LOSS) + self.received.get(unit, NO_LOSS)
 
+    def called(self, names: UnitNames) -> Entry:
+        """The same entry in the present names of its units; what was charged for several that are one now is added."""
+        if not names.former:
+            return self
+        charges, received = (_called(losses, names) for losses in (self.charges, self.received))
+        return replace(self, charges=charges, received=received)
+
     @property
     def units(self) -> tuple[str, ...]:
         """Every unit with a charge or a received loss."""
         return tuple(dict.fromkeys((*self.charges, *self.received)))
+
+
+def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, PrivacyLoss]:
+    found: dict[str, PrivacyLoss] = {}
+    for unit, loss in losses.items():
+        found[names.present(unit)] = found.get(names.present(unit), NO_LOSS) + loss
+    return found
 
 
 @dataclass(frozen=True, slots=True)

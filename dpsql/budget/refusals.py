@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -117,6 +118,23 @@ def unusable(path: object, what: str, *help: str, nothing_ran: bool = True) -> C
     return CannotOpen(
         [Diagnostic("DP407", f"ledger {path}: {what}", help=tuple(help), notes=(NOTHING_RAN,) if nothing_ran else ())]
     )
+
+
+def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
+    """The DP407 refusal of a policy in which a unit may have another name: nobody's budget begins anew."""
+    return unusable(
+        path,
+        f"it has spent for unit {', '.join(map(repr, units))}, which this policy does not name: under another name the "
+        "same people would have a second budget",
+        "custodian: where a unit was renamed, say what it is called now, and what was spent counts for it:  "
+        f"former_units: {{{key(units[0])}: NAME}}",
+        f"custodian: where it is gone with its tables:  former_units: {{{key(units[0])}: null}}",
+    )
+
+
+def key(name: str) -> str:
+    """A name as a key of the policy."""
+    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
 
 
 def after_commit(failure: CannotOpen) -> CannotOpen:

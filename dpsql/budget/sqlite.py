@@ -29,9 +29,10 @@ from dpsql.budget.file import FileId, connect, file_id, in_transaction, look_at,
 from dpsql.budget.founding import check_and_upgrade, make_if_empty
 from dpsql.budget.head import Head
 from dpsql.budget.ledger import Account, Caps, Entry, Receipt
-from dpsql.budget.refusals import ACCEPTANCE_HELP, after_commit, unusable
+from dpsql.budget.refusals import ACCEPTANCE_HELP, after_commit, unnamed_units, unusable
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.loss import PrivacyLoss
+from dpsql.policy.units import UnitNames
 
 _Result = TypeVar("_Result")
 _COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, reserved_at, hash, received, answers"
@@ -40,12 +41,15 @@ _COLUMNS = "sequence, id, analyst, charges, plan_hash, policy_hash, statement, r
 class SqliteLedger:
     """The Ledger contract over one file. Make it with `open`; one object may serve several threads of one process."""
 
-    def __init__(self, path: Path, head: Head, connection: sqlite3.Connection, timeout: float) -> None:
+    def __init__(
+        self, path: Path, head: Head, connection: sqlite3.Connection, timeout: float, units: UnitNames | None = None
+    ) -> None:
         """For `open` and `accept_head` only: takes over an open connection whose file is known to be a ledger."""
         self.path = path
         self._head = head
         self._connection = connection
         self._timeout = timeout
+        self._units = units
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._log = Path(f"{path}-wal")
@@ -57,12 +61,20 @@ class SqliteLedger:
 
     @classmethod
     def open(
-        cls, path: str | Path, head_path: str | Path, dataset: str, accountant: str, *, timeout: float = 10.0
+        cls,
+        path: str | Path,
+        head_path: str | Path,
+        dataset: str,
+        accountant: str,
+        *,
+        units: UnitNames | None = None,
+        timeout: float = 10.0,
     ) -> Self:
         """Open the ledger at `path`, or make it; verify its whole chain and that it has lost nothing.
 
         head_path: where the last hash is kept, best on another disk or account.
         dataset: the policy's name; a ledger serves one. accountant: `pure_dp`, `approx_dp` or `zcdp`.
+        units: the policy's, and what they were called; None: any name is a unit.
         timeout: seconds to wait for other processes. Raises CannotOpen (DP407); ValueError for an unknown accountant.
         The time to open grows with the number of entries, about 25 µs each (benchmarks/ledger.py).
         """
@@ -73,10 +85,11 @@ class SqliteLedger:
         try:
             with translated(where, timeout):
                 make_if_empty(connection, where, head, Identity.new(dataset, accountant), timeout)
-                ledger = cls(where, head, connection, timeout)
+                ledger = cls(where, head, connection, timeout, units)
                 ledger._check_owner(dataset, accountant)
                 ledger._catch_up()
                 ledger._check_head()
+                ledger._check_units()
                 head.advance(ledger._tip.sequence, ledger._durable)
         except BaseException:
             connection.close()
@@ -85,7 +98,14 @@ class SqliteLedger:
 
     @classmethod
     def look(
-        cls, path: str | Path, head_path: str | Path, dataset: str, accountant: str, *, timeout: float = 10.0
+        cls,
+        path: str | Path,
+        head_path: str | Path,
+        dataset: str,
+        accountant: str,
+        *,
+        units: UnitNames | None = None,
+        timeout: float = 10.0,
     ) -> Self:
         """Open a ledger to see what is spent: as `open`, but where ledger or head cannot be written, only to read.
 
@@ -94,7 +114,7 @@ class SqliteLedger:
         """
         where, head = place_of(path), Head(Path(head_path), timeout)
         if writable(where) and (writable(head.path) or not head.path.parent.exists()):
-            return cls.open(path, head_path, dataset, accountant, timeout=timeout)
+            return cls.open(path, head_path, dataset, accountant, units=units, timeout=timeout)
         connection = look_at(where, timeout)
         try:
             with translated(where, timeout):
@@ -105,10 +125,11 @@ class SqliteLedger:
                         "custodian: look at it once where it can be written",
                     )
                 schema.check(connection, where)
-                ledger = cls(where, head, connection, timeout)
+                ledger = cls(where, head, connection, timeout, units)
                 ledger._check_owner(dataset, accountant)
                 ledger._catch_up()
                 ledger._check_head()
+                ledger._check_units()
         except BaseException:
             connection.close()
             raise
@@ -179,7 +200,7 @@ class SqliteLedger:
 
     def _start_over(self) -> None:
         # Both or neither, whenever Ctrl-C comes: an empty book at a late tip would have forgotten what was spent.
-        self._book, self._tip = Book(self._identity.accountant), self._identity.origin
+        self._book, self._tip = Book(self._identity.accountant, self._units), self._identity.origin
 
     def _rows(self, first: int) -> Iterator[Row]:
         query = f"SELECT {_COLUMNS} FROM entries WHERE sequence >= ? ORDER BY sequence"
@@ -235,6 +256,7 @@ class SqliteLedger:
         """What was charged for this id before; None if nothing was, and the entry fits."""
         receipt = self._find(settled.id)
         if receipt is None:
+            self._check_units()
             self._book.check(settled, caps)
         else:
             same_request(receipt, settled)
@@ -307,6 +329,10 @@ class SqliteLedger:
                 f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the "
                 "old one's spending means for it",
             )
+
+    def _check_units(self) -> None:
+        if self._book.unnamed:
+            raise unnamed_units(self.path, self._book.unnamed)
 
     def _check_alive(self) -> None:
         if not self._open:

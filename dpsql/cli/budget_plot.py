@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -100,6 +100,7 @@ def write(file: str, policy: Policy, entries: Sequence[Receipt], analyst: str | 
 
 def panels(policy: Policy, entries: Sequence[Receipt], analyst: str | None) -> list[Panel]:
     """A panel for each unit and currency. analyst: draw this account alone beside the total."""
+    entries = [replace(r, entry=r.entry.called(policy.unit_names)) for r in entries]
     times = _times(entries)
     wanted = None if analyst is None else policy.account(analyst)
     names = sorted({r.entry.analyst for r in entries if r.entry.units} if wanted is None else {wanted})

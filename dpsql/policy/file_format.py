@@ -263,6 +263,8 @@ class PolicyFile(_File):
     """How neighbouring databases differ and how losses add up."""
     units: dict[str, Annotated[UnitFile, or_empty(UnitFile)]] = {}
     """The privacy units that are ids."""
+    former_units: dict[str, Text | None] | None = None
+    """Units that had another name: `{old: new}`, or `{old: null}` for one that is gone with its tables."""
     tables: dict[str, Annotated[TableFile, or_empty(TableFile)]]
     """The tables; one that is not listed does not exist."""
     defaults: Annotated[DefaultsFile, or_empty(DefaultsFile)] = DefaultsFile()

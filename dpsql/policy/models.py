@@ -16,7 +16,7 @@ from dpsql.loss import NO_LOSS
 from dpsql.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
 from dpsql.policy.places import Places
 from dpsql.policy.tables import Table
-from dpsql.policy.units import Accountant, Neighbours, Unit
+from dpsql.policy.units import Accountant, Neighbours, Unit, UnitNames
 
 IN_MEMORY: Final = ":memory:"
 """In place of a ledger's file: a ledger that is forgotten with its session. A file of that name is `./:memory:`."""
@@ -36,6 +36,7 @@ class Policy:
 
     tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
     units: unit name → Unit, row units included.
+    former_units: a unit's name in the ledger → what it is called now; None: it is gone with its tables.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
         and whatever `defaults.allow_dearer` says, which changes no answer and no price of noise.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
@@ -56,6 +57,7 @@ class Policy:
     ledger: str | None = None
     ledger_head: str | None = None
     noise: Literal["exact", "opendp"] = "exact"
+    former_units: Mapping[str, str | None] = field(default_factory=dict)
     path: Path | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     places: Places = field(default_factory=Places, repr=False)
@@ -128,6 +130,11 @@ class Policy:
             return found
         wanted = name.casefold()
         return next((t for t in self.tables.values() if t.name.casefold() == wanted), None)
+
+    @property
+    def unit_names(self) -> UnitNames:
+        """What its units are called, and what they were called in the ledger."""
+        return UnitNames(frozenset(self.units), self.former_units)
 
     def account(self, analyst: str | None) -> str:
         """Whose budget this analyst spends: his own if `budgets.analysts` names him or there is no such section."""

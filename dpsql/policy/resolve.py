@@ -16,7 +16,7 @@ from dpsql.policy.models import IN_MEMORY, Policy, Privacy
 from dpsql.policy.places import Places
 from dpsql.policy.resolve_budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve_tables import files_have_one_unit, resolve_table
-from dpsql.policy.resolve_units import UnitResolver, collect_units
+from dpsql.policy.resolve_units import UnitResolver, check_former_units, collect_units
 from dpsql.policy.scope import Scope
 
 
@@ -52,6 +52,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     scope = Scope.of(file, issues)
     protections = UnitResolver(scope).resolve()
     units = collect_units(scope, protections)
+    check_former_units(file, units, issues)
     tables = {name: resolve_table(scope, name, protections[name]) for name in file.tables}
     files_have_one_unit(scope, tables)
     if file.ledger == IN_MEMORY and file.ledger_head is not None:
@@ -71,6 +72,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         ledger=file.ledger,
         ledger_head=file.ledger_head,
         noise=file.noise,
+        former_units=file.former_units or {},
         path=path,
         document=document,
         places=places,

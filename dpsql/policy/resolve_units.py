@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from dpsql.policy.file_format import TableFile, TableUnitFile
+from dpsql.policy.file_format import PolicyFile, TableFile, TableUnitFile
 from dpsql.policy.form import UNITS
 from dpsql.policy.issues import Issues, did_you_mean, listed
 from dpsql.policy.places import Loc
@@ -235,6 +236,17 @@ def collect_units(scope: Scope, protections: dict[str, Protection | None]) -> di
             old = units[name]
             units[name] = Unit(name, "id", old.neighbours, old.tables, table, protection.column)
     return units
+
+
+def check_former_units(file: PolicyFile, units: Mapping[str, Unit], issues: Issues) -> None:
+    """Notes former units that are there still, and names that no unit has now."""
+    for old, new in (file.former_units or {}).items():
+        loc: Loc = ("former_units", old)
+        if old in units:
+            issues.add(loc, "is a unit of this policy still: a former unit has no tables", key=True)
+        elif new is not None and new not in units:
+            hint = did_you_mean(new, units) or (f"; its units are {listed(units)}" if units else "")
+            issues.add(loc, f"is called `{new}` now, but the policy has no such unit{hint}")
 
 
 def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> None:

@@ -29,6 +29,7 @@ def describe(policy: Policy) -> dict[str, Any]:
             u.name: {"kind": u.kind, "neighbours": u.neighbours, "tables": list(u.tables)}
             for u in policy.units.values()
         },
+        "former_units": dict(policy.former_units),
         "tables": {t.name: _table(t) for t in policy.tables.values()},
         "defaults": {
             "epsilon": None if policy.defaults.epsilon is None else number(policy.defaults.epsilon),
@@ -58,6 +59,7 @@ def show_policy(policy: Policy, table: str | None = None) -> str:
         f"  {u.name:<12} {_unit_text(u.kind)}, {u.neighbours}: {', '.join(u.tables) or '–'}"
         for u in policy.units.values()
     ]
+    lines += [f"  {old:<12} formerly; {f'now {new}' if new else 'gone'}" for old, new in policy.former_units.items()]
     lines += [f"  someone's protection, {line}" for line in protection(policy)]
     lines += ["", "tables"]
     for t in policy.tables.values():

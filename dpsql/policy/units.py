@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Neighbours = Literal["add_remove", "replace_one"]
@@ -13,6 +14,18 @@ Accountant = Literal["pure_dp", "approx_dp", "zcdp"]
 
 DEFAULT_UNIT = "unit"
 """The name of the one unit of a policy that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitNames:
+    """The units that a policy has, and those that it had. former: name → what it is called now; None: it is gone."""
+
+    now: frozenset[str]
+    former: Mapping[str, str | None] = field(default_factory=dict)
+
+    def present(self, name: str) -> str:
+        """What a unit is called now."""
+        return self.former.get(name) or name
 
 
 def unit_named(name: str) -> str:

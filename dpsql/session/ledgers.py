@@ -64,7 +64,7 @@ def open_ledger(policy: Policy, place: Place | None) -> Ledger:
 
     if place is None:
         return MemoryLedger(policy.name, policy.privacy.accountant)
-    return SqliteLedger.open(*place, policy.name, policy.privacy.accountant)
+    return SqliteLedger.open(*place, policy.name, policy.privacy.accountant, units=policy.unit_names)
 
 
 def look_at_ledger(policy: Policy, place: Place | None) -> Ledger | None:
@@ -76,7 +76,7 @@ def look_at_ledger(policy: Policy, place: Place | None) -> Ledger | None:
 
     if place is None or not place.is_taken:
         return None
-    return SqliteLedger.look(*place, policy.name, policy.privacy.accountant)
+    return SqliteLedger.look(*place, policy.name, policy.privacy.accountant, units=policy.unit_names)
 
 
 def shown(place: Place | None) -> str:

@@ -122,7 +122,7 @@ def put(path: tuple[str, ...], value: object) -> dict[str, Any]:
         ("version",), ("name",), ("data_version",), ("tables",), ("defaults",), ("defaults", "epsilon"),
         ("budgets", "total", "epsilon"), ("budgets", "total", "delta"), ("tables", "people", "max_rows_per_unit"),
         ("tables", "people", "columns", "x", "bounds"), ("tables", "people", "columns", "x", "domain"),
-        ("tables", "people", "unit", "rows"), ("tables", "people", "primary_key"), 
+        ("tables", "people", "unit", "rows"), ("tables", "people", "primary_key"), ("former_units",),
     ],
 )  # fmt: skip
 def test_probe_in_a_policy(path: tuple[str, ...]) -> None:
