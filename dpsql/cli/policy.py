@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from dpsql.cli.exits import complain
 from dpsql.cli.files import write_text
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
@@ -26,6 +27,8 @@ def check(file: str, data: bool) -> int:
 
         with connect(policy) as connection:
             policy = connection.policy
+    if policy.warnings:
+        complain(policy.warnings)
     print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
     return 0
 

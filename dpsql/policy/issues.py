@@ -38,11 +38,11 @@ class Issue:
         parent, name = dotted(self.loc[:cut]), dotted(self.loc[cut:])
         return f"{parent}: {name} {self.message}" if parent else f"{name} {self.message}".strip()
 
-    def diagnostic(self, places: Places) -> Diagnostic:
+    def diagnostic(self, places: Places, severity: str = "error") -> Diagnostic:
         """The finding, pointing into the policy's text if it has one."""
         place = places.find(self.loc, key=self.key)
         source, span = (None, None) if place is None else place
-        return Diagnostic(self.code, self.text(), source, span, help=self.help)
+        return Diagnostic(self.code, self.text(), source, span, help=self.help, severity=severity)
 
 
 @dataclass(slots=True)

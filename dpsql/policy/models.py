@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.loss import NO_LOSS
 from dpsql.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
 from dpsql.policy.places import Places
@@ -153,6 +153,13 @@ class Policy:
         if own is None:
             return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS), NO_LOSS)
         return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the policy leaves open and its users will wonder about (DP007); it is valid all the same."""
+        from dpsql.policy.unsaid import unsaid
+
+        return unsaid(self)
 
     @property
     def file(self) -> str:

@@ -41,6 +41,17 @@ def shell(running: Terminal) -> Terminal:
     return running
 
 
+def test_what_the_policy_leaves_open_is_told_at_the_start(tmp_path: Path) -> None:
+    made = tmp_path / "clinic"
+    demo.prepare(made)
+    policy = made / "clinic.yaml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("{type: varchar}", "{type: varchar, domain: [here]}", 1), encoding="utf-8")
+    with Terminal(["clinic.yaml", "--epsilon", "0.05"], made) as terminal:
+        terminal.wait_for_prompt()
+        assert "warning[DP007]" in terminal.screen
+
+
 def test_a_query_of_several_lines_is_run_at_its_semicolon(shell: Terminal) -> None:
     shell.type("SELECT ';' AS semicolon, COUNT(*) AS n -- not yet ;\r")
     shell.wait("clinic->")

@@ -154,6 +154,8 @@ def _greet(shell: Shell) -> None:
         who += f", charged to the shared account {shell.connection.analyst}"
     name = one_line(shell.connection.policy.name)
     print(f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave.")
+    if shell.connection.policy.warnings:
+        exits.complain(shell.connection.policy.warnings)
     if shell.history is not None and not shell.history.durable:
         exits.say("the history file cannot be used, so nothing is kept after this shell")
 

@@ -36,6 +36,29 @@ def test_a_valid_policy(dpsql: Call, clinic: Clinic) -> None:
     assert done.status == 2 and done.codes == {"DP004"} and "city" in done.err
 
 
+def test_what_a_valid_policy_leaves_open_is_told(dpsql: Call, clinic: Clinic) -> None:
+    """By the check of the policy, once; a query says nothing of it."""
+    clinic.change("town:       {type: varchar}", "town:       {type: varchar, domain: [here, there]}")
+    done = dpsql("policy", "check", clinic.policy)
+    assert done.status == 0 and "policy clinic is valid" in done.out
+    assert done.err.count("warning[DP007]") == 1 and "patients.town" in done.err and "dpsql rule DP007" in done.err
+    done = dpsql("query", clinic.policy, "SELECT COUNT(*) AS n FROM patients", "--epsilon", "0.1")
+    assert done.status == 0 and "DP007" not in done.err
+
+
+def test_columns_of_hive_partitions_may_be_null(dpsql: Call, tmp_path: Path) -> None:
+    """A folder `__HIVE_DEFAULT_PARTITION__` is NULL, whatever the others are called."""
+    with duckdb.connect() as con:
+        rows = "SELECT i AS id, CASE WHEN i > 0 THEN 'r' || i END AS region FROM range(3) AS t(i)"
+        con.execute(f"COPY ({rows}) TO '{tmp_path / 'out'}' (FORMAT parquet, PARTITION_BY (region))")
+        pattern = f"{tmp_path / 'out'}/*/*.parquet"
+        assert con.execute(f"SELECT COUNT(*) FROM '{pattern}' WHERE region IS NULL").fetchone() == (1,)
+    assert dpsql("policy", "init", pattern, "--name", "hive", "-o", tmp_path / "hive.yaml").status == 0
+    (table,) = load_policy(tmp_path / "hive.yaml").tables.values()
+    region = table.column("region")
+    assert region is not None and region.is_nullable
+
+
 def test_the_schema_accepts_the_demo_policy(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     schema = json.loads(dpsql("policy", "schema").out)
     with open(clinic.policy, encoding="utf-8") as file:
