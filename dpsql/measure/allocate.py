@@ -36,7 +36,7 @@ from dpsql.measure.request import Request
 from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
 from dpsql.numbers.normal import root
 from dpsql.plan.components import Component, Count, End, Recipe, components_of
-from dpsql.plan.nodes import Release
+from dpsql.plan.nodes import Release, keyed_by
 from dpsql.plan.walk import Tagged
 
 LARGEST_CONVERTED = Fraction(10**6)
@@ -251,6 +251,12 @@ def _mechanism(
 def delta_needed(node: Release) -> Exception:
     """Refusal of private keys without δ."""
     names = ", ".join(k.name for k in node.keys)
+    if keyed_by(node).within:
+        return reject(
+            "DP402", f"{names} have more groups than may be released, and showing those of enough units needs a δ",
+            span=node.keys[0].span or node.span, label="the policy says  private_keys: auto",
+            help=["give a delta above 1e-70, e.g. delta=1e-9", "or group by something coarser"],
+        )  # fmt: skip
     first = node.keys[0].name
     # Of several keys some may have a list: which ones, the plan does not keep.
     lists = f"{first}; or filter with {first} IN (…)" if len(node.keys) == 1 else f"those of {names} that have none"

@@ -22,12 +22,14 @@ class KeySource:
     origin: for EXPLAIN, e.g. `domain of patients.region` or `airlines.name`.
     covers: the input rows' keys lie in the list by construction (columns of an inner-joined public table), so the
         engine need not filter; a row outside is dropped after the fetch all the same.
+    ends: the first and the last of a single column's keys, if all of its values between them are keys.
     """
 
     positions: tuple[int, ...]
     keys: Sequence[tuple[LiteralValue, ...]]
     origin: str
     covers: bool = False
+    ends: tuple[LiteralValue, LiteralValue] | None = None
 
 
 class Measure(Enum):
@@ -53,6 +55,7 @@ class Component:
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
         from 0); never of a paired sum.
+    values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
     """
 
     measure: Measure
@@ -68,6 +71,7 @@ class Component:
     squared: bool = False
     step: int = 1
     shift: int = 0
+    values: int | None = None
 
     @property
     def worth(self) -> Fraction:

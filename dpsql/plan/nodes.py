@@ -260,11 +260,16 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
-    """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped."""
+    """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped.
+
+    within: with private keys, the public lists that they are in, one for each column, which together are too long to
+        be shown. Rows outside are dropped.
+    """
 
     input: Node
     items: tuple[Item, ...]
     sources: tuple[KeySource, ...] | None
+    within: tuple[KeySource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +279,9 @@ class BoundContributions:
     keys: the release's group columns.
     rows: C, the most rows of an id that count in full, over all groups; or None.
     per_group, groups: M and G; with truncate_groups only the id's first G groups in salted-hash order are kept
-        (private keys), else contributions are scaled down. Either `rows`, or `per_group` and `groups`, is given.
-    few_groups: there are at most `groups` possible groups, so the number of groups per id needs no scaling.
+        (private keys), else contributions are scaled down. Either `rows`, or `per_group` and `groups`, is given;
+        `groups` beside `rows` with truncate_groups or few_groups only.
+    few_groups: of the groups that are shown, no id can have more than `groups`, so their number needs no scaling.
     """
 
     input: Node
@@ -366,8 +372,13 @@ def output_columns(node: Node) -> tuple[Column, ...]:
             return output_columns(child)
 
 
-def key_sources(node: Release) -> tuple[KeySource, ...] | None:
-    """The public key lists of a release; None if its keys are private, () if it has none."""
+def keyed_by(node: Release) -> GroupKeys:
+    """The node that gives a release its group columns."""
     below = node.input.input if isinstance(node.input, BoundContributions) else node.input
     assert isinstance(below, GroupKeys)
-    return below.sources
+    return below
+
+
+def key_sources(node: Release) -> tuple[KeySource, ...] | None:
+    """The public key lists of a release; None if its keys are private, () if it has none."""
+    return keyed_by(node).sources

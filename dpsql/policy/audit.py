@@ -137,7 +137,10 @@ def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
     for (kind, where), key in zip(named, table.keys, strict=True):
         if key.assumed:
             claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
-            effect = f"where n rows share it, a join on it may move n where the noise covers 1: {_times(1)}"
+            effect = (
+                "where n rows share it, a join on it may move n where the noise covers 1, and groups of what is joined "
+                f"may hold a unit n times where it is counted once: {_times(1)}"
+            )
             yield Promise(kind, dotted(where), claim, effect, table.unit)
 
 

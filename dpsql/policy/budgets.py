@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from dpsql.loss import PrivacyLoss
 
@@ -18,14 +19,16 @@ DEFAULT_MIN_UNITS = 1
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What holds when a query says nothing: ε and δ (None: the query must say), the most public key combinations of
-    one release, the least units per private key, and whether stored answers of others may cost an analyst more than
-    what is asked."""
+    one release, the least units per private key, whether stored answers of others may cost an analyst more than what is
+    asked, and which keys are private: those without a public list (`unlisted`), or those whose list is too long as well
+    (`auto`)."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     max_keys: int = DEFAULT_MAX_KEYS
     min_units: int = DEFAULT_MIN_UNITS
     allow_dearer: bool = False
+    private_keys: Literal["unlisted", "auto"] = "unlisted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ Neighbours = Annotated[Literal["add_remove", "replace_one"], one_of("add_remove"
 Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp", "approx_dp", "zcdp")]
 Assumed = Annotated[Literal["assume"], only_assumed()]
 Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
+PrivateKeys = Annotated[Literal["unlisted", "auto"], one_of("unlisted", "auto")]
 Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
 
 
@@ -206,6 +207,9 @@ class DefaultsFile(_File):
     """The least number of units behind a private key."""
     allow_dearer: Flag = False
     """true: analysts receive stored answers of others also where these cost more than what is asked."""
+    private_keys: PrivateKeys | None = None
+    """unlisted (default): group keys are private where no public list is known; auto: also where it has more than
+    max_keys combinations, which are refused otherwise. Costs a δ and shows no empty groups."""
 
 
 class LossFile(_File):

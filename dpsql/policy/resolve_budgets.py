@@ -17,7 +17,10 @@ def resolve_defaults(file: PolicyFile, issues: Issues) -> Defaults:
     spec = file.defaults
     if spec.delta and file.privacy.accountant == "pure_dp":
         issues.add(("defaults", "delta"), "must be 0 under pure_dp, which knows no δ")
-    return Defaults(spec.epsilon, spec.delta, spec.max_keys, spec.min_units, spec.allow_dearer)
+    if spec.private_keys == "auto" and file.privacy.accountant == "pure_dp":
+        issues.add(("defaults", "private_keys"), "must be unlisted under pure_dp: private keys need a δ")
+    keys = spec.private_keys or "unlisted"
+    return Defaults(spec.epsilon, spec.delta, spec.max_keys, spec.min_units, spec.allow_dearer, keys)
 
 
 def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budgets:

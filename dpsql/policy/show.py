@@ -37,6 +37,7 @@ def describe(policy: Policy) -> dict[str, Any]:
             "max_keys": policy.defaults.max_keys,
             "min_units": policy.defaults.min_units,
             "allow_dearer": policy.defaults.allow_dearer,
+            "private_keys": policy.defaults.private_keys,
         },
         "budgets": {
             "total": {unit: loss_text(loss) for unit, loss in caps.total.items()},

@@ -1,6 +1,7 @@
 """Which keys a release shows: a public list if every group column has one, else private keys above a threshold.
 
-The lists are found by `public_keys`; here they are put into the plan, and their combinations counted.
+Where a list is longer than may be released, the policy says which: a refusal, or private keys among those listed. Lists
+are found by `public_keys`; here they are put into the plan, and their combinations counted.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from math import prod
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.signature import WITHOUT_A_ZONE
 from dpsql.plan.components import Component, KeySource, Measure
 from dpsql.plan.expr import Call, Column, Expr, columns_of
 from dpsql.plan.expr import transform as transform_expr
-from dpsql.plan.nodes import GroupKeys, Item, Node, Release
+from dpsql.plan.nodes import GroupKeys, Item, Node, Release, key_sources, keyed_by
 from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
 from dpsql.rewrite.keys.lone import lone_unit
+from dpsql.rewrite.keys.long import long_lists_give_way, within_lists
 from dpsql.rewrite.keys.public import public_keys, source_of
 from dpsql.rewrite.keys.search import Part, TooLong
 from dpsql.types import Kind
@@ -44,36 +46,71 @@ def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
         nonlocal total
         if not isinstance(node, Release):
             return node
-        found = _with_keys(node, ctx)
-        assert isinstance(found.input, GroupKeys)
-        if found.input.items and found.input.sources is not None:
-            total += _checked(found.input.items, found.input.sources, total, ctx)
+        found = _with_keys(node, total, ctx)
+        sources = key_sources(found)
+        if sources:
+            total += _size(sources)
         return found
 
     return transform(root, change)
 
 
-def _checked(items: Sequence[Item], sources: Sequence[KeySource], others: int, ctx: RewriteContext) -> int:
+def _size(sources: Sequence[KeySource]) -> int:
     """The number of combinations. No list may be written out before it is known to be short enough."""
-    size = prod(max(1, len(source.keys)) for source in sources)
-    if size + others <= ctx.analysis.max_keys:
-        return size
+    return prod(max(1, len(source.keys)) for source in sources)
+
+
+def _too_many(items: Sequence[Item], sources: Sequence[KeySource], others: int, ctx: RewriteContext) -> Rejected:
     several = len(sources) > 1 and all(len(s.keys) for s in sources)
     factors = " × ".join(f"{', '.join(items[at].column.name for at in s.positions)} {len(s.keys):,}" for s in sources)
-    raise reject(
+    return reject(
         "DP302",
-        f"{size + others:,} groups are possible{' over all sets of groups of the query' if others else ''}; "
+        f"{_size(sources) + others:,} groups are possible"
+        f"{' over all sets of groups of the query' if others else ''}; "
         f"at most {ctx.analysis.max_keys:,} are released",
         span=_place(items), label=factors if several else "",
-        help=["group by fewer or coarser columns, or restrict them in WHERE", "custodian: defaults.max_keys"],
+        help=["group by fewer or coarser columns, or restrict them in WHERE", *_by_threshold(ctx)],
     )  # fmt: skip
+
+
+def _by_threshold(ctx: RewriteContext) -> list[str]:
+    """What the custodian can do about a list that is too long."""
+    if ctx.analysis.policy.privacy.accountant == "pure_dp":
+        return ["custodian: defaults.max_keys"]
+    return [
+        "custodian: defaults.max_keys; or  defaults: {private_keys: auto}  shows groups of enough units instead, and "
+        "needs a δ"
+    ]
 
 
 def _place(items: Sequence[Item]) -> Span | None:
     return items[0].column.span or items[0].expr.span
 
 
-def _with_keys(node: Release, ctx: RewriteContext) -> Release:
+def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
+    """The release with its public keys, if there are lists that are short enough. others: groups of other releases."""
+    keyed = keyed_by(node)
+    try:
+        parts = public_keys([i.expr for i in keyed.items], keyed.input, ctx)
+    except TooLong as long:
+        if not long_lists_give_way(ctx.analysis.policy):
+            raise reject(
+                "DP302", f"{long.table} has more than {ctx.analysis.max_keys:,} keys", span=_place(keyed.items),
+                help=["group by a coarser column, or restrict it in WHERE", *_by_threshold(ctx)],
+            ) from None  # fmt: skip
+        return replace(node, input=within_lists(keyed, ctx))
+    if parts is None:
+        return node
+    facts = derive(keyed.input, ctx.analysis).fact
+    sources = tuple(source_of(p, _origin([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
+    if _size(sources) + others <= ctx.analysis.max_keys:
+        return replace(node, input=replace(keyed, sources=sources))
+    if not long_lists_give_way(ctx.analysis.policy):
+        raise _too_many(keyed.items, sources, others, ctx)
+    return replace(node, input=within_lists(keyed, ctx))
+
+
+def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     assert isinstance(node.input, GroupKeys)
     facts = derive(node.input.input, ctx.analysis).fact
     items = node.input.items
@@ -81,16 +118,9 @@ def _with_keys(node: Release, ctx: RewriteContext) -> Release:
         _check_kind(item, facts)
     if not items:
         return replace(node, input=replace(node.input, sources=()))
-    try:
-        parts = public_keys([i.expr for i in items], node.input.input, ctx)
-    except TooLong as long:
-        raise reject(
-            "DP302", f"{long.table} has more than {ctx.analysis.max_keys:,} keys", span=_place(items),
-            help=["group by a coarser column, or restrict it in WHERE"],
-        ) from None  # fmt: skip
-    if parts is not None:
-        sources = tuple(source_of(p, _origin([items[at] for at in p.positions], p, facts)) for p in parts)
-        return replace(node, input=replace(node.input, sources=sources))
+    node = _listed(node, others, ctx)
+    if key_sources(node) is not None:
+        return node
     lone = lone_unit(items, facts, ctx.analysis)
     if lone:
         whom = facts.units[0] if facts.ids else "row"

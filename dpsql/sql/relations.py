@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.analysis.facts import Facts
-from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of
+from dpsql.plan.expr import Call, Column, Expr, Literal, columns_of
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import (
     Aggregate,
@@ -35,6 +35,7 @@ from dpsql.plan.walk import Tagged
 from dpsql.sql.block import Block
 from dpsql.sql.emit import Aliases, Names, TableNames, condition, constant, identifier, spell
 from dpsql.sql.grouped import grouped, positive_zero
+from dpsql.sql.key_lists import member
 from dpsql.sql.order import first
 from dpsql.sql.windows import spell_window
 from dpsql.types import BOOLEAN, Kind
@@ -207,22 +208,19 @@ class Emitter:
 
         So are rows whose date or time lies outside of what a key can be: a condition on the row alone, like the lists.
         """
-        below = self.block(tagged.inputs[0])
+        below, lists = self.block(tagged.inputs[0]), node.sources or node.within
         sql, conditions = dict(below.names.sql), []
         for item in node.items:
             sql[item.column.uid] = spell(item.expr, below.names)[0]
-        listed = {at for source in node.sources or () if not source.covers for at in source.positions}
+        listed = {at for source in lists if not source.covers for at in source.positions}
         for at, item in enumerate(node.items):
             if at not in listed and item.column.type.kind in _REACH:
                 key, (first, last) = sql[item.column.uid], _REACH[item.column.type.kind]
                 conditions.append(f"({key} BETWEEN {first} AND {last} OR {key} IS NULL)")
-        for source in node.sources or ():
-            if source.covers:
-                continue
-            for place, position in enumerate(source.positions):
+        for source in lists:
+            for place, position in enumerate(source.positions if not source.covers else ()):
                 column = node.items[position].column
-                values = [k[place] for k in source.keys]
-                conditions.append(_member(sql[column.uid], column, values))
+                conditions.append(member(sql[column.uid], column, source, place))
         return replace(below, names=Names(sql, tagged.fact.env)).filtered(*conditions)
 
     def _follows(self, node: Node) -> bool:
@@ -354,26 +352,3 @@ def _values(node: Values) -> str:
     )
     names = ", ".join(f"c{c.uid}" for c in node.columns) or "nothing"
     return f"(VALUES {rows}) AS v({names})"
-
-
-def _member(sql: str, column: Column, values: Sequence[LiteralValue]) -> str:
-    """Membership in a public key list, NULL included where it is a key."""
-    held = [v for v in values if v is not None]
-    null = f"{sql} IS NULL"
-    if not held:
-        return f"({null})" if None in values else "FALSE"
-    if _is_run(held):
-        member = f"{sql} BETWEEN {constant(held[0], column.type)} AND {constant(held[-1], column.type)}"
-    else:
-        # Without IS TRUE, DuckDB turns the list into a chain of comparisons per row and loses the dictionary of the
-        # column: measured at three times the whole query (benchmarks/README.md).
-        member = f"({sql} IN ({', '.join(constant(v, column.type) for v in held)})) IS TRUE"
-    return f"({member} OR {null})" if None in values else f"({member})"
-
-
-def _is_run(values: Sequence[LiteralValue]) -> bool:
-    """True for consecutive integers: a range is shorter to print and faster to check."""
-    first = values[0]
-    if not isinstance(first, int) or isinstance(first, bool):
-        return False
-    return len(values) > 3 and all(v == first + i for i, v in enumerate(values))

@@ -366,14 +366,14 @@ def row_world(rng: random.Random, *, replace_one: bool | None = None) -> World:
     )
 
 
-def world_of(tables: Sequence[Table], neighbours: int, description: str) -> World:
-    """The world of these tables."""
+def world_of(tables: Sequence[Table], neighbours: int, description: str, **defaults: Any) -> World:
+    """The world of these tables. defaults: of the policy."""
     policy = Policy.model_validate(
         {
             "version": 1,
             "name": "random",
             "tables": {t.name: t.entry for t in tables},
-            "defaults": {"max_keys": 10_000},
+            "defaults": {"max_keys": 10_000, **defaults},
             "budgets": {"total": {"epsilon": 10, "delta": 1e-6}},
         }
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import chain, islice
 
-from dpsql.functions.domains import ENUMERABLE, from_keys
+from dpsql.functions.domains import ENUMERABLE, DateRange, Midnights, TimestampRange, from_keys
 from dpsql.functions.registry import literal
 from dpsql.functions.value import Domain, Value
 from dpsql.plan.expr import LiteralValue
@@ -55,6 +55,16 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
 
     def __repr__(self) -> str:
         return f"LazyKeys({self.domain!r})"
+
+
+def ends(domain: Domain) -> tuple[LiteralValue, LiteralValue] | None:
+    """The first and the last key of a range: what lies between is a value of the column, or of what made the range."""
+    values = domain.values
+    if isinstance(values, DateRange | TimestampRange | Midnights) or (
+        isinstance(values, range) and values.step == 1 and values
+    ):
+        return values[0], values[-1]
+    return None
 
 
 def whole(value: Value, most: int) -> Domain | None:

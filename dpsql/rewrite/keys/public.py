@@ -22,7 +22,7 @@ from dpsql.plan.expr import Column, Expr, LiteralValue, columns_of
 from dpsql.plan.logic import conjuncts
 from dpsql.plan.nodes import Node, SetKind, SetOperation
 from dpsql.rewrite.context import RewriteContext
-from dpsql.rewrite.keys.domains import LazyKeys, united
+from dpsql.rewrite.keys.domains import LazyKeys, ends, united
 from dpsql.rewrite.keys.rows import Origin, Pad, Rows, rows_of
 from dpsql.rewrite.keys.search import Part, TooLong, search
 
@@ -117,8 +117,9 @@ def public_keys(exprs: Sequence[Expr], node: Node, ctx: RewriteContext) -> list[
 
 def source_of(part: Part, origin: str) -> KeySource:
     """A part as the plan holds it."""
-    keys = () if part.unread else part.keys if part.domain is None else LazyKeys(part.domain)
-    return KeySource(part.positions, keys, origin, part.covers)
+    if part.unread or part.domain is None:
+        return KeySource(part.positions, () if part.unread else part.keys, origin, part.covers)
+    return KeySource(part.positions, LazyKeys(part.domain), origin, part.covers, ends(part.domain))
 
 
 def _told_apart(exprs: Sequence[Expr], rows: Rows) -> list[Pad]:

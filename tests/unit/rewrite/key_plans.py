@@ -70,7 +70,7 @@ PUBLIC_COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-def policy(max_keys: int = 1_000, accountant: str = "approx_dp") -> Policy:
+def policy(max_keys: int = 1_000, accountant: str = "approx_dp", **defaults: Any) -> Policy:
     """Two private tables (rows, and rows of a person), and the public ones."""
     public = {name: {"public": True, "columns": columns} for name, columns in PUBLIC_COLUMNS.items()}
     return Policy.model_validate(
@@ -80,8 +80,11 @@ def policy(max_keys: int = 1_000, accountant: str = "approx_dp") -> Policy:
             "privacy": {"accountant": accountant},
             "units": {"person": {}},
             "tables": {**PRIVATE, **public},
-            "defaults": {"max_keys": max_keys},
-            "budgets": {"total": {"epsilon": 10} | ({} if accountant == "pure_dp" else {"delta": 1e-6})},
+            "defaults": {"max_keys": max_keys, **defaults},
+            "budgets": {
+                "total": {"rho" if accountant == "zcdp" else "epsilon": 10}
+                | ({} if accountant == "pure_dp" else {"delta": 1e-6})
+            },
         }
     )
 
