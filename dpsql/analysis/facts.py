@@ -35,18 +35,24 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
-    """A column's values, and its origin if it is a bare table column."""
+    """A column's values, and its origin if it is a bare table column.
+
+    values: the most different values, NULL not counted, that the tree below leaves it; None: as many as its type has.
+    """
 
     value: Value
     hint: Hint | None = None
+    values: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """How much of a release one privacy unit can change, as enforced by the tree below it.
 
-    by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used.
+    by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used, or where
+        each row of an id is in another group.
     per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.
+    shown: the number of groups of the release, if they are public.
     scaled: contributions are multiplied by exact integer weights (else every row counts 1).
     spread: scaled down instead of left out, so that an id may touch more groups than `groups`, each with less.
     ids: how many ids change between neighbours: 1, or 2 where one id's rows are replaced by another's.
@@ -62,6 +68,7 @@ class Contribution:
     ids: int = 1
     slots: bool = False
     size: int | None = None
+    shown: int | None = None
 
     @property
     def rows(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -12,6 +13,7 @@ from dpsql.functions.arithmetic import trunc_interval
 from dpsql.functions.base import Args, Function, SignatureError, Spelling
 from dpsql.functions.comparison import compare
 from dpsql.functions.conditional import scaled
+from dpsql.functions.domains import DateRange, TimestampRange
 from dpsql.functions.signature import (
     as_type,
     common_type,
@@ -20,6 +22,7 @@ from dpsql.functions.signature import (
     decimal_for,
     duckdb,
     exact_type,
+    if_null,
     interval_of,
     may_fail,
     number,
@@ -29,7 +32,7 @@ from dpsql.functions.signature import (
     stored,
     strict,
 )
-from dpsql.functions.value import Missing, Scalar, Value
+from dpsql.functions.value import Domain, Missing, Scalar, Value
 from dpsql.numbers import interval as iv
 from dpsql.numbers.interval import Interval
 from dpsql.types import DOUBLE, INTEGER, Kind, SqlType, integer_type_for
@@ -182,11 +185,22 @@ _FARTHEST = 10**300
 
 
 def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
-    """The two literals, as the engine will hold them (the nearest DOUBLE when x is a DOUBLE).
+    """The two literals, as the engine will hold them (the nearest DOUBLE when x is a DOUBLE); of dates where they lie.
 
-    Raises SignatureError if they are not finite numbers with lo ≤ hi.
+    Raises SignatureError if they are not finite numbers, or dates or timestamps as x is one, with lo ≤ hi.
     """
+    if args[0].type.temporal:
+        return _calendar_ends(args)
     return _ends(args[1].constant, args[2].constant, args[0].type.kind is Kind.DOUBLE)
+
+
+def _calendar_ends(args: Args) -> tuple[Fraction, Fraction]:
+    lower, upper = (a.interval.lo if a.constant is not None and a.type == args[0].type else None for a in args[1:3])
+    if lower is None or upper is None:
+        raise SignatureError(f"expects bounds of type {args[0].type}; CLIP(day, DATE '2024-01-01', DATE '2024-12-31')")
+    if lower > upper:
+        raise SignatureError("expects the earlier bound first")
+    return lower, upper
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -211,9 +225,12 @@ def _clip(args: Args) -> Interval:
 def _clip_type(args: Args) -> SqlType:
     """x keeps its type unless a bound does not fit into it."""
     count(args, 3)
-    number(args[0])
+    if not args[0].type.temporal:
+        number(args[0])
     lo, hi = clip_bounds(args)
     t = args[0].type
+    if t.temporal:
+        return t
     if t.kind is Kind.NULL:
         return INTEGER
     if t.kind is Kind.DOUBLE:
@@ -230,6 +247,9 @@ def _clip_type(args: Args) -> SqlType:
 
 
 def _spell_clip(sql: Sequence[str], args: Args, result: Value) -> str:
+    if result.type.temporal:
+        x, first, last = sql
+        return f"CASE WHEN {x} <= {first} THEN {first} WHEN {x} >= {last} THEN {last} ELSE {x} END"
     lo, hi = clip_bounds(args)
     inside = as_type(sql[0], args[0], result.type)
     x = inside if result.type.kind is Kind.DOUBLE else sql[0]
@@ -253,7 +273,20 @@ def _bound(end: Fraction, t: SqlType) -> str:
     return f"CAST({quote(format(digits, 'f'))} AS {t})"
 
 
+def _clip_domain(args: Args) -> Domain | None:
+    """All days, or instants, from bound to bound: infinite ones are clipped as well."""
+    first, last, null = args[1].constant, args[2].constant, if_null(args[0])
+    if isinstance(first, dt.datetime) and isinstance(last, dt.datetime):
+        return Domain(TimestampRange(first, last), null)
+    if isinstance(first, dt.date) and isinstance(last, dt.date):
+        return Domain(DateRange(first, last), null)
+    return None
+
+
 def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
+    if isinstance(x, dt.date):
+        assert isinstance(lo, dt.date) and isinstance(hi, dt.date)
+        return min(max(x, lo), hi)
     assert isinstance(x, int | float | Decimal)
     assert isinstance(lo, int | float | Decimal) and isinstance(hi, int | float | Decimal)
     if isinstance(x, float):
@@ -364,13 +397,14 @@ FUNCTIONS = (
     ),
     Function(
         ("clip", "clamp", "clamped"),
-        "clip(x: number, lo: literal, hi: literal) → number",
+        "clip(x: number, date or timestamp, lo: literal, hi: literal) → as x",
         "x bounded to [lo, hi]. NULL stays NULL; NaN and ±∞ become NULL. This is how a query bounds a value.",
         type=_clip_type,
         spell=duckdb(_spell_clip),
         interval=_clip,
         nullable=lambda args: args[0].nullable or not args[0].finite,
         finite=lambda args: True,
+        domain=_clip_domain,
         python=strict(_py_clip),
         literal=frozenset({1, 2}),
     ),

@@ -1,16 +1,20 @@
 """Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
-Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL.
+Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL. A date or time is clipped in MIN and
+MAX, whose values may be group keys: the month of a first order.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
+from dpsql.functions.registry import EPOCH
 from dpsql.plan.expr import Call, Column, Expr, Literal
 from dpsql.plan.expr import transform as transform_expr
 from dpsql.plan.nodes import Aggregate, AggregateCall, Node
@@ -20,7 +24,7 @@ from dpsql.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 
 
 def clip_columns(root: Node, ctx: RewriteContext) -> Node:
-    """Wrap every numeric column with finite declared bounds inside SUM, AVG and COUNT arguments in CLIP."""
+    """Wrap every column with finite declared bounds inside SUM, AVG, COUNT, MIN and MAX arguments in CLIP."""
 
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or not ctx.private(node.input):
@@ -32,11 +36,12 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
-    if call.arg is None or call.distinct:
+    extreme = call.function in ("min", "max")  # DISTINCT changes nothing there
+    if call.arg is None or (call.distinct and not extreme):
         return call
 
     def change(e: Expr) -> Expr:
-        if not isinstance(e, Column) or not e.type.numeric:
+        if not isinstance(e, Column) or not (e.type.numeric or (e.type.temporal and extreme)):
             return e
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
@@ -53,6 +58,10 @@ def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
         case Kind.INTEGER:
             whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator
             return Literal(whole, integer_type_of(whole) or DOUBLE)
+        case Kind.DATE:
+            return Literal(EPOCH.date() + dt.timedelta(days=math.ceil(x) if up else math.floor(x)), t)
+        case Kind.TIMESTAMP:
+            return Literal(EPOCH + dt.timedelta(microseconds=math.ceil(x) if up else math.floor(x)), t)
         case Kind.DECIMAL:
             scaled = x * 10**t.scale
             whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator

@@ -20,7 +20,7 @@ from dpsql.functions.cast import cast, spell_cast
 from dpsql.functions.registry import FAMILIES, REGISTRY, apply, literal
 from dpsql.functions.value import Domain, Scalar, Value
 from dpsql.numbers.interval import interval
-from dpsql.types import INTEGER, VARCHAR, SqlType, decimal, parse_type
+from dpsql.types import DATE, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal, parse_type
 from dpsql.types import INTERVAL as INTERVAL_TYPE
 from tests.contracts.function_checker import Argument, check_call, check_sql, constant_sql
 from tests.contracts.function_rows import COLUMNS, ROWS, build, constants
@@ -65,6 +65,8 @@ _UNITS: list[Scalar] = [
 ]
 _PATTERNS: list[Scalar] = ["a%", "%", "", "_", "%b_c%", "A%", "日%", "\\", "no!%", "!!a", "nor__"]
 _BOUNDS: list[Scalar] = [-(10**20), -5, 0, 1, 3, 100, 10**12, 10**30]
+_DAYS: list[Scalar] = [dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date(9999, 12, 31)]
+_INSTANTS: list[Scalar] = [dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2024, 2, 29), dt.datetime(2100, 1, 1)]
 LITERALS: dict[str, dict[int, list[Scalar]]] = {
     "date_part": {0: _PARTS},
     "date_trunc": {0: _UNITS},
@@ -78,7 +80,7 @@ LITERALS: dict[str, dict[int, list[Scalar]]] = {
     "ilike": {1: _PATTERNS, 2: ["!", "N"]},
     "strftime": {1: ["%Y-%m", "%d.%m.%y", "%j %b %a %H:%M:%S %%", "", "%B", "%Y-%m-%d %I %p %f %A"]},
     "round": {1: [0, 1, 2, 15]},
-    "clip": {1: _BOUNDS, 2: _BOUNDS},
+    "clip": {at: [*_BOUNDS, *_DAYS, *_INSTANTS] for at in (1, 2)},
     "lpad": {1: [0, 1, 3, 1000], 2: ["x", "ab", "é"]},
     "rpad": {1: [0, 1, 3, 1000], 2: ["x", "ab", "é"]},
     "replace": {1: ["a", "", " ", "日"], 2: ["", "xyz", "é"]},
@@ -148,6 +150,10 @@ def _type_of(value: Scalar) -> SqlType:
             return INTERVAL_TYPE
         case str():
             return VARCHAR
+        case dt.datetime():
+            return TIMESTAMP
+        case dt.date():
+            return DATE
         case int() if abs(value) < 2**31:
             return INTEGER
         case _:

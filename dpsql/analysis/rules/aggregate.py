@@ -20,8 +20,10 @@ from fractions import Fraction
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Facts, Hint
+from dpsql.analysis.images import image
 from dpsql.analysis.limits import policy_limits
 from dpsql.analysis.rules.project import added
+from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
@@ -53,7 +55,7 @@ def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
     limit = _enforced(node.input, ctx) if grouped.ids else None
     columns = dict(grouped.columns)
     for call in node.calls:
-        columns[call.column.uid] = _called(call, below, per_group, limit)
+        columns[call.column.uid] = _called(call, node, below, per_group, limit)
     frequency = dict(grouped.frequency)
     keys = {group}
     by_id = grouped.by_id
@@ -106,7 +108,7 @@ def _enforced(node: Node, ctx: Context) -> int | None:
     return min(found, default=None)
 
 
-def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | None) -> ColumnFact:
+def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None, limit: int | None) -> ColumnFact:
     """What is known of an aggregate's value, and where it may be clipped."""
     if call.filter is not None:
         below.value(call.filter)
@@ -126,7 +128,13 @@ def _called(call: AggregateCall, below: Facts, rows: Cap | None, limit: int | No
                 help=["unnest the list first"],
             )  # fmt: skip
         case (("min" | "max"), _):
-            return ColumnFact(Value(arg.type, arg.interval, arg.range, True, arg.finite))
+            # One of the argument's own values: those that it can have at all, and the keys among them.
+            nullable = arg.nullable or call.filter is not None or not node.keys
+            keys = evaluate(call.arg, below.key_env).domain
+            null = nullable and (call.filter is not None or not node.keys or (keys is not None and keys.null))
+            domain = None if keys is None else replace(keys, null=null)
+            value = Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain)
+            return ColumnFact(value, values=image(call.arg, below, call.filter))
         case "avg", False:
             _require_exact(call, arg)
             return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))
