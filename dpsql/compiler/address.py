@@ -31,7 +31,8 @@ RULES = 2
 """Version of the rules that measure, part of every address: no answer of an older one is served.
 
 Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
-clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order.
+clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order, and
+is scaled down to no more groups than the public keys let it be in.
 """
 
 Rows = Sequence[tuple[LiteralValue, ...]]

@@ -36,6 +36,7 @@ from dpsql.plan.nodes import (
     Values,
     Window,
     key_sources,
+    keyed_by,
 )
 from dpsql.plan.render import expression
 from dpsql.plan.walk import Tagged
@@ -74,6 +75,7 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
                 "unit": r.measured.unit,
                 "keys": [k.name for k in r.measured.node.keys],
                 "key_source": _key_source(r.measured.node),
+                "groups_of_a_unit": _groups_of_a_unit(r.measured),
                 "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
                 "conversion_delta": float(r.measured.conversion_delta),
                 "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
@@ -233,10 +235,32 @@ def _release_lines(release: PlannedRelease, number: int) -> list[str]:
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
-    lines += [f"  {line}" for line in _together_lines(measured)]
+    lines += [f"  {line}" for line in (*_reach_lines(measured), *_together_lines(measured))]
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines
+
+
+def _groups_of_a_unit(measured: MeasuredRelease) -> int | None:
+    """Most of the shown groups that one unit can be in, by their keys; None where these are private, or rows units."""
+    bounding, c = measured.node.input, measured.contribution
+    cut = isinstance(bounding, BoundContributions) and not bounding.few_groups
+    return None if cut or not measured.node.keys or c.shown is None else c.groups
+
+
+def _reach_lines(measured: MeasuredRelease) -> list[str]:
+    """Why a unit changes less than its limits would let it: few groups are possible, or few values."""
+    groups, shown = _groups_of_a_unit(measured), measured.contribution.shown
+    found = []
+    if groups is not None:
+        counted = "one group" if groups == 1 else f"at most {groups:,} groups"
+        found.append(
+            f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
+        )
+    for m in measured.measurements:
+        if m.component.values is not None:
+            found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
+    return found
 
 
 def together(measured: MeasuredRelease) -> list[list[int]]:
@@ -309,6 +333,7 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
         "name": component_name(m.component, measured),
         "aggregate": m.component.measure.value,
         "columns": [o.column.name for o in measured.node.outputs if index in components_of(o.recipe)],
+        "values": m.component.values,
         "l0": s.l0,
         "l1": _number(s.l1 * m.unit),
         "l2": float(s.l2_squared) ** 0.5 * float(m.unit),
@@ -349,7 +374,7 @@ def _key_source(node: Release) -> str:
     if not node.keys:
         return "none, one row"
     if sources is None:
-        return "private, above a threshold"
+        return "private, above a threshold" + (" (too many are listed)" if keyed_by(node).within else "")
     return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in sources)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from dpsql.analysis.facts import Contribution
+from dpsql.analysis.reach import reach
 from dpsql.diagnostics.layout import one_line
 from dpsql.measure.measured import MeasuredRelease
-from dpsql.plan.components import Measure
+from dpsql.plan.components import Component, Measure
 from dpsql.plan.expr import Call, Expr, columns_of
-from dpsql.plan.nodes import BoundContributions, key_sources
+from dpsql.plan.nodes import BoundContributions, key_sources, keyed_by
 from dpsql.plan.render import expression
 from dpsql.types import Kind
 
@@ -63,6 +65,8 @@ def _keys(release: MeasuredRelease) -> Iterator[str]:
         keys = ", ".join(k.name for k in release.node.keys)
         least = release.threshold.threshold
         yield f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+        if keyed_by(release.node).within:
+            yield f"more groups of {keys} are listed than may be released; rows with other values are left out"
     for source in key_sources(release.node) or ():
         (first, *_) = source.positions
         key = release.node.keys[first]
@@ -74,8 +78,8 @@ def _limits(release: MeasuredRelease) -> list[str]:
     bounding = release.node.input
     if not isinstance(bounding, BoundContributions):
         return []
-    if bounding.groups == 1 and all(c.measure is Measure.UNITS for c in release.node.components):
-        return []  # an id counts once, and no limit takes anything away
+    if all(_whole(c, bounding, release.contribution) for c in release.node.components):
+        return []
     unit = release.unit
     own = [c.per_group is not None for c in release.node.components if c.measure is not Measure.UNITS]
     if own and all(own) and bounding.rows is None:  # what each may contribute is said below
@@ -93,6 +97,15 @@ def _limits(release: MeasuredRelease) -> list[str]:
         kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
         found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
     return found
+
+
+def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> bool:
+    """Whether no limit takes anything away: an id counts once in each group, a value once for each id and group."""
+    if not bounding.few_groups or c.measure not in (Measure.UNITS, Measure.DISTINCT):
+        return False
+    return c.measure is Measure.UNITS or (
+        c.values is not None and reach(c, limits).in_all == limits.most_groups * c.values
+    )
 
 
 def _rows(count: int | None) -> str:

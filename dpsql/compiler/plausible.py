@@ -19,7 +19,6 @@ from dpsql.plan.nodes import (
     GroupKeys,
     Join,
     JoinKind,
-    Node,
     Project,
     Release,
     SetKind,
@@ -27,6 +26,7 @@ from dpsql.plan.nodes import (
     Truncate,
     Unnest,
     key_sources,
+    keyed_by,
 )
 from dpsql.plan.walk import Tagged
 
@@ -147,11 +147,7 @@ def _name(facts: Facts, uid: int) -> str:
 
 def _group_columns(node: Release) -> Columns:
     """The columns of the input that are group keys as they stand."""
-    keyed: Node = node.input
-    if isinstance(keyed, BoundContributions):
-        keyed = keyed.input
-    assert isinstance(keyed, GroupKeys)
-    return frozenset(item.expr.uid for item in keyed.items if isinstance(item.expr, Column))
+    return frozenset(item.expr.uid for item in keyed_by(node).items if isinstance(item.expr, Column))
 
 
 def _rows(tagged: Tagged[Facts]) -> Most | None:

@@ -14,9 +14,9 @@ Why: with nᵢ rows of what differs between neighbours in member i. *Rows that c
 When it would be false: under a limit, for whatever is cut by itself instead of weighed with all rows of the id: a SUM
     alone, COUNT(DISTINCT …), a total clipped per id and group, a weight that divides by the rows of the member's own
     filter (as that of a limit found by a search does); for components of other bounding nodes; where rows or ids are
-    replaced, so that what goes leaves one member and what comes enters another; for presence of ids, where one id may
-    do all it may do in each member; for the count that decides on private keys, whose δ is its own; for conditions that
-    one row can satisfy both (`analysis/disjoint.py`).
+    replaced, so that what goes leaves one member and what comes enters another; for presence of ids and for distinct
+    values of which there are few, where one id may do all it may do in each member; for the count that decides on
+    private keys, whose δ is its own; for conditions that one row can satisfy both (`analysis/disjoint.py`).
 Tested by: tests/property/test_bundles.py, tests/unit/measure/test_bundles.py
 """
 
@@ -82,8 +82,12 @@ def _apart(a: Cases | None, b: Cases | None) -> bool:
 
 
 def _by_rows(c: Contribution) -> bool:
-    """Whether all that is known of a unit is that `rows` of its rows come or go, and each counts as it is."""
-    return c.by_rows is not None and not c.scaled and not c.spread and not c.slots and c.ids == 1
+    """Whether all that is known of a unit is that `rows` of its rows come or go, and each counts as it is.
+
+    They may all be in one group, or else each is in another one: then ‖Δᵢ‖₂² is nᵢ·Bᵢ², and the bound c·Bᵢ².
+    """
+    plain = c.by_rows is not None or c.per_group == 1
+    return plain and not c.scaled and not c.spread and not c.slots and c.ids == 1
 
 
 def _by_weights(c: Contribution) -> bool:
@@ -99,8 +103,11 @@ def _weighed(component: Component) -> bool:
 
 
 def _adds_up(component: Component) -> bool:
-    """Whether one row more changes the component by at most what one row can add, whatever the other rows are."""
-    return component.per_group is None and component.measure is not Measure.UNITS
+    """Whether one row more changes the component by at most what one row can add, whatever the other rows are.
+
+    And whether c rows are priced as c times that: the values of a small image are not.
+    """
+    return component.per_group is None and component.measure is not Measure.UNITS and component.values is None
 
 
 def counted(component: Component) -> Cases:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.analysis.facts import Contribution
-from dpsql.analysis.reach import reach
+from dpsql.analysis.reach import reach, squares
 from dpsql.plan.components import Component, Measure
 
 
@@ -44,35 +44,42 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     """
     c = contribution
     if c.slots:
-        return _replaced_rows(component, c, grouped, total)
-    if component.per_group is not None and c.scaled:
-        return _clipped_totals(component, c, grouped)
-    if not grouped and c.by_rows is None:
-        assert c.per_group is not None
-        c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
-    factor = component.weight * component.magnitude
+        found = _replaced_rows(component, c, grouped, total)
+    elif component.per_group is not None and c.scaled:
+        found = _clipped_totals(component, c)
+    else:
+        if not grouped and c.by_rows is None:
+            assert c.per_group is not None
+            c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
+        found = _bounded(component, c, grouped)
+    return _over(contribution.shown if grouped else 1, found)
+
+
+def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
+    """Of single rows, or of ids whose rows are weighted or few."""
+    one, factor = reach(component, c), component.weight
     # Where one id's rows replace another's, two vectors change, of which one goes and one comes.
     both = c.ids
-    groups = both * c.most_groups if grouped else 1
+    l1, linf, l2_squared = both * one.in_all * factor, one.in_group * factor, both * one.squares * factor**2
     match component.measure:
         case Measure.COUNT | Measure.SUM:
-            furthest = component.weight * _furthest(component, c, grouped)
-            linf = c.rows_in_one_group * furthest
-            l1 = both * c.rows * factor
+            furthest = _furthest(component, c, grouped)
+            linf = c.rows_in_one_group * furthest * factor
             # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
-            l2_squared = Fraction(max(both * factor**2, furthest**2) * c.l2_squared)
-        case Measure.DISTINCT:
-            # D values may all be new in one group, or spread over D groups.
-            l1, linf = both * c.rows, c.rows
-            l2_squared = Fraction(both * c.rows**2)
-        case Measure.UNITS:
-            # An id is present in a group or not.
-            l1, linf = groups * factor, factor
-            l2_squared = Fraction(l1 * linf)
-    if not grouped:
-        l1, l2_squared = linf, Fraction(linf) ** 2
+            each = max(both * component.magnitude**2, furthest**2)
+            l2_squared = each * factor**2 * c.l2_squared
+        case Measure.DISTINCT | Measure.UNITS:
+            pass  # what goes and what comes are counted once in a group that has both: |v - w|² ≤ |v|² + |w|²
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
-    return Sensitivity(l1 if c.spread else min(groups, l1), l1, l2_squared, linf)
+    return Sensitivity(l1 if c.spread else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
+
+
+def _over(groups: int | None, found: Sensitivity) -> Sensitivity:
+    """Of a vector of so many numbers, each of which moves by at most l∞. None: it may have any length."""
+    l0, l1, linf = found.l0, found.l1, found.linf
+    if groups is not None:
+        l0, l1 = min(l0, groups), min(l1, groups * linf)
+    return Sensitivity(min(l0, l1), l1, min(found.l2_squared, Fraction(squares(l1, linf))), linf)
 
 
 def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
@@ -89,7 +96,7 @@ def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
     return component.span
 
 
-def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
+def _clipped_totals(component: Component, c: Contribution) -> Sensitivity:
     """A COUNT or SUM whose total per id and group is clipped to [low, high], or is the 0 of no row.
 
     Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
@@ -99,8 +106,6 @@ def _clipped_totals(component: Component, c: Contribution, grouped: bool) -> Sen
     low, high = min(0, *ends), max(0, *ends)  # an id without rows contributes 0
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
-    if not grouped:
-        return Sensitivity(min(1, linf), linf, Fraction(linf) ** 2, linf)
     l2_squared = Fraction(min(squares, l1 * linf))
     return Sensitivity(l1 if c.spread else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
 
@@ -123,9 +128,8 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
             width = most - least
             apart, one = 2 * B, width if kept and not grouped else max(B, width)
             pair = max(2 * B**2, width**2)
-    if not grouped:
-        return Sensitivity(min(1, one), rows * one, Fraction(rows * one) ** 2, rows * one)
-    return Sensitivity(min(2 * rows, rows * apart), rows * apart, Fraction(rows**2 * pair), rows * one)
+    linf = rows * one if component.values is None else min(rows * one, component.values)
+    return Sensitivity(min(2 * rows, rows * apart), rows * apart, Fraction(rows**2 * pair), linf)
 
 
 def known(component: Component, contribution: Contribution) -> int:

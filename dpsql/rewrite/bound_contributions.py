@@ -2,7 +2,8 @@
 
 Which limits apply: the smallest of each kind over the private tables whose rows are counted, and the
 query. Without groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given,
-else C. Where the tree already proves that an id has few enough rows, no weights are needed and no node is added.
+else C. Where the tree already proves that an id has few enough rows, no weights are needed and no node is added. Where
+an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
 
 Bounds of single aggregates (`contribution_bounds_per_group`) tighten these: they take the place of M for their own
 component, never above what M or C allow. What a query asks for is enforced or refused: its C beside the policy's M and
@@ -14,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.limits import PolicyLimits, policy_limits
-from dpsql.analysis.rules.release import no_limit
+from dpsql.analysis.public_groups import groups_of_an_id
+from dpsql.analysis.rules.release import no_limit, one_row_per_group, proven_rows
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.components import Component, Measure
@@ -118,14 +119,13 @@ def _choose(
         if rows is None:
             raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
+    possible = groups_of_an_id(keyed, facts.by_id)
     asked = groups if alone else ctx.limits.groups
-    few_enough = asked is None or (proven is not None and proven <= asked)
+    few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
     if per_group is not None and groups is not None:
         if proven is not None and proven <= per_group * groups and few_enough:
             return None
-        assert keyed.sources is not None
-        possible = prod(len(source.keys) for source in keyed.sources)
-        few = 0 < possible <= groups
+        few = possible is not None and possible <= groups
         return BoundContributions(keyed, id_column, keys, None, per_group, possible if few else groups, few_groups=few)
     if proven is not None and (total is None or proven <= total):
         if few_enough:
@@ -133,8 +133,10 @@ def _choose(
         total = proven
     if total is None:
         raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
-    if asked is not None and asked < total:
+    if not few_enough and asked is not None and asked < total:
         return BoundContributions(keyed, id_column, keys, total, None, asked, truncate_groups=True)
+    if possible is not None and possible <= total:
+        return BoundContributions(keyed, id_column, keys, total, None, possible, few_groups=True)
     return BoundContributions(keyed, id_column, keys, total)
 
 
@@ -162,11 +164,9 @@ class _Limits:
 
 def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
     """The limits of a release, the bounds of its own components taken into account."""
-    known = facts.rows_of_an_id()
-    proven = None if known is None else int(known.value)
+    proven = proven_rows(keyed, facts)
     rows, per_group, groups = _declared(keyed, ctx)
-    key_columns = frozenset(i.column.uid for i in keyed.items)
-    if any(facts.is_key(frozenset({uid}) | key_columns) for uid in facts.ids):
+    if one_row_per_group(keyed, facts):
         per_group = 1
     own = [c for c in node.components if c.per_group is not None]
     if not own:

@@ -1,6 +1,7 @@
 """Give every component its integer grid: what one unit is worth, where it is clipped, how fine the weights are.
 
-Public facts alone decide, and the noise is computed from the grid, never the grid from the noise.
+Public facts alone decide, and the noise is computed from the grid, never the grid from the noise. A COUNT(DISTINCT …)
+gets the number of values that it can count at most, where that is less than an id has rows.
 With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
 every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
 stands in place of r·B.
@@ -13,11 +14,13 @@ from fractions import Fraction
 
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Contribution, Facts
+from dpsql.analysis.images import image
 from dpsql.analysis.reach import reach
 from dpsql.analysis.rules.release import contribution
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value
 from dpsql.plan.components import Component, Measure
+from dpsql.plan.expr import Call
 from dpsql.plan.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release
 from dpsql.plan.walk import transform
 from dpsql.rewrite.context import RewriteContext
@@ -51,9 +54,27 @@ def gridded(node: Release, facts: Facts) -> Release:
     return replace(
         node,
         components=tuple(
-            _gridded(c, None if c.arg is None else facts.value(c.arg), limits, bounding, node) for c in node.components
+            _gridded(c, None if c.arg is None else facts.value(c.arg), limits, bounding, node)
+            for c in (_counting(c, node, facts, limits) for c in node.components)
         ),
     )
+
+
+def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -> Component:
+    """With the number of values that a COUNT(DISTINCT …) can count.
+
+    Not where it may share its price with components that count other rows (`measure/bundles.py`).
+    """
+    if c.measure is not Measure.DISTINCT or c.arg is None:
+        return c
+    if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
+        return c
+    most = image(c.arg, facts, c.filter)
+    return c if most is None or most >= limits.rows else replace(c, values=max(1, most))
+
+
+def _conditional(c: Component) -> bool:
+    return c.filter is not None or (isinstance(c.arg, Call) and c.arg.function in ("case", "if"))
 
 
 def _summed(node: Aggregate, facts: Facts) -> Aggregate:
@@ -104,7 +125,7 @@ def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
     if c.measure is Measure.UNITS:
         return not (bounding.few_groups or bounding.truncate_groups)
     if c.measure is Measure.SUM and not c.paired:
-        return not (bounding.few_groups or (bounding.truncate_groups and bounding.rows is None))
+        return bounding.rows is not None or not (bounding.few_groups or bounding.truncate_groups)
     return True
 
 

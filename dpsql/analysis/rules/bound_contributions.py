@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.analysis.facts import Contribution, Facts
+from dpsql.analysis.public_groups import groups_of_an_id
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.nodes import BoundContributions, GroupKeys
 
@@ -25,10 +26,14 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         raise _contradiction("DP220", node, "contributions are not bounded by the privacy unit's id")
     if node.few_groups and not _few(node, below):
         raise _contradiction("DP211", node, "more groups are possible than the plan claims")
+    if node.rows is not None and node.groups is not None and not (node.few_groups or node.truncate_groups):
+        raise _contradiction("DP211", node, "nothing limits the groups that the plan counts on")
     spread = bool(node.keys) and not (node.truncate_groups or node.few_groups)
     contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, spread=spread)
     limits = (
-        f"≤ {node.rows} rows per id"
+        f"≤ {node.rows} rows in ≤ {node.groups} groups per id"
+        if node.rows is not None and node.few_groups
+        else f"≤ {node.rows} rows per id"
         if node.rows is not None
         else f"≤ {node.groups} groups × {node.per_group} rows per id"
         if node.keys and node.groups != 1
@@ -46,14 +51,7 @@ def _contradiction(code: str, node: BoundContributions, message: str) -> Rejecte
 
 def _few(node: BoundContributions, below: Facts) -> bool:
     """Whether no id can have rows in more than `groups` of the groups that are released."""
-    if node.groups is None or node.groups < 1:
-        return False
-    keys = frozenset(k.uid for k in node.keys)
-    if not keys or keys <= below.by_id:
-        return True  # one group in all, or one group per id
-    if not isinstance(node.input, GroupKeys) or node.input.sources is None:
-        return False
-    possible = 1
-    for source in node.input.sources:
-        possible *= len(source.keys)
-    return 0 < possible <= node.groups
+    if not node.keys:
+        return True
+    possible = groups_of_an_id(node.input, below.by_id) if isinstance(node.input, GroupKeys) else None
+    return possible is not None and node.groups is not None and possible <= node.groups

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.analysis.facts import Facts
+from dpsql.analysis.rules.determined import determined
 from dpsql.analysis.rules.matches import joined_columns, repetition
 from dpsql.diagnostics.errors import reject
 from dpsql.numbers.cap import Cap
@@ -81,7 +82,9 @@ def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         )  # fmt: skip
     keys, frequency = repetition(node, left, right, m_left, m_right)
     ids, by_id, stability = left.ids, left.by_id, left.stability
+    found = determined(node, left.by_id, right, m_right, from_left=True)
     if node.kind is JoinKind.INNER:
+        found |= determined(node, right.by_id, left, m_left, from_left=False)
         ids, by_id = left.ids | right.ids, left.by_id | right.by_id
         stability = left.stability if left.ids else right.stability
     elif node.residual is None and all(
@@ -90,7 +93,7 @@ def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         by_id = left.by_id | right.by_id  # the rows of an id have a partner all or none
     return replace(
         left, columns=joined_columns(node, left, right), stability=stability, ids=ids, keys=keys, frequency=frequency,
-        padding={}, by_id=by_id, hops=left.hops | right.hops, named=left.named | right.named,
+        padding={}, by_id=by_id | found, hops=left.hops | right.hops, named=left.named | right.named,
         slots=None, size=None, note="",
         rule=("" if node.kind is JoinKind.INNER else f"{node.kind.value} ") + "join on the privacy unit",
     )  # fmt: skip

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.analysis.facts import Columns, Facts
+from dpsql.analysis.facts import Facts
+from dpsql.analysis.rules.determined import determined
 from dpsql.analysis.rules.matches import joined_columns, repetition
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.numbers.cap import ONE, Cap, Finite, finite, larger, times
+from dpsql.numbers.cap import ONE, Cap, finite, larger, times
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import Join, JoinKind
 
@@ -41,9 +42,9 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
         kept = not from_left and node.kind not in (JoinKind.INNER, JoinKind.CROSS)
         if kept or node.kind is JoinKind.FULL:
             raise _public_side_kept(node, private, from_left)
-        return replace(
-            found, by_id=private.by_id | _determined(node, left, right, m, private), rule="join a public table"
-        )
+        public = right if from_left else left
+        by_id = private.by_id | determined(node, private.by_id, public, m, from_left)
+        return replace(found, by_id=by_id, rule="join a public table")
     factor = _factor(node.kind, from_left, m)
     stability = {unit: times(cap, factor) for unit, cap in private.stability.items()}
     rule = f"{node.kind.value} join with a public table ×{factor}"
@@ -94,15 +95,3 @@ def _public_side_kept(node: Join, private: Facts, from_left: bool) -> Rejected:
         span=node.span, label="their number depends on other people's rows",
         help=[f"use an inner join, or count what belongs to somebody:  {count}"],
     )  # fmt: skip
-
-
-def _determined(node: Join, left: Facts, right: Facts, m: Cap, private: Facts) -> Columns:
-    """Columns of the public side are functions of the id if its one matching row is found by functions of the id."""
-    if node.residual is not None and node.kind is not JoinKind.INNER:
-        return frozenset()
-    public = right if private is left else left
-    ends = [e.left if private is left else e.right for e in node.equalities]
-    single = isinstance(m, Finite) and m.value <= 1
-    if single and ends and all(isinstance(e, Column) and e.uid in private.by_id for e in ends):
-        return frozenset(public.columns)
-    return frozenset()

@@ -1,7 +1,8 @@
 """Project.
 
 Claim: stability is that of the input; a column that is passed on bare keeps its id, key and frequency; any other
-    expression loses them. Rows that lose their id are counted one by one from there on.
+    expression loses them, and has as many values as `images` tells. Rows that lose their id are counted one by one from
+    there on.
 Why: one output row per input row, each a total function of its own row. [tight]
 When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
     an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
@@ -14,6 +15,7 @@ from dataclasses import replace
 from itertools import islice, product
 
 from dpsql.analysis.facts import ColumnFact, Columns, Facts, HopFact
+from dpsql.analysis.images import image
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.numbers.cap import Cap, Unbounded, times
 from dpsql.plan.expr import Column, columns_of
@@ -54,7 +56,7 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
     by_id: set[int] = set(below.by_id) if keep else set()
     for item in items:
         hint = below.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint)
+        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint, image(item.expr, below))
         if isinstance(item.expr, Column):
             renamed.setdefault(item.expr.uid, set()).add(item.column.uid)
         if below.by_id and columns_of(item.expr) <= below.by_id:

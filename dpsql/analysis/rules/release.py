@@ -2,7 +2,8 @@
 
 Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
     given here: c rows of a row unit, c replaced rows where rows are replaced one by one; the enforced limits, or the
-    proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most.
+    proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most. An id that
+    has one row in each group has at most as many as there are groups for it.
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
@@ -16,13 +17,15 @@ from fractions import Fraction
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import ColumnFact, Contribution, Facts
+from dpsql.analysis.images import image
+from dpsql.analysis.public_groups import groups_of_an_id, shown_groups
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.functions.value import Value, type_range
-from dpsql.numbers.cap import Cap, Unbounded
+from dpsql.numbers.cap import Cap, Finite, Unbounded
 from dpsql.numbers.interval import everything, interval
-from dpsql.plan.components import Output, Ratio, Variance
-from dpsql.plan.nodes import Release, Scan
+from dpsql.plan.components import Component, Output, Ratio, Variance
+from dpsql.plan.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.plan.walk import walk
 
 
@@ -32,10 +35,24 @@ def release(node: Release, below: Facts, ctx: Context) -> Facts:
         raise reject("DP101", "a release of public rows", span=node.span)
     if not ctx.drafting:  # contributions are bounded last
         contribution(node, below)
+        for component in node.components:
+            _check_values(node, component, below)
     columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True)) for c in node.keys}
     columns |= {o.column.uid: ColumnFact(_released(o)) for o in node.outputs}
     keys = frozenset({frozenset(k.uid for k in node.keys)})
     return Facts(columns, keys=keys, rule="release", note="")
+
+
+def _check_values(node: Release, component: Component, below: Facts) -> None:
+    """The plan's own claim of how many values a COUNT(DISTINCT …) can count."""
+    if component.values is None:
+        return
+    most = None if component.arg is None else image(component.arg, below, component.filter)
+    if most is None or most > component.values:
+        raise reject(
+            "DP211", "more values are possible than the plan claims", span=node.span,
+            help=["please report this query: the planner contradicts itself"],
+        )  # fmt: skip
 
 
 def _released(output: Output) -> Value:
@@ -56,18 +73,46 @@ def contribution(node: Release, below: Facts) -> Contribution:
 
 def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
     """Unit → what one of it can change in this release. Raises Rejected DP210, DP211, DP220 with the reason."""
+    shown = shown_groups(keyed_by(node))
     if not below.ids:
         if below.slots is not None:
             slots = below.slots.items()
-            return {unit: Contribution(_whole(cap), slots=True, size=below.size) for unit, cap in slots}
-        return {unit: Contribution(_whole(cap)) for unit, cap in below.stability.items()}
+            return {unit: Contribution(_whole(cap), slots=True, size=below.size, shown=shown) for unit, cap in slots}
+        return {unit: Contribution(_whole(cap), shown=shown) for unit, cap in below.stability.items()}
     (unit,) = below.units
     if below.contribution is not None:
-        return {unit: _replaced(below.contribution, below)}
-    found = below.most_rows(below.ids) or below.rows_of_an_id()
-    if found is None:
-        raise Rejected([Diagnostic.from_reason(no_limit(node, below))])
-    return {unit: _replaced(Contribution(_whole(found)), below)}
+        return {unit: _replaced(replace(below.contribution, shown=shown), below)}
+    keyed = keyed_by(node)
+    rows, groups = proven_rows(keyed, below), groups_of_an_id(keyed, below.by_id)
+    if rows is None:
+        known = below.most_rows(below.ids)
+        why = known.reasons[0] if isinstance(known, Unbounded) else no_limit(node, below)
+        raise Rejected([Diagnostic.from_reason(why)])
+    few = None if groups is None else min(groups, rows)
+    found = Contribution(rows, groups=few, shown=shown)
+    if one_row_per_group(keyed, below):
+        found = Contribution(None, 1, rows, shown=shown)
+    return {unit: _replaced(found, below)}
+
+
+def proven_rows(keyed: GroupKeys, facts: Facts) -> int | None:
+    """Most rows of one id in all groups that a release shows, as the tree proves it; None if nothing does.
+
+    facts: of the rows with their key columns.
+    """
+    known = facts.most_rows(facts.ids)
+    known = known if isinstance(known, Finite) else facts.rows_of_an_id()
+    found = None if known is None else _whole(known)
+    groups = groups_of_an_id(keyed, facts.by_id)
+    if groups is None or not one_row_per_group(keyed, facts):
+        return found
+    return groups if found is None else min(found, groups)
+
+
+def one_row_per_group(keyed: GroupKeys, facts: Facts) -> bool:
+    """Whether no id has two rows in one group. facts: of the rows with their key columns."""
+    keys = frozenset(item.column.uid for item in keyed.items)
+    return any(facts.is_key(frozenset({uid}) | keys) for uid in facts.ids)
 
 
 def _replaced(found: Contribution, below: Facts) -> Contribution:

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from dpsql.analysis.facts import Facts
+from dpsql.analysis.facts import Contribution, Facts
+from dpsql.analysis.reach import reach
 from dpsql.plan.components import Component, Measure
 from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.plan.walk import Tagged
@@ -38,6 +39,7 @@ class _Parts:
 
     node: Release
     bounding: BoundContributions
+    limits: Contribution
     block: Block
     unit: str
     keys: tuple[str, ...]
@@ -58,13 +60,13 @@ def weighted(
     node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
 ) -> tuple[Statement, ...]:
     """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
-    bounding = below.node
-    assert isinstance(bounding, BoundContributions)
+    bounding, limits = below.node, below.fact.contribution
+    assert isinstance(bounding, BoundContributions) and limits is not None
     block = Emitter(tables, released, Aliases()).block(below)
     unit = block.names.sql[bounding.id.uid]
     block = block.filtered(f"{unit} IS NOT NULL")
     keys = tuple(block.names.sql[k.uid] for k in node.keys)
-    parts = _Parts(node, bounding, block, unit, keys, early(node, below, tables, released))
+    parts = _Parts(node, bounding, limits, block, unit, keys, early(node, below, tables, released))
     plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
@@ -159,18 +161,15 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
             return _Term(present, {})
-        most = _int(b.groups if b.groups is not None else b.rows)
+        most = reach(c, parts.limits).in_all
         return _Term(f"({F * most} * {present}) // GREATEST(kk, {most})", groups)
     if b.rows is not None:
         if c.measure is Measure.SUM and not c.paired:
             if not grouped:
                 return _Term(_clipped_sum(c, i, b.rows), {})
             held = _saturated(i) if c.per_group is None else _huge(_clipped_sum(c, i, b.rows))
-            most = b.rows * B
-            if c.per_group is not None:
-                most = min(most, c.most_per_group * (b.rows if b.groups is None else b.groups))
             total_abs = {f"a{i}": f"SUM(ABS({held}))"}
-            return _Term(_shared(held, f"a{i}", F, most), total_abs)
+            return _Term(_shared(held, f"a{i}", F, reach(c, parts.limits).in_all), total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
         floors = {"nn" if grouped else "n": b.rows}
         term = scaled(partial, F * b.rows, B, floors)
@@ -260,7 +259,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c, b = parts.node.components[at], parts.bounding
     assert c.arg is not None
-    limit = b.rows if b.rows is not None else _int(b.per_group) * _int(b.groups)
+    limit = reach(c, parts.limits).in_all
     value, known = spell(c.arg, parts.block.names)
     block = parts.block.filtered(f"{value} IS NOT NULL")
     if c.filter is not None:

@@ -7,17 +7,20 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.analysis.public_groups import groups_of_an_id, shown_groups
 from dpsql.analysis.rules.release import contributions
 from dpsql.numbers.cap import finite
-from dpsql.plan.components import KeySource
-from dpsql.plan.nodes import BoundContributions, GroupKeys, Item, Node, Release
+from dpsql.plan.components import Component, KeySource, Measure
+from dpsql.plan.expr import Call, Literal
+from dpsql.plan.nodes import BoundContributions, Filter, GroupKeys, Item, Node, Release
+from dpsql.types import BOOLEAN, INTEGER
 from tests.unit.analysis.relations import at, column, facts_of, refused, scan
 
 
 @pytest.mark.parametrize(("cap", "rows"), [(Fraction(5, 2), 3), (Fraction(0), 1), (Fraction(4), 4)])
 def test_contributions_are_whole_and_never_nothing(cap: Fraction, rows: int) -> None:
     below = replace(facts_of(log := scan("log")), stability={"log": finite(cap)})
-    assert contributions(Release(log, (), (), ()), below)["log"].rows == rows
+    assert contributions(Release(GroupKeys(log, (), ()), (), (), ()), below)["log"].rows == rows
 
 
 def bounded(by: str, keys: int | None, groups: int, id_: str = "id") -> Node:
@@ -35,6 +38,43 @@ def bounded(by: str, keys: int | None, groups: int, id_: str = "id") -> Node:
 )
 def test_few_groups_are_counted(by: str, keys: int | None, groups: int, code: str) -> None:
     assert refused(bounded(by, keys, groups)) == code
+
+
+def two_keys(*keys: tuple[int, int]) -> GroupKeys:
+    """Visits by two columns; one list holds the combinations."""
+    visits = scan("visits")
+    items = (Item(column("g"), at(visits, "id")), Item(column("h"), at(visits, "k")))
+    return GroupKeys(visits, items, (KeySource((1, 0), keys, "a list"),))
+
+
+def test_combinations_of_what_is_no_function_of_the_id_are_counted_once() -> None:
+    keyed = two_keys((1, 7), (2, 7), (1, 8), (2, 9), (1, 9))  # k, then id
+    by_id = facts_of(keyed).by_id
+    assert shown_groups(keyed) == 5
+    assert groups_of_an_id(keyed, by_id) == 2
+    assert groups_of_an_id(keyed, frozenset()) == 5
+    assert groups_of_an_id(keyed, frozenset(i.column.uid for i in keyed.items)) == 1
+
+
+def test_lists_that_are_not_known_say_nothing() -> None:
+    for keyed in (two_keys(), replace(two_keys((1, 7)), sources=None)):
+        assert shown_groups(keyed) is None
+        assert groups_of_an_id(keyed, facts_of(keyed).by_id) is None
+
+
+@pytest.mark.parametrize(("few", "cut", "code"), [(True, False, ""), (False, True, ""), (False, False, "DP211")])
+def test_groups_beside_rows_are_enforced(few: bool, cut: bool, code: str) -> None:
+    node = bounded("k", 3, 3)
+    assert isinstance(node, BoundContributions)
+    assert refused(replace(node, rows=9, per_group=None, few_groups=few, truncate_groups=cut)) == code
+
+
+@pytest.mark.parametrize(("values", "refusal"), [(None, ""), (2, ""), (3, ""), (1, "DP211")])
+def test_values_are_counted(values: int | None, refusal: str) -> None:
+    visits = scan("visits")
+    listed = Filter(visits, Call("in", (at(visits, "k"), Literal(1, INTEGER), Literal(2, INTEGER)), BOOLEAN))
+    counted = Component(Measure.DISTINCT, at(visits, "k"), values=values)
+    assert refused(Release(GroupKeys(listed, (), ()), (), (counted,), ())) == refusal
 
 
 def test_contributions_are_bounded_by_the_id_itself() -> None:

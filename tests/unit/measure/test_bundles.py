@@ -198,7 +198,7 @@ def test_a_count_that_decides_shares_nothing_even_with_a_filter(deciding: int) -
 
 @pytest.mark.parametrize(
     "changed",
-    [{"scaled": True}, {"spread": True}, {"slots": True}, {"ids": 2}, {"by_rows": None, "per_group": 1, "groups": 1}],
+    [{"scaled": True}, {"spread": True}, {"slots": True}, {"ids": 2}, {"by_rows": None, "per_group": 2, "groups": 1}],
 )
 def test_rows_that_do_not_count_as_they_are_share_nothing(changed: dict[str, Any]) -> None:
     measured = plan(PIVOT).releases[0].measured
@@ -206,7 +206,20 @@ def test_rows_that_do_not_count_as_they_are_share_nothing(changed: dict[str, Any
     assert found == ((0,), (1,), (2,))
 
 
-@pytest.mark.parametrize("changed", [{"per_group": (Fraction(0), Fraction(9))}, {"measure": Measure.UNITS}])
+def test_rows_of_which_each_is_in_a_group_of_its_own_share_as_others_do() -> None:
+    measured = plan(PIVOT).releases[0].measured
+    apart = {u: replace(c, by_rows=None, per_group=1, groups=1) for u, c in measured.contributions.items()}
+    assert bundles(measured.node, apart) == ((0, 1, 2),)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"per_group": (Fraction(0), Fraction(9))},
+        {"measure": Measure.UNITS},
+        {"measure": Measure.DISTINCT, "values": 2},
+    ],
+)
 def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> None:
     node = plan(PIVOT).releases[0].measured.node
     first, *others = node.components

@@ -12,6 +12,7 @@ from dpsql.measure.sensitivity import known, sensitivity
 from dpsql.plan.components import Component, Measure
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
+truths = Component(Measure.DISTINCT, values=2)
 
 
 def total(lo: int, hi: int, weight: int = 1) -> Component:
@@ -33,7 +34,8 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (UNITS, Contribution(None, 4, 5), True, 5, 5, 1),
         (UNITS, Contribution(None, 4, 5), False, 1, 1, 1),
         (UNITS, Contribution(7), True, 7, 7, 1),
-        (DISTINCT, Contribution(None, 4, 5), True, 20, 400, 20),
+        (DISTINCT, Contribution(None, 4, 5, scaled=True), True, 20, 400, 20),  # values are cut over all groups
+        (DISTINCT, Contribution(None, 1, 5), True, 5, 5, 1),
         (DISTINCT, Contribution(7), False, 7, 49, 7),
         # one id's rows replaced by another's
         (COUNT, Contribution(3, ids=2), False, 3, 9, 3),
@@ -44,7 +46,27 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (total(-9, 10), Contribution(3, ids=2), True, 60, 9 * 19**2, 57),
         (total(-9, 10), Contribution(3, scaled=True, ids=2), True, 60, 3600, 60),
         (UNITS, Contribution(None, 4, 5, ids=2), True, 10, 10, 1),
-        (DISTINCT, Contribution(None, 4, 5, ids=2), True, 40, 800, 20),
+        (DISTINCT, Contribution(None, 4, 5, scaled=True, ids=2), True, 40, 800, 20),
+        # few groups are shown, or a unit is in few of them
+        (UNITS, Contribution(50, groups=3, shown=3), True, 3, 3, 1),
+        (UNITS, Contribution(50, groups=3, shown=12, ids=2), True, 6, 6, 1),
+        (UNITS, Contribution(50, groups=3, shown=4, ids=2), True, 4, 4, 1),
+        (COUNT, Contribution(50, groups=3, shown=3), True, 50, 2500, 50),
+        (COUNT, Contribution(None, 4, 5, ids=2, shown=6), True, 24, 96, 4),
+        (COUNT, Contribution(7, shown=1), True, 7, 49, 7),
+        (COUNT, Contribution(3, slots=True, size=9, shown=1), True, 3, 9, 3),
+        (total(4, 10), Contribution(3, slots=True, shown=1), True, 30, 900, 30),
+        # few values are possible
+        (truths, Contribution(7), False, 2, 4, 2),
+        (truths, Contribution(7), True, 7, 13, 2),
+        (truths, Contribution(7, shown=3), True, 6, 12, 2),
+        (truths, Contribution(7, shown=9), True, 7, 13, 2),
+        (truths, Contribution(1, shown=9), True, 1, 1, 1),
+        (truths, Contribution(None, 4, 5, scaled=True, shown=9), True, 10, 20, 2),
+        (truths, Contribution(7, groups=2, ids=2, shown=9), True, 8, 16, 2),
+        (truths, Contribution(7, groups=2, ids=2, shown=3), True, 6, 12, 2),
+        (truths, Contribution(3, slots=True), False, 2, 4, 2),
+        (truths, Contribution(3, slots=True, shown=9), True, 6, 12, 2),
         # rows replaced one by one
         (COUNT, Contribution(3, slots=True), False, 3, 9, 3),
         (COUNT, Contribution(3, slots=True, size=9), False, 0, 0, 0),
