@@ -28,6 +28,8 @@ UNREADABLE = (SqlglotError, ValueError, TypeError, AttributeError, KeyError, Ind
 """What sqlglot raises for texts that are no SQL, some of it not meant to be raised."""
 MAX_LENGTH = 100_000
 """Longest accepted statement, in characters."""
+MOST_NODES = 10_000
+"""Most syntax nodes that are made while a text is read, besides one for each character; most need half of these."""
 MAX_DEPTH = 200
 """Deepest accepted nesting of the syntax tree: far beyond what people write, far below Python's recursion limit."""
 
@@ -84,7 +86,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         _refuse_tags(tokens, source)
         lifted = lift(tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
-        parsed = reader.parser().parse(_inner_joins(_two_words(numbered)), source.text)
+        parsed = trees_of(_inner_joins(_two_words(numbered)), source.text, reader)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
@@ -115,6 +117,20 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     tree = adapt(tree, dialect, source)
     remember(tree)
     return Parsed(tree, source, dialect, lifted.clause)
+
+
+def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:
+    """The syntax trees of the statements, as sqlglot reads them. Raises one of UNREADABLE.
+
+    Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
+    """
+    most = MOST_NODES + len(text)
+    parser = reader.parser(max_nodes=most)
+    try:
+        return parser.parse(tokens, text)
+    finally:  # also where it went on, and took what it could not read for something else
+        if parser._node_count > most:
+            raise RecursionError
 
 
 _NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.sql.parse import UNREADABLE, require_dialect
+from dpsql.sql.parse import UNREADABLE, require_dialect, trees_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ def references_in(text: str, dialect: str = "duckdb") -> References:
     """The names that a statement reads. Raises Rejected DP903 for an unknown dialect."""
     require_dialect(dialect)
     try:
-        trees = [t for t in sqlglot.parse(text + "\n", read=dialect.lower()) if t is not None]
+        reader = sqlglot.Dialect.get_or_raise(dialect.lower())
+        trees = [t for t in trees_of(reader.tokenize(text + "\n"), text, reader) if t is not None]
     except UNREADABLE:
         return References()
     tables: list[Reference] = []
