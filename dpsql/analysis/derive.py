@@ -37,8 +37,10 @@ from dpsql.plan.nodes import (
     Values,
     Window,
     inputs,
+    output_columns,
 )
 from dpsql.plan.walk import Tagged
+from dpsql.steps import take
 
 
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:
@@ -51,6 +53,7 @@ def derive(node: Node, ctx: Context) -> Tagged[Facts]:
     if known is not None:
         return known
     below = tuple(derive(child, ctx) for child in inputs(node))
+    take(1 + len(output_columns(node)))
     found = Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
     draft = ctx.drafting and (isinstance(node, Aggregate | Release) or any(id(t.node) in ctx.drafted for t in below))
     # It holds the node, so the number cannot be given to another one.

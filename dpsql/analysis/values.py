@@ -14,6 +14,7 @@ from dpsql.functions.registry import apply, literal, lookup
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, larger_than
 from dpsql.plan.render import expression, operand, symbol
+from dpsql.steps import take
 
 Env = Mapping[int, Value]
 """Column number → what is known of the column."""
@@ -46,6 +47,7 @@ def call(name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | N
 
     Raises Rejected DP105, DP106.
     """
+    take(2 + len(values), span)
     function = lookup(name)
     if function is None:
         raise reject("DP105", f"function {name} is not known", span=span, help=["use a function of the SQL reference"])

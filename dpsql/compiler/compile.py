@@ -51,6 +51,7 @@ from dpsql.sql.emit import TableNames, identifier
 from dpsql.sql.parse import Parsed, parse
 from dpsql.sql.shapes.choose import statements
 from dpsql.sql.shapes.statement import placeholder
+from dpsql.steps import counted
 
 
 def compile_query(
@@ -68,7 +69,8 @@ def compile_query(
     Raises Rejected with every diagnostic pointing into `source`.
     """
     try:
-        return _compile(source, policy, public, settings, parameters, tables)
+        with counted():
+            return _compile(source, policy, public, settings, parameters, tables)
     except Rejected as refusal:
         refusal.diagnostics = tuple(_as_written(d.at(source)) for d in refusal.diagnostics)
         raise

@@ -32,6 +32,7 @@ from dpsql.plan.nodes import (
 from dpsql.plan.walk import Tagged, expressions
 from dpsql.sql.emit import Aliases, TableNames
 from dpsql.sql.relations import Emitter, traced_releases
+from dpsql.steps import take
 from dpsql.types import Kind
 
 SCRATCH = '"memory"."main"'
@@ -120,6 +121,7 @@ def shown_by(
 def _shown(node: Node, uid: int, release: Release, index: Mapping[int, int]) -> tuple[int, int] | None:
     """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
     origin = origin_of(node, uid, release)
+    take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
         if output.column.uid == origin and not isinstance(output.recipe, End):
             return index[id(release)], position
@@ -135,6 +137,7 @@ def is_key(node: Node, uid: int) -> bool:
 
 def origin_of(node: Node, uid: int, release: Release) -> int | None:
     """The column that `uid` shows unchanged in rows of this release, seen through all that follows single rows."""
+    take()
     match node:
         case Release():
             return uid if node is release else None
@@ -143,6 +146,7 @@ def origin_of(node: Node, uid: int, release: Release) -> int | None:
         case Join(scalar=True, left=left):
             return origin_of(left, uid, release)
         case Project(input=child, items=items):
+            take(len(items) // 4)
             expr = next((i.expr for i in items if i.column.uid == uid), None)
             return origin_of(child, expr.uid, release) if isinstance(expr, Column) else None
         case SetOperation(left=left, right=right, columns=pairs):

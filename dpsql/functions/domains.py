@@ -9,6 +9,7 @@ from itertools import chain
 from typing import overload
 
 from dpsql.functions.value import Domain, Scalar
+from dpsql.steps import take
 
 ENUMERABLE = 10_000
 """Domains up to this size are mapped value by value through a function's `python`."""
@@ -169,6 +170,7 @@ def map_domain(domain: Domain | None, f: Callable[[Scalar], Scalar]) -> Domain |
 def from_keys(keys: Iterable[Scalar]) -> Domain:
     """The domain of these keys (None is NULL), without repetitions."""
     found = list(dict.fromkeys(keys))
+    take(len(found) // 16)
     return Domain(tuple(k for k in found if k is not None), null=None in found)
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from operator import is_
 
 from dpsql.diagnostics.diagnostic import Span
+from dpsql.steps import take
 from dpsql.types import SqlType
 
 MOST_NODES = 20_000
@@ -82,6 +83,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all below it, parents first."""
     waiting = [expr]
     while waiting:
+        take()
         found = waiting.pop()
         yield found
         waiting.extend(reversed(children(found)))
@@ -101,6 +103,7 @@ def columns_of(expr: Expr) -> frozenset[int]:
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up, applying `change` to every node after its children; what stays the same is the very object."""
+    take()
     match expr:
         case Call(args=args):
             new = tuple([transform(a, change) for a in args])

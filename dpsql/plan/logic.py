@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpsql.plan.expr import Call, Expr, columns_of
+from dpsql.steps import take
 from dpsql.types import BOOLEAN
 
 
@@ -25,6 +26,7 @@ def conjunction(terms: Iterable[Expr]) -> Expr | None:
 
 def equality_between(term: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[Expr, Expr] | None:
     """(left side, right side) of a plain `=` whose one side reads `left` columns and the other `right` ones."""
+    take()
     if not (isinstance(term, Call) and term.function == "eq"):
         return None
     a, b = term.args

@@ -27,6 +27,7 @@ from dpsql.plan.nodes import (
     Window,
     inputs,
 )
+from dpsql.steps import take
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ class Tagged(Generic[T]):
         """This and everything below, parents first."""
         waiting = [self]
         while waiting:
+            take()
             found = waiting.pop()
             yield found
             waiting.extend(reversed(found.inputs))
@@ -52,6 +54,7 @@ def walk(node: Node) -> Iterator[Node]:
     """The node and all below it, parents first."""
     waiting = [node]
     while waiting:
+        take()
         found = waiting.pop()
         yield found
         waiting.extend(reversed(inputs(found)))
@@ -107,5 +110,6 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
 
 def transform(node: Node, change: Callable[[Node], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node after its inputs."""
+    take()
     below = inputs(node)
     return change(_over(node, below, tuple([transform(child, change) for child in below])) if below else node)

@@ -41,7 +41,7 @@ def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
 
 def _bounded(node: Release, ctx: RewriteContext) -> Release:
     facts = derive(node.input, ctx.analysis).fact
-    own = next((o for o in node.outputs if any(c.per_group for c in node.components)), None)
+    own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
     if not facts.ids:
         if own is not None:
             raise reject(

@@ -23,6 +23,7 @@ from dpsql.analysis.facts import Facts
 from dpsql.plan.components import Component, End, Output, Recipe, Sum, components_of, moved
 from dpsql.plan.nodes import BoundContributions, Release
 from dpsql.rewrite.expand_aggregates import count_of
+from dpsql.steps import take
 
 
 def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
@@ -43,6 +44,7 @@ def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
     components = list(node.components)
 
     def place(component: Component) -> int:
+        take(1 + len(components) // 4)
         if component not in components:
             components.append(component)
         return components.index(component)

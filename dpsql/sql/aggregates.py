@@ -15,6 +15,7 @@ from dpsql.sql.bounds import Own, clip, own_bounds
 from dpsql.sql.calls import AGGREGATES, INTERVAL_ENDS
 from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
+from dpsql.steps import take
 from dpsql.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
 
 
@@ -42,6 +43,7 @@ class AggregateCollector:
         return self._shared(self.bound(node, inner))
 
     def _shared(self, call: AggregateCall) -> Expr:
+        take(1 + len(self.calls) // 4)
         for known in self.calls:
             if known.function == call.function and replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)

@@ -28,6 +28,7 @@ from dpsql.sql.outer import Outer, decides
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has, written_at
 from dpsql.sql.spans import query_span, span_of
+from dpsql.steps import take
 from dpsql.types import BOOLEAN, VARCHAR, Kind, SqlType
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
@@ -68,6 +69,7 @@ class ExprBinder:
 
     def bind(self, node: exp.Expr) -> Expr:
         """The bound expression, its types checked. Raises Rejected."""
+        take()
         if isinstance(node, _SHIFTS):
             shifted = calendar_shift(self, node)
             if shifted is not None:

@@ -17,6 +17,7 @@ from dpsql.sql.bind_expr import ExprBinder
 from dpsql.sql.checked import checked
 from dpsql.sql.grouping_sets import Groups, written_sets
 from dpsql.sql.scope import Entry, has
+from dpsql.steps import take
 
 Named = list[tuple[str, Expr]]
 """The SELECT items, with their names."""
@@ -104,7 +105,9 @@ class _Found:
         """The position of an expression among the keys."""
         if not columns_of(e):
             return None
+        take(1 + len(self.keys) // 4)
         if e not in self.keys:
+            take(len(self.named) // 4)
             name = next((n for n, x in self.named if x == e), e.name if isinstance(e, Column) else "key")
             self.keys[e] = Item(self.binder.numbering.column(name, e.type, e.span), e)
         return list(self.keys).index(e)

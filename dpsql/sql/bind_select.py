@@ -26,8 +26,9 @@ from dpsql.sql.checked import checked
 from dpsql.sql.grouping_sets import GroupingCalls, Groups, aggregated
 from dpsql.sql.outer import Outer
 from dpsql.sql.parameters import Numbering, Parameters
-from dpsql.sql.scope import Entry, Relation
+from dpsql.sql.scope import Entry, Relation, has
 from dpsql.sql.spans import span_of
+from dpsql.steps import take
 from dpsql.types import NULL
 
 CLAUSES = (
@@ -238,14 +239,16 @@ class SelectBinder:
         A later one may use an earlier one's alias, unless a column has that name.
         """
         named: Named = []
+        binder.aliases = aliases = dict[str, Expr]()
         for name, node in items:
-            binder.aliases = unless_column({n.lower(): e for n, e in named}, source.entries)
             bound: Expr | None = None
             with together.attempt():
                 bound = binder.bind(node) if isinstance(node, exp.Expr) else node
             if bound is None:
                 binder.failed |= {name.lower()}
             named.append((name, Literal(None, NULL) if bound is None else bound))
+            if not has(source.entries, name):
+                aliases[name.lower()] = named[-1][1]
         return named, binder.failed
 
     def _star_expanded(self, nodes: list[exp.Expr], source: Relation) -> list[tuple[str, exp.Expr | Expr]]:
@@ -254,6 +257,7 @@ class SelectBinder:
             star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
             if isinstance(star, exp.Star):
                 checked(star, self.source)
+                take(len(source.entries))
                 relation = node.args["table"].name if star is not node else None
                 chosen = [e for e in source.entries if _in_star(e, relation)]
                 if not chosen:

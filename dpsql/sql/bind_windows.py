@@ -20,6 +20,7 @@ from dpsql.sql.checked import checked
 from dpsql.sql.parameters import Numbering
 from dpsql.sql.unified import unified
 from dpsql.sql.windows import WINDOW_FUNCTIONS
+from dpsql.steps import take
 from dpsql.types import INTEGER, NULL
 
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
@@ -55,6 +56,7 @@ class WindowCollector:
                     "DP101", "a window function cannot read another one", span=e.span or call.span,
                     help=["compute the inner one in a WITH query first"],
                 )  # fmt: skip
+        take(1 + len(self.calls) // 4)
         for known in self.calls:
             if replace(known, column=call.column) == call:
                 return replace(known.column, span=call.span)

@@ -20,6 +20,7 @@ from dpsql.functions.cast import cast, spell_cast
 from dpsql.functions.registry import REGISTRY, literal
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, LiteralValue
+from dpsql.steps import take
 from dpsql.types import HUGEINT, INTEGER, Kind, SqlType, integer_type_of
 
 DIALECT = "duckdb"
@@ -125,8 +126,11 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
             values = tuple(v for _, v in spelled)
             result = call(name, values, expr.span)
             if result.is_constant:
-                return typed_constant(result.constant, result.type), result  # type: ignore[arg-type]
+                held = typed_constant(result.constant, result.type)  # type: ignore[arg-type]
+                take(1 + len(held) // 16, expr.span)
+                return held, result
             printed = REGISTRY[name].spell[DIALECT]([s for s, _ in spelled], values, result)
+            take(1 + len(args) + len(printed) // 16, expr.span)
             if len(printed) > MOST_TEXT:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from math import prod
 
 from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.expr import Column, Expr, Literal
 from dpsql.plan.nodes import (
     Aggregate,
@@ -51,9 +50,11 @@ class Groups:
 def written_sets(nodes: list[exp.Expr], binder: ExprBinder) -> list[Keys]:
     """The sets of keys that the elements of a GROUP BY name together: every choice of one set of each element."""
     lists = [_sets(node, binder) for node in nodes]
-    size = prod(len(found) for found in lists)
-    if size > MOST_SETS:
-        raise _too_many(size, nodes[0], binder)
+    size = 1
+    for found in lists:
+        size *= len(found)
+        if size > MOST_SETS:
+            raise _too_many(nodes[0], binder)
     return [tuple(key for keys in chosen for key in keys) for chosen in product(*lists)]
 
 
@@ -61,17 +62,21 @@ def _sets(node: exp.Expr, binder: ExprBinder) -> list[Keys]:
     match node:
         case exp.GroupingSets():
             inner = checked(node, binder.source, "expressions").get("expressions", [])
-            found = [keys for element in inner for keys in _sets(element, binder)]
-            if len(found) > MOST_SETS:
-                raise _too_many(len(found), node, binder)
+            found: list[Keys] = []
+            for element in inner:
+                found += _sets(element, binder)
+                if len(found) > MOST_SETS:
+                    raise _too_many(node, binder)
             return found
         case exp.Rollup():
             parts = _parts(node, binder)
+            if len(parts) >= MOST_SETS:
+                raise _too_many(node, binder)
             return [_flat(parts[:n]) for n in range(len(parts), -1, -1)]
         case exp.Cube():
             parts = _parts(node, binder)
-            if 2 ** len(parts) > MOST_SETS:
-                raise _too_many(2 ** len(parts), node, binder)
+            if len(parts) > MOST_SETS or 2 ** len(parts) > MOST_SETS:
+                raise _too_many(node, binder)
             return [_flat(list(c)) for n in range(len(parts), -1, -1) for c in combinations(parts, n)]
         case exp.Tuple():
             return [tuple(checked(node, binder.source, "expressions").get("expressions", []))]
@@ -96,9 +101,9 @@ def _flat(parts: list[Keys]) -> Keys:
     return tuple(key for part in parts for key in part)
 
 
-def _too_many(size: int, node: exp.Expr, binder: ExprBinder) -> Exception:
+def _too_many(node: exp.Expr, binder: ExprBinder) -> Rejected:
     return reject(
-        "DP101", f"{size:,} sets of group keys; at most {MOST_SETS} are released", span=binder.span(node),
+        "DP101", f"more than {MOST_SETS} sets of group keys", span=binder.span(node), label="each is released",
         help=["list the sets that you need:  GROUPING SETS ((a, b), (a), ())"],
     )  # fmt: skip
 

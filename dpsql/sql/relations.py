@@ -38,6 +38,7 @@ from dpsql.sql.grouped import grouped, positive_zero
 from dpsql.sql.key_lists import member
 from dpsql.sql.order import first
 from dpsql.sql.windows import spell_window
+from dpsql.steps import take
 from dpsql.types import BOOLEAN, Kind
 
 _KINDS = {
@@ -270,6 +271,7 @@ class Emitter:
         else:
             printed = {i.column.uid: spell(i.expr, block.names)[0] for i in items}
         chosen = list(printed) if columns is None else [c.uid for c in columns]
+        take(1 + len(chosen) + sum(map(len, printed.values())) // 16)
         listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
         if traced:
             listed.append(f"{block.names.sql[ROW]} AS c{ROW}")
@@ -325,6 +327,7 @@ def _not_in(node: Join) -> tuple[Call, Expr, Expr] | None:
 
 def traced_releases(node: Node) -> tuple[Release, ...]:
     """The releases of which rows of a node show single rows; a row that shows none is of another side of UNION ALL."""
+    take()
     match node:
         case Release():
             return (node,)

@@ -10,6 +10,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.plan.expr import Column
 from dpsql.plan.nodes import Node
+from dpsql.steps import take
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ def relations(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
+    take(1 + len(entries) // 16)
     wanted = name.lower()
     table = None if relation is None else relation.lower()
 
@@ -111,6 +113,7 @@ def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[
 
 
 def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:
+    take(len(entries))
     known = sorted(relations(entries))
     if relation is not None and relation.lower() not in {r.lower() for r in known}:
         return reject(

@@ -624,6 +624,14 @@ MUTATIONS = (
         ("tests/unit/analysis/test_truncate.py",),
     ),
     Mutation(
+        "long-ends-inwards",
+        "dpsql/numbers/interval.py",
+        "Fraction(-(-a.hi.numerator * _GRID // a.hi.denominator), _GRID)",
+        "Fraction(a.hi.numerator * _GRID // a.hi.denominator, _GRID)",
+        "a long upper end is rounded up, never down",
+        ("tests/unit/numbers/test_interval_rules.py",),
+    ),
+    Mutation(
         "smaller-for-larger",
         "dpsql/numbers/cap.py",
         "return a if a.value >= b.value else b",

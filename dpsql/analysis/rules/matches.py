@@ -25,6 +25,7 @@ from dpsql.numbers.cap import ONE, Cap, Finite, Unbounded, finite, larger, small
 from dpsql.plan.expr import Column, Expr
 from dpsql.plan.nodes import Aggregate, Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Values
 from dpsql.plan.public import FrequencyOf, RowsOf
+from dpsql.steps import take
 from dpsql.types import Kind, SqlType
 
 
@@ -175,6 +176,7 @@ def repetition(
             frequency[known] = smaller(frequency[known], new) if known in frequency else new
     if pads_left:
         return frozenset(), frequency
+    take(len(left.keys) * len(right.keys))
     keys: set[Columns] = {a | b for a in left.keys for b in right.keys}
     if _at_most_one(m_right):
         keys |= left.keys

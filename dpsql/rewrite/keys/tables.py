@@ -15,6 +15,7 @@ from dpsql.analysis.values import Env
 from dpsql.functions.domains import ENUMERABLE
 from dpsql.plan.expr import Column, Expr, LiteralValue, columns_of
 from dpsql.rewrite.keys.compute import Condition, decided_by
+from dpsql.steps import take
 
 Tuple = tuple[LiteralValue, ...]
 
@@ -36,6 +37,7 @@ class KeyTable:
         keep = [i for i, uid in enumerate(self.columns) if uid in set(wanted)]
         if len(keep) == len(self.columns):
             return self
+        take(1 + len(self.rows) // 16)
         rows = tuple(dict.fromkeys(tuple(row[i] for i in keep) for row in self.rows))
         return KeyTable(tuple(self.columns[i] for i in keep), rows, self.covers, self.sort)
 
@@ -46,6 +48,7 @@ class KeyTable:
         if not tests:
             return self
         kept = []
+        take(len(tests) + len(self.rows) * len(tests) // 16)
         for row in self.rows:
             values = dict(zip(self.columns, row, strict=True))
             if all(t.may_hold(values) for t in tests):
@@ -84,11 +87,13 @@ def joined(a: KeyTable, b: KeyTable, most: int) -> KeyTable | None:
     for row in b.rows:
         partners.setdefault(tuple(row[i] for i in at_b), []).append(tuple(row[i] for i in rest))
     found: dict[Tuple, None] = {}
+    take(1 + (len(a.rows) + len(b.rows)) // 16)
     for row in a.rows:
         for other in partners.get(tuple(row[i] for i in at_a), ()):
             found[row + other] = None
             if len(found) > most:
                 return None
+    take(len(found) // 16)
     columns = (*a.columns, *(b.columns[i] for i in rest))
     return KeyTable(columns, tuple(found), a.covers and b.covers, a.sort and b.sort)
 
@@ -134,6 +139,7 @@ def _next(
     apart: set[tuple[frozenset[int], frozenset[int]]],
 ) -> tuple[KeyTable, KeyTable] | None:
     """The next two tables to combine, joins before products, short ones first."""
+    take(len(tables) ** 2)
     pairs = [
         (a, b)
         for i, a in enumerate(tables)

@@ -1,0 +1,55 @@
+"""How much is done to plan one text, counted in steps instead of seconds: whatever somebody writes, planning it ends.
+
+A step is a node that is looked at, a column that is handed on, a key that is computed: some microseconds. A text takes
+the same steps on every machine. Whoever takes them need not know who counts; outside of `counted` nobody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import too_large
+
+MOST: Final = 2_000_000
+"""Most steps for one text. The queries of TPC-H take between 500 and 20,000."""
+
+
+@dataclass(slots=True)
+class Count:
+    """The steps taken so far, and the part of the text that the last of them were taken for."""
+
+    taken: int = 0
+    span: Span | None = None
+
+
+_counting: ContextVar[Count | None] = ContextVar("steps", default=None)
+
+
+@contextmanager
+def counted() -> Iterator[Count]:
+    """Count the steps of what is done meanwhile; within another count, they are that one's."""
+    count = _counting.get() or Count()
+    token = _counting.set(count)
+    try:
+        yield count
+    finally:
+        _counting.reset(token)
+
+
+def take(steps: int = 1, span: Span | None = None) -> None:
+    """Count so many steps more. span: what they are taken for. Raises TooLarge DP101, from then on at each step."""
+    count = _counting.get()
+    if count is None:
+        return
+    count.taken += steps
+    count.span = span or count.span
+    if count.taken > MOST:
+        raise too_large(
+            f"the query is too large: planning it would take more than {MOST:,} steps", count.span,
+            "select fewer columns, shorten lists, CASEs and conditions, use each WITH query fewer times",
+        )  # fmt: skip
