@@ -5,6 +5,7 @@ The analyst's text ends here: whatever is not expressed in our own nodes does no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,7 @@ from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.parse import Parsed
 from dpsql.sql.scope import Relation
 from dpsql.sql.spans import span_of
+from dpsql.steps import take
 
 
 def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Bound:
@@ -129,8 +131,9 @@ class _Binder:
                 "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
                 help=["leave RECURSIVE out: no query can read its own rows", *([SPINE] if own else [])],
             )  # fmt: skip
-        visible = dict(outer)
+        visible, names = dict(outer), Counter(c.alias.lower() for c in args["expressions"])
         for cte in args["expressions"]:
+            take(1 + len(visible))
             parts = checked(cte, self.source, "this", "alias", "materialized")
             alias = checked(parts["alias"], self.source, "this", "columns")
             name = alias["this"].name
@@ -139,11 +142,11 @@ class _Binder:
                     "DP107", f"the name {name} belongs to a table of the policy", span=self.span(alias["this"]),
                     help=["give the WITH query another name"],
                 )  # fmt: skip
-            if name.lower() in {c.alias.lower() for c in args["expressions"] if c is not cte}:
+            if names[name.lower()] > 1:
                 raise reject(
                     "DP101", f"two WITH queries are called {name}", span=self.span(alias["this"]),
                     help=["give one of them another name"],
                 )  # fmt: skip
             columns = column_names(alias.get("columns", []), self.source)
-            visible = {**visible, name.lower(): Cte(parts["this"], columns, dict(visible))}
+            visible = {**visible, name.lower(): Cte(parts["this"], columns, visible)}
         return visible

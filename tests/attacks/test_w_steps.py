@@ -185,6 +185,7 @@ LONG = {
     "powers of powers": "SELECT " + "pow(" * 30 + "CLIP(price, 0.1, 0.3)" + ", 64)" * 30 + " FROM items",
     "a cube": f"SELECT COUNT(*) FROM patients GROUP BY CUBE ({', '.join('1' * 15_000)})",
     "a rollup": f"SELECT COUNT(*) FROM patients GROUP BY ROLLUP ({', '.join('1' * 5_000)})",
+    "queries that nothing reads": f"WITH {', '.join(f't{i} AS (SELECT 1)' for i in range(2_000))} SELECT 1",
     "stars": f"SELECT {', '.join('*' * 5_000)} FROM visits",
     "stars of a pattern": f"SELECT lpad('', 1000, 'a') LIKE '{'%a' * 400}%b'",
 }
