@@ -42,7 +42,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "Query": ("plan", "explain", "cost", "accuracy", "run"),
     "Release": ("rows", "fetchall", "intervals", "components", "to_dict", "df", "pl", "arrow", "plot"),
-    "Policy": ("from_dict", "from_yaml", "from_file", "table", "account", "caps_for", "place"),
+    "Policy": ("from_dict", "from_yaml", "from_file", "table", "called", "schemas_of", "account", "caps_for", "place"),
     "PrivacyLoss": (),
     "Diagnostic": (),
     "Verification": ("holds", "broken"),

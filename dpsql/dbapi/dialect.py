@@ -237,7 +237,7 @@ class DpsqlDialect(default.DefaultDialect):
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         """Whether the policy has a table of this name."""
-        return _policy(connection).table(_joined(table_name, schema)) is not None
+        return _policy(connection).called(*_joined(table_name, schema).split(".")) is not None
 
     def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """The declared columns."""
@@ -321,7 +321,7 @@ def _policy(connection: Connection) -> Policy:
 
 
 def _table(connection: Connection, name: str, schema: str | None) -> Table:
-    table = _policy(connection).table(_joined(name, schema))
+    table = _policy(connection).called(*_joined(name, schema).split("."))
     if table is None:
         raise exc.NoSuchTableError(_joined(name, schema))
     return table

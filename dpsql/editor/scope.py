@@ -277,7 +277,7 @@ def _table_ref(
         if cte is not None:
             fields, start = cte.fields, cte.start
         else:
-            table = policy.table(".".join(names))
+            table = policy.called(*names)
             fields = () if table is None else fields_of(table)
         if at < len(parts) and isinstance(parts[at], Group):  # a table function, UNNEST(…)
             at += 1

@@ -258,7 +258,7 @@ class PolicyFile(_File):
     version: Version
     """The version of this format: 1."""
     name: Name
-    """A short name; the ledger is called after it."""
+    """A short name; the ledger is called after it. `<name>.public.` and `public.` may stand before a table's name."""
     data_version: Label | None = None
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None

@@ -136,6 +136,33 @@ class Policy:
         """What its units are called, and what they were called in the ledger."""
         return UnitNames(frozenset(self.units), self.former_units)
 
+    def called(self, *parts: str) -> Table | None:
+        """The table that a query means by `catalogue.schema.table`, `schema.table` or `table`; None if there is none.
+
+        As it is declared; besides, `public.` and `<name of the policy>.public.` are the schema of tables that are
+        declared without one, as PostgreSQL has it, unless a table, or a schema of tables, is called so here.
+        """
+        found = self.table(".".join(parts))
+        *schema, table = (part.casefold() for part in parts)
+        if found is not None or self._declares(".".join(schema)):
+            return found
+        match schema:
+            case ["public"]:
+                return self.table(table) or self.table(f"main.{table}")
+            case [name, "public"] if name == self.name.casefold():
+                return self.called("public", table)
+        return None
+
+    def _declares(self, schema: str) -> bool:
+        """Whether a table is called so, or stands in a schema or catalogue of this name."""
+        return any(f"{t.name.casefold()}.".startswith(f"{schema}.") for t in self.tables.values())
+
+    def schemas_of(self, table: Table) -> frozenset[str]:
+        """What may stand before the last part of a table's name, in lower case."""
+        declared, _, last = table.name.casefold().rpartition(".")
+        names = ((declared,) if declared else (), ("public",), (self.name.casefold(), "public"))
+        return frozenset(".".join(n) for n in names if n and self.called(*n, last) is table)
+
     def account(self, analyst: str | None) -> str:
         """Whose budget this analyst spends: his own if `budgets.analysts` names him or there is no such section."""
         named = self.budgets.analysts

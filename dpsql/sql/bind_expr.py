@@ -24,7 +24,7 @@ from dpsql.sql.bind_syntax import SYNTAX, calendar_shift
 from dpsql.sql.calls import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
 from dpsql.sql.checked import checked
 from dpsql.sql.habits import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
-from dpsql.sql.outer import Outer, decides
+from dpsql.sql.outer import Outer, decides, relation_of
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, find, has, written_at
 from dpsql.sql.spans import query_span, span_of
@@ -101,11 +101,10 @@ class ExprBinder:
     # --- leaves ----------------------------------------------------------------------------------------------------
 
     def _column(self, node: exp.Column) -> Expr:
-        args = checked(node, self.source, "this", "table")
+        checked(node, self.source, "this", "table", "db", "catalog")
         if isinstance(node.this, exp.Star):
             raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
-        relation = args["table"].name if "table" in args else None
-        name = node.this.name
+        relation, name = relation_of(node, self.entries, self.outer, self.span(node)), node.this.name
         if relation is None and name.lower() in self.failed and not has(self.entries, name):
             raise Followup
         if relation is None and name.lower() in self.aliases:

@@ -263,7 +263,7 @@ class FromBinder:
             relation = self._relabelled(relation, columns, at)
         chosen = names["this"].name if "this" in names else default
         if chosen is not None:
-            relation = relation.renamed(chosen)
+            relation = relation.renamed(chosen, alias="this" in names)
         if args.get("joins"):  # `a JOIN b JOIN c ON … ON …`: the inner join belongs to b
             return self._nested(relation, args["joins"], ctes)
         return relation

@@ -24,7 +24,7 @@ from dpsql.sql.bind_subquery import Subqueries
 from dpsql.sql.bind_windows import WindowCollector, windows_of
 from dpsql.sql.checked import checked
 from dpsql.sql.grouping_sets import GroupingCalls, Groups, aggregated
-from dpsql.sql.outer import Outer
+from dpsql.sql.outer import Outer, relation_of
 from dpsql.sql.parameters import Numbering, Parameters
 from dpsql.sql.scope import Entry, Relation, has
 from dpsql.sql.spans import span_of
@@ -258,7 +258,7 @@ class SelectBinder:
             if isinstance(star, exp.Star):
                 checked(star, self.source)
                 take(len(source.entries))
-                relation = node.args["table"].name if star is not node else None
+                relation = relation_of(node, source.entries, None, self.span(node))
                 chosen = [e for e in source.entries if _in_star(e, relation)]
                 if not chosen:
                     known = ", ".join(dict.fromkeys(e.relation for e in source.entries if e.relation))

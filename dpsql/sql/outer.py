@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column, Expr
-from dpsql.sql.scope import Entry, find, has
+from dpsql.sql.scope import Entry, find, has, require_schema
 
 
 @dataclass(slots=True)
@@ -34,6 +36,12 @@ class Outer:
         """Numbers of the outer query's columns."""
         return frozenset(e.column.uid for e in self.entries)
 
+    def levels(self) -> Iterator[tuple[Entry, ...]]:
+        """What this query sees, then the one around it, and so on."""
+        yield self.entries
+        if self.parent is not None:
+            yield from self.parent.levels()
+
     def column(self, name: str, relation: str | None, clause: str, span: Span) -> Column | None:
         """The outer column that a name in `clause` of the subquery means; None if no query around it has one.
 
@@ -56,6 +64,18 @@ class Outer:
             label="a subquery reads the outer query in its WHERE only",
             help=["compare with it in a term of the subquery's own WHERE, or join the tables instead"],
         )  # fmt: skip
+
+
+def relation_of(node: exp.Expr, entries: Sequence[Entry], outer: Outer | None, span: Span) -> str | None:
+    """The table in front of a column or a star; None if none is written. Raises Rejected DP102: not of that schema.
+
+    entries: what the query sees; outer: the query around it.
+    """
+    parts = [node.args[part].name for part in ("catalog", "db", "table") if node.args.get(part)]
+    if len(parts) > 1:
+        levels = [entries, *(() if outer is None else outer.levels())]
+        require_schema(levels, ".".join(parts[:-1]), parts[-1], span)
+    return parts[-1] if parts else None
 
 
 def decides(entries: Iterable[Entry], name: str, relation: str | None) -> bool:

@@ -19,6 +19,7 @@ class Entry:
 
     merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
     empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
+    schemas: what may stand before `relation`, in lower case, where it is a table's own name.
     """
 
     relation: str
@@ -26,6 +27,7 @@ class Entry:
     column: Column
     merged: bool = False
     also: str = ""
+    schemas: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,17 @@ class Relation:
     node: Node
     entries: tuple[Entry, ...]
 
-    def renamed(self, relation: str) -> Relation:
-        """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own."""
+    def renamed(self, relation: str, alias: bool = True) -> Relation:
+        """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own.
+
+        alias: False where that is the last part of a table's own name.
+        """
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
-        entries = (Entry(relation, n, e.column) for n, e in zip(names, kept, strict=True))
+        schemas = [frozenset[str]() if alias else e.schemas for e in kept]
+        entries = (
+            Entry(relation, n, e.column, schemas=within) for n, e, within in zip(names, kept, schemas, strict=True)
+        )
         return replace(self, entries=tuple(entries))
 
     def names(self) -> tuple[str, ...]:
@@ -82,6 +90,25 @@ def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span, 
 def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
     """True if at least one column answers to the name."""
     return bool(_matches(tuple(entries), name, relation))
+
+
+def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str, span: Span) -> None:
+    """The relation that is meant stands in this schema. Raises Rejected DP102.
+
+    levels: what a query sees, then the query around it, and so on: the first that has such a relation decides.
+    """
+    known: list[str] = []
+    for entries in levels:
+        found = [e for e in entries if e.relation.lower() == relation.lower()]
+        if any(schema.lower() in e.schemas for e in found):
+            return
+        known += relations(entries)
+        if found:
+            break
+    raise reject(
+        "DP102", f"no table is called {schema}.{relation} here", span=span,
+        help=[f"this query reads: {', '.join(sorted(set(known))) or 'no table'}", "leave the schema out, or the alias"],
+    )  # fmt: skip
 
 
 def written_at(entries: Iterable[Entry], span: Span) -> Column | None:

@@ -20,7 +20,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
     """
     numbering.table(span)
     name = ".".join(parts)
-    table = policy.table(name)
+    table = policy.called(*parts)
     if table is None:
         known = [t.name for t in policy.tables.values()]
         close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
@@ -40,5 +40,6 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
                 help=[f"custodian: add  type: …  to tables.{table.name}.columns.{column.name}"],
             )  # fmt: skip
         columns.append(numbering.column(column.name, column.sql_type))
-    entries = tuple(Entry(table.name, c.name, c) for c in columns)
+    schemas = policy.schemas_of(table)
+    entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns)
     return Relation(Scan(table.name, tuple(columns), table.name, span), entries)

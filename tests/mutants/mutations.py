@@ -674,6 +674,23 @@ MUTATIONS = (
         "one id goes and another comes",
         ("tests/property/test_replace_one.py::test_replaced_ids",),
     ),
+    # --- names of tables ---
+    Mutation(
+        "schema-of-the-policy-passed-over",
+        "dpsql/policy/models.py",
+        'if found is not None or self._declares(".".join(schema)):',
+        "if found is not None:",
+        "public.x means another table than one of the policy's own schema public",
+        ("tests/unit/sql/test_schemas.py",),
+    ),
+    Mutation(
+        "any-schema-in-front",
+        "dpsql/sql/scope.py",
+        "if any(schema.lower() in e.schemas for e in found):",
+        "if found:",
+        "public.orders.x means a column of whatever is called orders here",
+        ("tests/unit/sql/test_schemas.py",),
+    ),
     # --- the emitted SQL ---
     Mutation(
         "clip-dropped-above",

@@ -60,7 +60,7 @@ def _describe(shell: Shell, table: Table) -> None:
 
 
 def _found(policy: Policy, name: str) -> Table:
-    found = policy.table(name)
+    found = policy.called(*name.split("."))
     if found is None:
         raise reject("DP102", f"the policy lists no table {name!r}{did_you_mean(name, policy.tables)}")
     return found
