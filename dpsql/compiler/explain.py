@@ -286,18 +286,25 @@ def _together_lines(measured: MeasuredRelease) -> list[str]:
 
 
 def _sum_lines(measured: MeasuredRelease) -> list[str]:
-    """Columns that are made of several components, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`."""
+    """Columns that are no component as it is, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`, `SUM(5) = 5 · COUNT(*)`."""
     found = []
     for output in measured.node.outputs:
         recipe = output.recipe
-        if not isinstance(recipe, Count | Sum) or len(components_of(recipe)) == 1:
+        if not isinstance(recipe, Count | Sum):
             continue
-        first, *others = coefficients(recipe, measured.node.components)
-        text = component_name(measured.node.components[first[0]], measured)
-        for i, worth in others:
-            each = worth / measured.measurements[i].unit
-            times = "" if isinstance(recipe, Count) else f"{_amount(abs(each))} · "
-            text += f" {'+' if each > 0 else '-'} {times}{component_name(measured.node.components[i], measured)}"
+        first, *others = [
+            (component_name(measured.node.components[i], measured), worth / measured.measurements[i].unit)
+            for i, worth in coefficients(recipe, measured.node.components)
+        ]
+        times = recipe.times if isinstance(recipe, Count) else Fraction(1)
+        if times == 1 and not others:
+            continue
+        text = first[0]
+        for name, each in others:
+            worth = abs(each / times)
+            text += f" {'+' if each / times > 0 else '-'} {'' if worth == 1 else f'{_amount(worth)} · '}{name}"
+        if times != 1:
+            text = f"{_amount(times)} · {f'({text})' if others else text}"
         error = linear_width(recipe, measured.measurements, LEVEL)
         found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
     return found

@@ -97,13 +97,13 @@ def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
     found = own.plausible
     rows = found.per_group
     match output.recipe:
-        case Count(component=i):
+        case Count(component=i, times=times):
             component = own.measured.node.components[i]
             if component.measure is Measure.UNITS:
                 rows = _smaller(rows, found.units)
             elif component.measure is Measure.DISTINCT:
                 rows = _smaller(rows, _values(component, facts))
-            return None if rows is None else _Largest(Fraction(rows.count), rows.why)
+            return None if rows is None else _Largest(rows.count * abs(times), rows.why)
         case Sum(component=i) if rows is not None:
             return _times(rows, own.measured.node.components[i])
         case _:
@@ -134,8 +134,8 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
         return
     for output in own.measured.node.outputs:
         match output.recipe:
-            case Count(component=i) if own.measured.node.components[i].measure is Measure.COUNT:
-                typical, largest, total = (Fraction(m.count) for m in (average, found.per_group, found.total))
+            case Count(component=i, times=times) if own.measured.node.components[i].measure is Measure.COUNT:
+                typical, largest, total = (m.count * abs(times) for m in (average, found.per_group, found.total))
             case Sum(component=i):
                 component = own.measured.node.components[i]
                 typical, largest, total = (_times(m, component).amount for m in (average, found.per_group, found.total))

@@ -107,7 +107,7 @@ def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
             continue
         match _noisy(p, output):
             case [(_, worth), _, *_] as parts if isinstance(output.recipe, Count):
-                counts.append((tuple(i for i, _ in parts), math.floor(error / worth)))
+                counts.append((tuple(i for i, _ in parts), math.floor(error / abs(worth))))
             case [(i, worth)]:
                 widest, earlier = math.floor(error / abs(worth)), widths[i]
                 widths[i] = widest if earlier is None else min(earlier, widest)

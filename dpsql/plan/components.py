@@ -123,13 +123,15 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Output recipe: the component's value, rounded to an integer.
+    """Output recipe: the component's value in the column's type.
 
     others: counts of other rows that are added to it: those of columns of their own, and the component is of the rest.
+    times: what each row is worth: of SUM(5), which is 5 · COUNT(*), 5.
     """
 
     component: int
     others: tuple[int, ...] = ()
+    times: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def components_of(recipe: Recipe) -> tuple[int, ...]:
 def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[tuple[int, Fraction], ...]:
     """What the output is a sum of: components, each with what one of its integers is worth in the output."""
     if isinstance(recipe, Count):
-        return tuple((i, components[i].worth / components[i].weight) for i in components_of(recipe))
+        return tuple((i, recipe.times * components[i].worth / components[i].weight) for i in components_of(recipe))
     c = components[recipe.component]
     own = (recipe.component, c.worth / c.weight)
     if recipe.count is None or not c.center:
@@ -223,7 +225,7 @@ def moved(recipe: Recipe, to: Mapping[int, int]) -> Recipe:
     """The same recipe where the components have other places."""
     match recipe:
         case Count(component=i, others=others):
-            return Count(to[i], tuple(to[n] for n in others))
+            return replace(recipe, component=to[i], others=tuple(to[n] for n in others))
         case Sum(component=i, count=n):
             return Sum(to[i], None if n is None else to[n])
         case Ratio(sum=s, count=n):

@@ -42,10 +42,8 @@ def _column(
 ) -> list[object]:
     match recipe:
         case Count() | Sum():
-            values, whole = linear(coefficients(recipe, [m.component for m in measurements]), columns, height)
-            return (
-                list(rounded(values, 1, whole)) if isinstance(recipe, Count) else _typed(values, whole, o.column.type)
-            )
+            parts = coefficients(recipe, [m.component for m in measurements])
+            return _typed(*linear(parts, columns, height), o.column.type)
         case Ratio():
             return list(averages_of(recipe, measurements, columns).tolist())
         case Variance():

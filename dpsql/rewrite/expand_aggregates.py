@@ -17,7 +17,8 @@ from dpsql.analysis.values import evaluate
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
-from dpsql.functions.value import Value
+from dpsql.functions.registry import position
+from dpsql.functions.value import Missing, Value
 from dpsql.plan.components import Component, Count, End, Measure, Output, Ratio, Recipe, Sum, Variance
 from dpsql.plan.expr import Call, Column, Expr, columns_of, larger_than, walk
 from dpsql.plan.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
@@ -78,6 +79,9 @@ def _recipe(call: AggregateCall, facts: Facts, shared: Callable[[Component], int
         case "sum", False:
             call = _within_group(call, facts)
             _bounded(call, facts)
+            each = _constant(call)
+            if each is not None:
+                return Count(shared(_count(None, call, facts)), times=each)
             return Sum(shared(Component(Measure.SUM, call.arg, call.filter, per_group=call.per_group)))
         case "avg", False:
             value = _bounded(call, facts)
@@ -111,6 +115,21 @@ def _recipe(call: AggregateCall, facts: Facts, shared: Callable[[Component], int
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
                 help=["COUNT(DISTINCT …) is; or aggregate without DISTINCT"],
             )  # fmt: skip
+
+
+def _constant(call: AggregateCall) -> Fraction | None:
+    """c of SUM(c), which is c · COUNT(*); None if c is no constant, or nothing is to be counted or multiplied.
+
+    A total that is clipped for each id and group stays a sum, and so does one of numbers beyond 64 bits: as many of
+    them as fit a sum are told by its type.
+    """
+    if call.arg is None or call.per_group is not None or columns_of(call.arg):
+        return None
+    found = evaluate(call.arg, {})
+    if isinstance(found.constant, Missing) or found.constant is None:
+        return None
+    at = position(found.constant, found.type)
+    return at if at and abs(at) * 10**found.type.scale < 2**63 else None
 
 
 def _count(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:

@@ -44,7 +44,7 @@ def split_counts(node: Release, facts: Facts) -> Release:
     def changed(recipe: Recipe) -> Recipe:
         match recipe:
             case Count(component=i, others=()):
-                return recipes.get(i, recipe)
+                return replace(recipes[i], times=recipe.times) if i in recipes else recipe
             case End(of=Count() as inner):
                 found = changed(inner)
                 assert isinstance(found, Count)

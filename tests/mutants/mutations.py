@@ -674,6 +674,31 @@ MUTATIONS = (
         "one id goes and another comes",
         ("tests/property/test_replace_one.py::test_replaced_ids",),
     ),
+    # --- sums of constants ---
+    Mutation(
+        "constant-sum-not-multiplied",
+        "dpsql/plan/components.py",
+        "recipe.times * components[i].worth / components[i].weight",
+        "components[i].worth / components[i].weight",
+        "SUM(5) shows the count, with its interval",
+        ("tests/unit/rewrite/test_constant_sums.py",),
+    ),
+    Mutation(
+        "constant-sum-of-all-rows",
+        "dpsql/rewrite/expand_aggregates.py",
+        "return Count(shared(_count(None, call, facts)), times=each)",
+        "return Count(shared(count_of(None, None, facts)), times=each)",
+        "SUM(1) FILTER (…) counts rows outside of the filter",
+        ("tests/unit/rewrite/test_constant_sums.py",),
+    ),
+    Mutation(
+        "clipped-total-taken-for-a-count",
+        "dpsql/rewrite/expand_aggregates.py",
+        "if call.arg is None or call.per_group is not None or columns_of(call.arg):",
+        "if call.arg is None or columns_of(call.arg):",
+        "a clip of each id's total is left out",
+        ("tests/unit/rewrite/test_constant_sums.py",),
+    ),
     # --- names of tables ---
     Mutation(
         "schema-of-the-policy-passed-over",
