@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from dpsql.analysis.context import Context
+from dpsql.analysis.empty import no_rows
 from dpsql.analysis.facts import Facts
 from dpsql.analysis.rules.aggregate import aggregate, combined
 from dpsql.analysis.rules.bound_contributions import bound_contributions
@@ -54,11 +56,16 @@ def derive(node: Node, ctx: Context) -> Tagged[Facts]:
         return known
     below = tuple(derive(child, ctx) for child in inputs(node))
     take(1 + len(output_columns(node)))
-    found = Tagged(node, _rule(node, tuple(t.fact for t in below), ctx), below)
+    found = Tagged(node, _facts(node, tuple(t.fact for t in below), ctx), below)
     draft = ctx.drafting and (isinstance(node, Aggregate | Release) or any(id(t.node) in ctx.drafted for t in below))
     # It holds the node, so the number cannot be given to another one.
     (ctx.drafted if draft else ctx.derived)[id(node)] = found
     return found
+
+
+def _facts(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+    found, empty = _rule(node, below, ctx), no_rows(node, below)
+    return found if found.empty is empty else replace(found, empty=empty)
 
 
 def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:

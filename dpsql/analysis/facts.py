@@ -131,6 +131,7 @@ class Facts:
     slots: with `replaced`, for row units: unit → most rows that are replaced one by one (a row may also appear or
         vanish, if `size` is None); None where rows no longer correspond.
     size: the public number of rows, which no replacement changes; None if it is not public, or changes.
+    empty: there is no row, in any database (`empty.py`; set by `derive` for every node anew).
     rule, note: the rule that derived this, for EXPLAIN.
     """
 
@@ -147,6 +148,7 @@ class Facts:
     replaced: bool = False
     slots: Mapping[str, Cap] | None = None
     size: int | None = None
+    empty: bool = False
     rule: str = ""
     note: str = ""
     _known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, compare=False, repr=False)

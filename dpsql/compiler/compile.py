@@ -18,7 +18,7 @@ from dpsql.compiler.named import outputs_named
 from dpsql.compiler.notes import drawn_by, notes_of
 from dpsql.compiler.outside import outside
 from dpsql.compiler.plan import Plan, PlannedRelease
-from dpsql.compiler.post import post_processing
+from dpsql.compiler.post import post_processing, require_shown
 from dpsql.compiler.relied import rely_on_declared
 from dpsql.compiler.require import (
     require_one_relation,
@@ -28,6 +28,7 @@ from dpsql.compiler.require import (
 )
 from dpsql.compiler.settings import Settings
 from dpsql.compiler.sharing import releases_of
+from dpsql.compiler.unread import Unread
 from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
@@ -141,21 +142,28 @@ def _planned(
     ctx = replace(ctx, derived={}, drafted={}, sliced={})
     policy, public = ctx.policy, ctx.public
     rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True), limits, error))
-    tree = derive(rewritten, ctx)
+    whole, unread = derive(rewritten, ctx), Unread()
+    tree = derive(unread.without(whole), ctx)
     require_public(tree)
-    require_releases(tree)
-    require_public_correlation(tree)
+    # What is not read is refused all the same where it would be refused with rows.
+    require_releases(whole)
+    require_public_correlation(whole)
+    require_shown(whole.node, bound.columns, ctx)
     rely_on_declared(tree, ctx)
-    found = releases_of(tree)
+    every, found = releases_of(whole), releases_of(tree)
     tagged = list(found.distinct)
-    require_one_relation(tagged)
+    require_one_relation(every.distinct)
     if parsed.clause is not None:
-        require_clause(parsed.clause, tagged)
-    weights = outputs_named("weights", settings.weights, tree, bound.columns, found)
-    request = _request(settings, policy, tagged, {uid: max(amounts) for uid, amounts in weights.items()})
-    errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found) if tagged else {}
+        require_clause(parsed.clause, every.distinct)
+    for wish, named in (("weights", settings.weights), ("max_error", settings.max_error if every.distinct else {})):
+        outputs_named(wish, named, whole, bound.columns, every)
+    weights = outputs_named("weights", settings.weights, tree, bound.columns, found, whole=False)
+    measures = any(not t.inputs[0].fact.empty for t in tagged)
+    heaviest = {uid: max(amounts) for uid, amounts in weights.items()}
+    request = _request(settings, policy, every.distinct, measures, heaviest)
+    errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found, whole=False)
     least = {uid: min(amounts) for uid, amounts in errors.items()}
-    if least:
+    if settings.max_error and measures:
         measured, request = meet(tagged, request, least, settings.confidence)
     else:
         measured = measure(tagged, request)
@@ -176,6 +184,7 @@ def _planned(
     warnings = tuple(
         w
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
+        if not m.empty
         for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
     )
     warnings = (*outside(bound.root, policy, source), *warnings)
@@ -183,25 +192,40 @@ def _planned(
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
     # Measured public facts decide noise that neither the tree nor the statements tell.
     drawn = [(r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in measured]
-    identity = fingerprint(rewritten, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
-    notes = (*notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
+    identity = fingerprint(tree.node, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
+    unread_notes = tuple(unread.why)
+    notes = (*unread_notes, *notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
     dearer = policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
-        identity, dict(public.used), not public.missing, notes, warnings, settings.max_error, settings.confidence,
-        dearer,
+        identity, dict(public.used), not public.missing, notes, warnings, settings.max_error if measures else {},
+        settings.confidence, dearer, unread_notes,
     )  # fmt: skip
 
 
 def _request(
-    settings: Settings, policy: Policy, releases: list[Tagged[Facts]], weights: Mapping[int, Fraction]
+    settings: Settings,
+    policy: Policy,
+    releases: Sequence[Tagged[Facts]],
+    measures: bool,
+    weights: Mapping[int, Fraction],
 ) -> Request:
-    """What the query may lose. Raises Rejected DP401, DP406, DP408."""
+    """What the query may lose. Raises Rejected DP401, DP406, DP408.
+
+    releases: all that the query has. measures: whether any of them needs data; else nobody need say what it may cost.
+    """
     accountant = policy.privacy.accountant
+    private_keys = [t.node for t in releases if isinstance(t.node, Release) and t.node.threshold is not None]
+    if accountant == "pure_dp" and private_keys:
+        raise reject(
+            "DP408", "private group keys need a δ, which pure differential privacy does not have",
+            span=private_keys[0].keys[0].span, label="no public list of these values is known",
+            help=["custodian: declare a domain for the group columns, or use approx_dp"],
+        )  # fmt: skip
+    if not measures:
+        return Request(Fraction(1), accountant=accountant)
     epsilon = settings.epsilon if settings.epsilon is not None else policy.defaults.epsilon
     delta = settings.delta if settings.delta is not None else policy.defaults.delta
-    if not releases:
-        return Request(Fraction(1), accountant=accountant)
     if settings.rho is not None:
         if accountant != "zcdp":
             raise reject(
@@ -216,14 +240,7 @@ def _request(
             "DP401", "no epsilon was given, and the policy has no default",
             help=["say how much to spend, e.g.  run(epsilon=0.5)  or  --epsilon 0.5"],
         )  # fmt: skip
-    private_keys = [t.node for t in releases if isinstance(t.node, Release) and t.node.threshold is not None]
     if accountant == "pure_dp":
-        if private_keys:
-            raise reject(
-                "DP408", "private group keys need a δ, which pure differential privacy does not have",
-                span=private_keys[0].keys[0].span, label="no public list of these values is known",
-                help=["custodian: declare a domain for the group columns, or use approx_dp"],
-            )  # fmt: skip
         delta = None
     return Request(epsilon, delta or Fraction(0), accountant, settings.rho, weights)
 

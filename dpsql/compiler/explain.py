@@ -60,7 +60,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
         for release in plan.releases:
             for statement in release.statements:
                 lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
-        if plan.post.renamed is None:
+        if plan.post.renamed is None and not plan.tree.fact.empty:
             lines += ["", "-- post-processing", plan.post.sql]
     return printable("\n".join(lines))
 
@@ -130,8 +130,8 @@ def operator(node: Node) -> str:
     match node:
         case Scan(table=table):
             return f"scan {table}"
-        case Values():
-            return "values"
+        case Values(rows=rows):
+            return "values" if rows else "no rows"
         case Filter(predicate=predicate):
             return f"filter {_short(expression(predicate))}"
         case Project(items=items):
@@ -392,7 +392,7 @@ def _cost(plan: Plan, charge: Charge) -> str:
     asked = Charge.of_new(plan).by_unit
     each = [", ".join(f"{loss} of each {unit}" for unit, loss in c.items()) for c in (asked, charge.by_unit)]
     if charge.by_unit == asked:
-        return each[0] or "nothing: only public data"
+        return each[0] or f"nothing: {'no rows are asked for' if plan.unread else 'only public data'}"
     return f"{each[1] or 'nothing'} (asked: {each[0]})"
 
 

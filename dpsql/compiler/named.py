@@ -15,13 +15,20 @@ from dpsql.plan.walk import Tagged
 
 
 def outputs_named(
-    wish: str, named: Mapping[str, Fraction], tree: Tagged[Facts], columns: Sequence[Column], found: Releases
+    wish: str,
+    named: Mapping[str, Fraction],
+    tree: Tagged[Facts],
+    columns: Sequence[Column],
+    found: Releases,
+    *,
+    whole: bool = True,
 ) -> dict[int, list[Fraction]]:
     """Number of a release's output column → the amounts that were given for the columns of the answer that show it.
 
     wish: what the names are for, as the user wrote it. A name stands for every column that bears it, in any case of
     letters. Raises Rejected DP411 for a name that is no column, and for a column that does not show released numbers
-    unchanged: group keys, constants, arithmetic.
+    unchanged: group keys, constants, arithmetic. whole: False for a tree of which parts were left out, once the whole
+    one has been asked: what no release shows any more asks for nothing.
     """
     shown = shown_by(tree.node, columns, found.index)
     outputs: dict[int, list[Fraction]] = {}
@@ -35,11 +42,9 @@ def outputs_named(
             )  # fmt: skip
         for i in bearers:
             sources = [branch[i] for branch in shown]
-            if not sources or None in sources:
+            if whole and (not sources or None in sources):
                 raise _unsuitable(wish, columns[i], tree)
-            for source in sources:
-                assert source is not None
-                release, position = source
+            for release, position in filter(None, sources):
                 outputs.setdefault(found.node(release).outputs[position].column.uid, []).append(amount)
     return outputs
 

@@ -20,6 +20,8 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     """Notes in plain words; they depend on the query and the policy alone, never on data."""
     found: list[str] = []
     for release in releases:
+        if release.empty:
+            continue  # nothing was clipped or left out
         found += [*_public(release), *_limits(release), *_own(release), *_clips(release), *_keys(release)]
     return tuple(dict.fromkeys(map(one_line, found)))  # names of columns are the analyst's
 

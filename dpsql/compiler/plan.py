@@ -55,6 +55,7 @@ class Plan:
     notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
     max_error: output column → the largest half-width at `confidence` that ε was found for; empty where ε was given.
     allow_dearer: stored answers may cost the account more than `cost`.
+    unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
     """
 
     source: Source
@@ -74,6 +75,12 @@ class Plan:
     max_error: Mapping[str, Fraction] = field(default_factory=dict)
     confidence: Fraction = LEVEL
     allow_dearer: bool = False
+    unread: tuple[str, ...] = ()
+
+    @property
+    def reads_nothing(self) -> bool:
+        """True if neither data nor stored answers are needed: no release has rows, and no public table is read."""
+        return bool(self.unread) and all(r.measured.empty for r in self.releases) and not self.post.public_tables
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
@@ -45,10 +46,7 @@ def post_processing(
     found: Releases,
     tables: TableNames,
 ) -> PostProcessing:
-    """The post-processing of a plan whose root is public. tables: policy table → the engine's name.
-
-    Raises Rejected DP101 for a column that an answer cannot show.
-    """
+    """The post-processing of a plan whose root is public. tables: policy table → the engine's name."""
     index = found.index
     labels = {
         id(n): found.standing_for(n, f'{SCRATCH}."{releases[index[id(n)]].label}"', traced=True)
@@ -94,14 +92,18 @@ def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, t
         if isinstance(node, Scan):
             read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
             found.setdefault(node.table, {}).update({c.name: c for c in read})
-    for table, read_columns in found.items():
-        for column in read_columns.values():
+    return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))
+
+
+def require_shown(root: Node, columns: Sequence[Column], ctx: Context) -> None:
+    """An answer can show the columns of public tables that it is made of. Raises Rejected DP101."""
+    for table, read_columns in _public_columns(root, columns):
+        for column in read_columns if ctx.table(table).public else ():
             if column.type.kind in (Kind.LIST, Kind.BLOB, Kind.INTERVAL, Kind.TIMESTAMPTZ):
                 raise reject(
                     "DP101", f"{table}.{column.name} is {with_article(column.type)}, which an answer cannot show",
                     help=["leave the column out, or store it as text or TIMESTAMP"],
                 )  # fmt: skip
-    return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))
 
 
 def _public_part(node: Node) -> list[Node]:

@@ -29,7 +29,6 @@ from dpsql.measure.joint import Pair, Pricing, joint_shares
 from dpsql.measure.measured import MeasuredRelease
 from dpsql.measure.rates import gaussian_rate, laplace_rate, rate_of_sum
 from dpsql.measure.request import Request
-from dpsql.measure.sensitivity import known
 from dpsql.measure.widths import joint_width
 from dpsql.numbers.normal import root
 from dpsql.plan.components import Component, Count, Output, Ratio, Sum, coefficients
@@ -125,7 +124,7 @@ def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
         case Count() | Sum() as recipe:
             parts = list(coefficients(recipe, components))
         case Ratio(sum=s, count=n) if not p.worst[n].l1:
-            rows = known(components[n], next(iter(p.contributions.values()))) * _unit(components[n])
+            rows = (p.known[n] or 0) * _unit(components[n])
             parts = [(s, _unit(components[s]) / max(Fraction(1), rows))]
         case _:
             raise reject(

@@ -33,7 +33,7 @@ from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, K
 from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
 from dpsql.measure.rates import Family
 from dpsql.measure.request import Request
-from dpsql.measure.sensitivity import Sensitivity, known, sensitivity
+from dpsql.measure.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
 from dpsql.numbers.normal import root
 from dpsql.plan.components import Component, Count, End, Recipe, components_of
 from dpsql.plan.nodes import Release, keyed_by
@@ -49,7 +49,8 @@ class Prepared:
 
     contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
     worst: for each component the largest of these, entry by entry. weights: how much each component matters. bundles:
-    which of them cost the largest of their losses together.
+    which of them cost the largest of their losses together. known: for each component its integer, if that is public.
+    empty: no row can be in the release.
     """
 
     node: Release
@@ -58,6 +59,8 @@ class Prepared:
     worst: tuple[Sensitivity, ...]
     weights: tuple[Fraction, ...]
     bundles: Bundles
+    known: tuple[int | None, ...]
+    empty: bool
 
     def together(self, values: Sequence[Fraction], join: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
         """For each component what `join` makes of the values of its bundle; 0 for those that need no noise."""
@@ -114,7 +117,13 @@ def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) ->
     """The sensitivities of one release, given the facts of its input. Raises Rejected DP210, DP211."""
     units = contributions(node, below)
     each = tuple(_each(c, units, node, below) for c in node.components)
-    return Prepared(node, units, each, tuple(map(_worst, each)), _weights(node, weights), bundles(node, units))
+    worst = tuple(map(_worst, each))
+    public = tuple(None if s.l1 else _known(c, units, below) for c, s in zip(node.components, worst, strict=True))
+    return Prepared(node, units, each, worst, _weights(node, weights), bundles(node, units), public, below.empty)
+
+
+def _known(component: Component, units: Mapping[str, Contribution], below: Facts) -> int:
+    return 0 if counts_nothing(component, below) else known(component, next(iter(units.values())))
 
 
 def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
@@ -195,6 +204,8 @@ def _each(
     component: Component, units: Mapping[str, Contribution], node: Release, below: Facts
 ) -> dict[str, Sensitivity]:
     """Privacy unit → the sensitivity to it."""
+    if counts_nothing(component, below):
+        return dict.fromkeys(units, NOTHING)
     total = component.filter is None
     if component.arg is not None:
         value = below.value(component.arg)
@@ -212,12 +223,10 @@ def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:
 
 def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> MeasuredRelease:
     measurements = []
-    for component, each, worst, share in zip(p.node.components, p.by_unit, p.worst, shares, strict=True):
-        if worst.l1 == 0:
-            number = known(component, next(iter(p.contributions.values())))
-            measurements.append(Measurement(component, worst, Exact(), each, number))
-        else:
-            measurements.append(Measurement(component, worst, _mechanism(p.node, split.family, worst, share), each))
+    parts = zip(p.node.components, p.by_unit, p.worst, p.known, shares, strict=True)
+    for component, each, worst, number, share in parts:
+        mechanism = Exact() if number is not None else _mechanism(p.node, split.family, worst, share)
+        measurements.append(Measurement(component, worst, mechanism, each, number))
     threshold = None
     if p.node.threshold is not None:
         deciding = measurements[p.node.threshold]
@@ -230,7 +239,7 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
         threshold = KeyThreshold.calibrate(
             deciding.mechanism, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
         )
-    return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta)
+    return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
 
 
 def _mechanism(

@@ -46,7 +46,7 @@ class MeasuredRelease:
 
     contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
-    0 where nothing is converted.
+    0 where nothing is converted. empty: no row can be in it, whatever the data hold.
     """
 
     node: Release
@@ -54,6 +54,7 @@ class MeasuredRelease:
     measurements: tuple[Measurement, ...]
     threshold: KeyThreshold | None
     conversion_delta: Fraction = Fraction(0)
+    empty: bool = False
 
     @property
     def unit(self) -> str:

@@ -16,9 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.analysis.facts import Contribution
+from dpsql.analysis.empty import never
+from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.reach import reach, squares
 from dpsql.plan.components import Component, Measure
+from dpsql.plan.expr import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,16 @@ class Sensitivity:
     l1: int
     l2_squared: Fraction
     linf: int
+
+
+NOTHING = Sensitivity(0, 0, Fraction(0), 0)
+"""Of a component that no row can change."""
+
+
+def counts_nothing(component: Component, below: Facts) -> bool:
+    """Whether no row of any database counts in a component: it is 0. below: facts of the release's input."""
+    null = isinstance(component.arg, Literal) and component.arg.value is None
+    return below.empty or null or (component.filter is not None and never(component.filter))
 
 
 def sensitivity(component: Component, contribution: Contribution, grouped: bool, total: bool = False) -> Sensitivity:

@@ -35,7 +35,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Rows written in the query: public. A SELECT without FROM reads one row without columns."""
+    """Rows written in the query: public. A SELECT without FROM reads one row without columns.
+
+    Without rows it stands for a relation that has none whatever the data hold, and is not read.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[LiteralValue, ...], ...]

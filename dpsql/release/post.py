@@ -50,10 +50,12 @@ class Rows:
 
 
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
-    """The rows of the answer. Reads noisy numbers and public tables only.
+    """The rows of the answer. Reads noisy numbers and public tables only; of an answer without rows nothing at all.
 
     Raises EngineError; CannotOpen if a public table is gone.
     """
+    if plan.tree.fact.empty:
+        return Rows(tuple(() for _ in plan.columns), 0, ())
     if not plan.releases:
         return _exact(plan, engine)
     if plan.post.renamed is not None:

@@ -89,14 +89,20 @@ class Runner:
         }
         # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
         drawing = EXACT if reuse.complete(plan) else backend(self.noise)
-        return self.engine.in_snapshot(lambda: self._release(plan, reuse, ids, drawing, account, grounds))
+        if plan.reads_nothing:
+            return self._release(plan, reuse, ids, drawing, account, grounds)
+
+        def run() -> Release:
+            self.facts.check_again(plan)
+            return self._release(plan, reuse, ids, drawing, account, grounds)
+
+        return self.engine.in_snapshot(run)
 
     def _release(
         self, plan: Plan, reuse: Reuse, ids: Ids, drawing: Backend, account: Account | None, grounds: Grounds | None
     ) -> Release:
         noisy: list[NoisyRelease] = []
         notes: list[str] = []
-        self.facts.check_again(plan)
         receipt = None if account is None else account.reserve(plan, reuse, ids)
         salt = 0 if receipt is None or account is None else account.ledger.salt
         for planned, given in zip(plan.releases, reuse.given, strict=True):

@@ -47,16 +47,16 @@ def sort_key(node: exp.Expr, binder: ExprBinder, expr: Expr | None = None) -> So
 
 
 def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder: ExprBinder) -> Node:
-    """The rows in order, if there is one, and cut by LIMIT and OFFSET."""
-    if keys:
-        node = Sort(node, tuple(keys), binder.span(args["order"]))
+    """The rows in order, if there is one, and cut by LIMIT and OFFSET. LIMIT 0 leaves no rows to put in order."""
+    ordered = Sort(node, tuple(keys), binder.span(args["order"])) if keys else node
     if not is_cut(args):
-        return node
+        return ordered
     count, offset = args.get("limit"), args.get("offset")
     if count is not None and _is_all(count):
         count = None
     at = binder.span(next(clause for clause in (count, offset) if clause is not None))
-    return Limit(node, _amount(count, binder), _amount(offset, binder) or 0, at)
+    most, skipped = _amount(count, binder), _amount(offset, binder) or 0
+    return Limit(node if most == 0 else ordered, most, skipped, at)
 
 
 def is_cut(args: Mapping[str, Any]) -> bool:

@@ -349,6 +349,9 @@ def _compares_sides(node: Join, left: Block, right: Block) -> bool:
 
 
 def _values(node: Values) -> str:
+    if not node.rows:
+        nothing = ", ".join(f"{constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
+        return f"(SELECT {nothing} WHERE FALSE) AS v"
     rows = ", ".join(
         "(" + (", ".join(constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL") + ")"
         for row in node.rows

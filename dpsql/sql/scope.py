@@ -99,6 +99,7 @@ def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str
     """
     known: list[str] = []
     for entries in levels:
+        take(1 + len(entries) // 16)
         found = [e for e in entries if e.relation.lower() == relation.lower()]
         if any(schema.lower() in e.schemas for e in found):
             return

@@ -2,7 +2,7 @@
 
 Claim: the result is public. ORDER BY and LIMIT keep the keys and frequencies of their input, a window function all of
     its facts; the keys of a GROUP BY are unique afterwards, NULL counted as a value. Over private rows windows, ORDER
-    BY and LIMIT are refused.
+    BY and LIMIT are refused, unless there is no row that ORDER BY or LIMIT could put first.
 Why: no public row depends on private data, and rows that are taken away or put in order repeat no value more often.
     Which private rows come first, and what a window computes beside one, depends on everybody's rows.
 When it would be false: private rows let through; facts of values kept for columns that are computed anew.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.analysis.empty import no_rows
 from dpsql.analysis.facts import ColumnFact, Facts
 from dpsql.diagnostics.errors import reject
 from dpsql.functions.value import Value, type_range
@@ -43,10 +44,12 @@ def window(node: Window, below: Facts) -> Facts:
 
 
 def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
-    """Facts of rows in order, or of the first of them. Raises Rejected DP112 over private rows.
+    """Facts of rows in order, or of the first of them. Raises Rejected DP112 over private rows, if any can be left.
 
     what: the clause, as users write it.
     """
+    if not below.public and no_rows(node, (below,)):
+        return replace(below, size=None, rule=what.lower(), note="")
     if not below.public:
         raise reject(
             "DP112", f"{what} over private rows", span=node.span,

@@ -1,6 +1,7 @@
 """Rows written in the query.
 
-Claim: they are public; their columns have exactly the written values, which are the public list of their keys.
+Claim: they are public; their columns have exactly the written values, which are the public list of their keys. Of no
+    rows, which stand for a relation that has none (compiler/unread.py), everything holds.
 Why: they are part of the question, not of the data.
 When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
 Tested by: tests/unit/analysis/test_values.py
@@ -13,7 +14,7 @@ from dataclasses import replace
 from dpsql.analysis.facts import ColumnFact, Facts
 from dpsql.functions.registry import literal
 from dpsql.functions.value import MISSING, Domain, Value, type_range
-from dpsql.numbers.interval import hull
+from dpsql.numbers.interval import hull, point
 from dpsql.plan.expr import Column, LiteralValue
 from dpsql.plan.nodes import Values
 
@@ -42,4 +43,6 @@ def _value(column: Column, held: list[LiteralValue]) -> Value:
         for other in written[1:]:
             span = hull(span, other.interval)
         found = replace(found, interval=span, finite=all(v.finite for v in written))
+    elif not held:
+        found = replace(found, interval=point(0))
     return replace(found, domain=Domain(tuple(present), None in held), constant=MISSING)

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.derive import derive
+from dpsql.analysis.empty import never
 from dpsql.functions.value import Value
 from dpsql.plan.expr import Call, Column, Expr
 from dpsql.plan.expr import transform as transform_expr
@@ -150,7 +151,8 @@ def _defined(below: Rows, items: Iterable[Item]) -> Rows:
 
 
 def _where(below: Rows, conditions: Iterable[Expr], unless: frozenset[Pad] = NEVER) -> Rows:
-    new = [Term(t, unless) for c in conditions for t in conjuncts(below.resolve(c))]
+    """What a constant leaves no row for shows all keys that it would show with rows."""
+    new = [Term(t, unless) for c in conditions for t in conjuncts(below.resolve(c)) if not never(t)]
     return replace(below, terms=(*below.terms, *new))
 
 

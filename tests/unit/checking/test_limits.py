@@ -53,7 +53,7 @@ def test_the_policys_default_is_what_a_query_asks_for() -> None:
         "SELECT /* epsilon = 1 */ WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 5) COUNT(*) AS n FROM visits",
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (-- epsilon = 1\n epsilon = 5) COUNT(*) AS n FROM visits",
         "WITH e AS (SELECT 'epsilon = 1' AS x FROM visits)\n"
-        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-9, epsilon = 5) COUNT(*) AS n FROM e WHERE x = 'a'",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-9, epsilon = 5) COUNT(*) AS n FROM e WHERE x <> 'a'",
         "-- epsilon = 1\nSELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 5) COUNT(*) AS n FROM visits",
     ],
 )

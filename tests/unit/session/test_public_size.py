@@ -57,6 +57,11 @@ FREE = {
     "SELECT COUNT(*) FROM loans CROSS JOIN (VALUES (1), (2)) AS v(i)": 2000,
     "SELECT COUNT(*) FROM (SELECT amount FROM loans UNION ALL SELECT amount FROM cards)": 1050,
     "SELECT SUM(7) FROM loans": 7000,
+    "SELECT SUM(2.5) FROM loans": 2500,
+    "SELECT COUNT(*) FROM loans WHERE FALSE": 0,
+    "SELECT COUNT(*) FILTER (WHERE 1 = 0) FROM loans": 0,
+    "SELECT SUM(7) FILTER (WHERE 1 = 0) FROM loans": 0,
+    "SELECT COUNT(NULL) FROM loans": 0,
 }
 
 
