@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 from sqlglot import exp
 
@@ -118,12 +118,7 @@ class ExprBinder:
                 return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             raise self._volatile(name, node)
-        advice: list[str] = []
-        if relation is None and isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
-            shown = name.replace("'", "''")
-            advice = [f"if it is a text, not a name, write it in single quotes:  '{shown}'"]
-        if relation is None:
-            advice += of_column(node, name, self.clause)
+        advice = partial(of_column, node, name, self.clause) if relation is None else tuple
         return find(self.entries, name, relation, self.span(node), advice)
 
     def _element(self, node: exp.Explode) -> Expr:

@@ -6,6 +6,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.steps import take
+
 LISTED: Final = "the SQL reference lists the accepted functions and operators"
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
@@ -73,8 +75,16 @@ def needs_window(node: exp.Func, name: str) -> list[str]:
 
 
 def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
-    """Help for a column that does not exist, where the SELECT list has something to do with it."""
+    """Help for a column that does not exist: a text in the wrong quotes, or what it has to do with the SELECT list."""
+    if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
+        shown = name.replace("'", "''")
+        return [f"if it is a text, not a name, write it in single quotes:  '{shown}'", *_of_listed(node, name, clause)]
+    return _of_listed(node, name, clause)
+
+
+def _of_listed(node: exp.Expr, name: str, clause: str) -> list[str]:
     select = node.find_ancestor(exp.Select)
+    take(0 if select is None else len(select.expressions))
     names = [] if select is None else [item.alias_or_name for item in select.expressions if item.alias_or_name]
     if name.lower() in _PARTS and isinstance(node.parent, exp.Func):
         return [f"the part of a date is a text:  date_trunc('{name.lower()}', x)"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.diagnostics.diagnostic import Span
@@ -69,15 +69,17 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return found
 
 
-def find(entries: Iterable[Entry], name: str, relation: str | None, span: Span, advice: Sequence[str] = ()) -> Column:
+def find(
+    entries: Iterable[Entry], name: str, relation: str | None, span: Span, advice: Callable[[], Sequence[str]] = tuple
+) -> Column:
     """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case.
 
-    advice: repairs for an unknown name at this place.
+    advice: gives repairs for an unknown name at this place; asked for only then.
     """
     entries = tuple(entries)
     hits = _matches(entries, name, relation)
     if not hits:
-        raise _unknown(entries, name, relation, span, advice)
+        raise _unknown(entries, name, relation, span, advice())
     if len({e.column.uid for e in hits}) > 1:
         choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
         raise reject(

@@ -186,6 +186,8 @@ LONG = {
     "a cube": f"SELECT COUNT(*) FROM patients GROUP BY CUBE ({', '.join('1' * 15_000)})",
     "a rollup": f"SELECT COUNT(*) FROM patients GROUP BY ROLLUP ({', '.join('1' * 5_000)})",
     "queries that nothing reads": f"WITH {', '.join(f't{i} AS (SELECT 1)' for i in range(2_000))} SELECT 1",
+    "columns that are no keys": f"SELECT {', '.join(['age'] * 5_000)} FROM patients GROUP BY region",
+    "names that nothing has": f"SELECT {', '.join(['age'] * 3_000)} FROM patients ORDER BY {', '.join('x' * 3_000)}",
     "stars": f"SELECT {', '.join('*' * 5_000)} FROM visits",
     "stars of a pattern": f"SELECT lpad('', 1000, 'a') LIKE '{'%a' * 400}%b'",
 }
