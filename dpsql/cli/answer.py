@@ -25,7 +25,7 @@ from dpsql.diagnostics.layout import inert, one_line, printable
 from dpsql.loss import PrivacyLoss, left_text
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release.cells import Cell, cell, plain
-from dpsql.release.result import Release, half_widths, unique_names
+from dpsql.release.result import Release, half_widths, remarks, told, unique_names, with_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def columns_and_cells(release: Release, style: Style, level: Fraction) -> tuple[
         return columns, [[null(cell(value), value) for value in row] for row in rows]
     names = unique_names(release.columns)
     return release.columns, [
-        [null(cell(value, around.get(name)), value) for name, value in zip(names, row, strict=True)]
-        for row, around in zip(release.rows, half_widths(release, level), strict=True)
+        [null(cell(value, around.get(name), why.get(name, "")), value) for name, value in zip(names, row, strict=True)]
+        for row, around, why in zip(release.rows, half_widths(release, level), remarks(release, level), strict=True)
     ]
 
 
@@ -127,7 +127,7 @@ def null_cells(shown: str) -> Callable[[Cell, Any], Cell]:
 
     def changed(found: Cell, value: Any) -> Cell:
         if found.null:
-            return replace(found, text=one_line(shown))
+            return replace(found, text=one_line(shown) + found.remark)
         return replace(found, text=f"'{found.text}'") if type(value) is str and alike.fullmatch(value) else found
 
     return changed
@@ -137,19 +137,8 @@ def columns_and_rows(release: Release, style: Style, level: Fraction) -> tuple[S
     """The columns and their values; with `cols` each column that has intervals is followed by both ends of them."""
     if style.intervals is not Intervals.COLS:
         return release.columns, release.rows
-    around = release.intervals(level)
-    names = unique_names(release.columns)
-    bounded = {name for row in around for name, bounds in row.items() if bounds is not None}
-    header: list[str] = []
-    for name, unique in zip(release.columns, names, strict=True):
-        header += [name, f"{unique}_low", f"{unique}_high"] if unique in bounded else [name]
-    rows: list[list[Any]] = []
-    for values, bounds in zip(release.rows, around, strict=True):
-        line: list[Any] = []
-        for unique, value in zip(names, values, strict=True):
-            line += [value, *(bounds.get(unique) or (None, None))] if unique in bounded else [value]
-        rows.append(line)
-    return header, rows
+    columns, _ = with_ends(release, level)
+    return list(columns), list(zip(*columns.values(), strict=True))
 
 
 def as_jsonl(release: Release, ascii_only: bool, style: Style = PLAIN, level: Fraction = LEVEL) -> str:
@@ -182,16 +171,18 @@ def _field(value: Any) -> str:
 
 
 def as_json(release: Release, ascii_only: bool = False, level: Fraction = LEVEL) -> str:
-    """`{"columns", "rows", "intervals", "spent", "notes"}`: one row a line.
+    """`{"columns", "rows", "intervals", "gaps", "spent", "notes"}`: one row a line.
 
     rows: lists in the order of columns. intervals: at `level`, one object per row: column → [low, high] or null; an
-    end without a bound is null. spent: numbers. Repeated column names get a number.
+    end without a bound is null. gaps: one object per row: column → why it has no interval, though it has noise. spent:
+    numbers. Repeated column names get a number.
     """
     return document(
         {
             "columns": unique_names(release.columns),
             "rows": [list(row) for row in release.rows],
             "intervals": [{n: _ends(b) for n, b in row.items()} for row in release.intervals(level)],
+            "gaps": release.gaps(level),
             "spent": loss_json(release.spent),
             "notes": list(release.notes),
         },
@@ -222,7 +213,7 @@ def footer_of(
         price = f"{rows}  spent {release.spent}"
     else:
         price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
-    around = level is not None and any(b is not None for row in release.intervals(level) for b in row.values())
+    around = level is not None and any(b is not None for t in told(release, level).values() for b in t.bounds)
     return "; ".join(
         [
             price,

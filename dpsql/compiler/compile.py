@@ -28,6 +28,7 @@ from dpsql.compiler.require import (
 )
 from dpsql.compiler.settings import Settings
 from dpsql.compiler.sharing import releases_of
+from dpsql.compiler.told import interval_notes
 from dpsql.compiler.unread import Unread
 from dpsql.compiler.warnings import warnings_of
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
@@ -168,9 +169,7 @@ def _planned(
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)
-    noisy = {
-        id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"), traced=False) for n in found.nodes(tree)
-    }
+    noisy = {id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}")) for n in found.nodes(tree)}
     releases = tuple(
         PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
@@ -194,7 +193,8 @@ def _planned(
     drawn = [(r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in measured]
     identity = fingerprint(tree.node, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
     unread_notes = tuple(unread.why)
-    notes = (*unread_notes, *notes_of(measured), *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
+    told = interval_notes(bound.columns, post, releases)
+    notes = (*unread_notes, *notes_of(measured), *told, *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
     dearer = policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,

@@ -10,6 +10,7 @@ from typing import Any
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import Charge, Plan, PlannedRelease
 from dpsql.compiler.sharing import releases_of
+from dpsql.compiler.told import column_json, interval_lines
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import escaped, printable
 from dpsql.loss import NO_LOSS, PrivacyLoss, largest, show_spent
@@ -53,6 +54,8 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
         lines += ["", *_release_lines(release, i), *_sum_lines(release.measured)]
+    intervals = interval_lines(plan.columns, plan.post)
+    lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
     lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
@@ -61,12 +64,14 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
             for statement in release.statements:
                 lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
         if plan.post.renamed is None and not plan.tree.fact.empty:
+            for step in plan.post.steps[:-1]:
+                lines += ["", f"-- post-processing: {step.table}", step.sql]
             lines += ["", "-- post-processing", plan.post.sql]
     return printable("\n".join(lines))
 
 
 def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
-    """The stable form: `releases[].components[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
+    """The stable form: `releases[].components[]`, `columns[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
     charge = charge or Charge.of_new(plan)
     return {
         "releases": [
@@ -84,6 +89,7 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
             }
             for r in plan.releases
         ],
+        "columns": [column_json(c, plan.post) for c in plan.columns],
         "nodes": [_node_json(t) for t in plan.tree.walk()],
         "cost": {unit: _loss_json(charge.by_unit.get(unit, NO_LOSS)) for unit in plan.cost},
         "asked": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from dpsql.analysis.facts import Facts
-from dpsql.compiler.post import is_key, shown_by
 from dpsql.compiler.sharing import Releases
+from dpsql.compiler.unchanged import is_key, shown_by
 from dpsql.diagnostics.errors import reject
 from dpsql.plan.expr import Column
 from dpsql.plan.walk import Tagged

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.analysis.facts import Facts
+from dpsql.compiler.forms import Form, Sources
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.loss import PrivacyLoss, largest
 from dpsql.measure.measured import MeasuredRelease
@@ -27,15 +28,55 @@ class PlannedRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """Rows that a step reads: a release's (its place), or those of an earlier step.
+
+    row: the step's hidden column that has their numbers, from 0; None where a row of the step stands for several.
+    outputs: column → which output of the release it is.
+    """
+
+    release: int | None
+    step: int | None
+    row: int | None
+    outputs: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Noisy numbers chose rows. counted: a query for how many there are, and how many there were before."""
+
+    sources: Sources
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement of the post-processing, and how its numbers are made of noisy ones (`steps.py`).
+
+    table: the scratch table that its rows become; None for the last one, whose rows are the answer's.
+    hidden: names of its last columns, which only say where its rows come from; None for one that its rows no longer
+    have. forms: of its columns, by number.
+    chosen: the noisy numbers that decided which rows there are.
+    """
+
+    table: str | None
+    sql: str
+    hidden: tuple[str | None, ...]
+    inputs: tuple[Input, ...]
+    forms: Mapping[int, Form]
+    selections: tuple[Selection, ...]
+    chosen: Sources
+
+
+@dataclass(frozen=True, slots=True)
 class PostProcessing:
     """How the answer is made from the noisy tables `r0`, `r1`, …: public arithmetic.
 
     renamed: the answer is the rows of one release (`shown`) with its columns chosen in this order (positions), no
-        engine needed; else `sql` runs in the scratch database, which needs these columns of the public tables listed.
-        Without releases `sql` reads those tables in the engine itself.
-    branches: rows can be followed back to the rows of these releases (column c0 of `sql`: the row's number there, times
-        how many branches there are, plus the branch's); more than one below UNION ALL. For each branch and output
-        column the (release, output position) it shows unchanged, for intervals; else None.
+        engine needed; else the steps run in the scratch database, which needs these columns of the public tables
+        listed. sql: the last one. Without releases it reads those tables in the engine itself, and there is no step.
+    branches: for each release whose rows the answer's rows follow (several below UNION ALL) and each output column the
+        (release, output position) that it shows unchanged; else None.
     """
 
     renamed: tuple[int, ...] | None
@@ -43,6 +84,7 @@ class PostProcessing:
     sql: str
     public_tables: tuple[tuple[str, tuple[Column, ...]], ...]
     branches: tuple[tuple[tuple[int, int] | None, ...], ...]
+    steps: tuple[Step, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

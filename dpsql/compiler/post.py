@@ -7,33 +7,21 @@ public facts (analysis/rules/scan.py). *Tested by* tests/e2e/test_public.py, tes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dpsql.analysis.context import Context
 from dpsql.analysis.facts import Facts
 from dpsql.compiler.plan import PlannedRelease, PostProcessing
 from dpsql.compiler.sharing import Releases
+from dpsql.compiler.steps import Steps
+from dpsql.compiler.unchanged import origin_of, shown_by
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
-from dpsql.plan.components import End
-from dpsql.plan.expr import Cast, Column, columns_of
-from dpsql.plan.nodes import (
-    Filter,
-    Join,
-    Limit,
-    Node,
-    Project,
-    Release,
-    Scan,
-    SetOperation,
-    Sort,
-    Window,
-    inputs,
-)
+from dpsql.plan.expr import Column, columns_of
+from dpsql.plan.nodes import Node, Project, Release, Scan, inputs
 from dpsql.plan.walk import Tagged, expressions
 from dpsql.sql.emit import Aliases, TableNames
-from dpsql.sql.relations import Emitter, traced_releases
-from dpsql.steps import take
+from dpsql.sql.relations import Emitter
 from dpsql.types import Kind
 
 SCRATCH = '"memory"."main"'
@@ -47,26 +35,25 @@ def post_processing(
     tables: TableNames,
 ) -> PostProcessing:
     """The post-processing of a plan whose root is public. tables: policy table → the engine's name."""
+    public = _public_columns(tree.node, columns)
+    if not releases:
+        sql = Emitter(_own_names(tree, tables), {}, Aliases()).query(tree, columns)
+        return PostProcessing(None, 0, sql, public, ())
     index = found.index
-    labels = {
-        id(n): found.standing_for(n, f'{SCRATCH}."{releases[index[id(n)]].label}"', traced=True)
-        for n in found.nodes(tree)
-    }
-    traced = traced_releases(tree.node)
-    names: TableNames = _loaded if releases else _own_names(tree, tables)
-    emitter = Emitter(names, labels, Aliases(), traced)
+    steps = Steps(tree.node, releases, found, _scratch).of(tree, columns)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
         0 if renamed is None else index[id(renamed[0])],
-        emitter.query(tree, columns),
-        _public_columns(tree.node, columns),
+        steps[-1].sql,
+        public,
         shown_by(tree.node, columns, index),
+        steps,
     )
 
 
-def _loaded(name: str) -> str:
-    return f'{SCRATCH}."{public_table(name)}"'
+def _scratch(name: str) -> str:
+    return f'{SCRATCH}."{name}"'
 
 
 def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:
@@ -76,11 +63,6 @@ def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:
     if private:
         raise reject("DP904", f"{', '.join(sorted(private))} would be read without noise; nothing was run")
     return tables
-
-
-def public_table(name: str) -> str:
-    """The scratch name of a public table: never that of a release."""
-    return f"public {name}"
 
 
 def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Column, ...]], ...]:
@@ -111,54 +93,6 @@ def _public_part(node: Node) -> list[Node]:
     if isinstance(node, Release):
         return []
     return [node, *(n for child in inputs(node) for n in _public_part(child))]
-
-
-def shown_by(
-    node: Node, columns: Sequence[Column], index: Mapping[int, int]
-) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
-    """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it."""
-    return tuple(tuple(_shown(node, c.uid, release, index) for c in columns) for release in traced_releases(node))
-
-
-def _shown(node: Node, uid: int, release: Release, index: Mapping[int, int]) -> tuple[int, int] | None:
-    """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
-    origin = origin_of(node, uid, release)
-    take(len(release.outputs) // 4)
-    for position, output in enumerate(release.outputs):
-        if output.column.uid == origin and not isinstance(output.recipe, End):
-            return index[id(release)], position
-    return None
-
-
-def is_key(node: Node, uid: int) -> bool:
-    """Whether column `uid` shows group keys: of one release at least, and no released number of another."""
-    shown = [(release, origin_of(node, uid, release)) for release in traced_releases(node)]
-    outputs = any(uid == o.column.uid for release, uid in shown for o in release.outputs)
-    return not outputs and any(uid == key.uid for release, uid in shown for key in release.keys)
-
-
-def origin_of(node: Node, uid: int, release: Release) -> int | None:
-    """The column that `uid` shows unchanged in rows of this release, seen through all that follows single rows."""
-    take()
-    match node:
-        case Release():
-            return uid if node is release else None
-        case Filter(input=child) | Sort(input=child) | Limit(input=child) | Window(input=child):
-            return origin_of(child, uid, release)
-        case Join(scalar=True, left=left):
-            return origin_of(left, uid, release)
-        case Project(input=child, items=items):
-            take(len(items) // 4)
-            expr = next((i.expr for i in items if i.column.uid == uid), None)
-            return origin_of(child, expr.uid, release) if isinstance(expr, Column) else None
-        case SetOperation(left=left, right=right, columns=pairs):
-            at_left = any(r is release for r in traced_releases(left))
-            expr = next((c.left if at_left else c.right for c in pairs if c.column.uid == uid), None)
-            if isinstance(expr, Cast) and expr.type.numeric and expr.arg.type.numeric:
-                expr = expr.arg  # into a type that holds both sides' numbers
-            return origin_of(left if at_left else right, expr.uid, release) if isinstance(expr, Column) else None
-        case _:
-            return None
 
 
 def _renamed(node: Node, columns: Sequence[Column]) -> tuple[Release, tuple[int, ...]] | None:

@@ -24,13 +24,13 @@ class Releases:
         assert isinstance(node, Release)
         return node
 
-    def standing_for(self, node: Release, table: str, *, traced: bool) -> str:
+    def standing_for(self, node: Release, table: str) -> str:
         """The noisy rows of a release in a statement: the table that holds them, under this node's column numbers."""
         first = self.node(self.index[id(node)])
         if first is node:
             return table
         own, theirs = ([*n.keys, *(o.column for o in n.outputs)] for n in (node, first))
-        listed = [f"c{b.uid} AS c{a.uid}" for a, b in zip(own, theirs, strict=True)] + (["c0"] if traced else [])
+        listed = [f"c{b.uid} AS c{a.uid}" for a, b in zip(own, theirs, strict=True)]
         return f"(SELECT {', '.join(listed)} FROM {table})"
 
     def nodes(self, tree: Tagged[Facts]) -> Iterator[Release]:

@@ -75,21 +75,25 @@ class Answer(ABC):
         """See `Release.intervals`."""
         return self.release.intervals(level)
 
+    def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
+        """See `Release.gaps`."""
+        return self.release.gaps(level)
+
     def to_dict(self) -> dict[str, list[Any]]:
         """See `Release.to_dict`."""
         return self.release.to_dict()
 
-    def df(self) -> pandas.DataFrame:
+    def df(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> pandas.DataFrame:
         """See `Release.df`."""
-        return self.release.df()
+        return self.release.df(intervals=intervals, level=level)
 
-    def pl(self) -> polars.DataFrame:
+    def pl(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> polars.DataFrame:
         """See `Release.pl`."""
-        return self.release.pl()
+        return self.release.pl(intervals=intervals, level=level)
 
-    def arrow(self) -> pyarrow.Table:
+    def arrow(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> pyarrow.Table:
         """See `Release.arrow`."""
-        return self.release.arrow()
+        return self.release.arrow(intervals=intervals, level=level)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.release.__arrow_c_stream__(requested_schema)

@@ -91,6 +91,13 @@ class Scratch:
 
         self._guarded(run)
 
+    def make(self, name: str, select: str) -> None:
+        """Make (or replace) a table from a SELECT over loaded tables; its rows keep their order.
+
+        Raises: EngineError (DP901).
+        """
+        self._guarded(lambda: self._open().execute(f"CREATE OR REPLACE TABLE {self.table_sql(name)} AS {select}"))
+
     def drop(self, name: str) -> None:
         """Forget a table; unknown names are ignored."""
         self._guarded(lambda: self._open().execute(f"DROP TABLE IF EXISTS {self.table_sql(name)}"))

@@ -14,25 +14,27 @@ MOST_DECIMALS = 9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a table as text. numeric: to be aligned to the right. null: it stands for NULL."""
+    """One value of a table as text. numeric: to be aligned to the right. null: it stands for NULL. remark: its end."""
 
     text: str
     numeric: bool = False
     null: bool = False
+    remark: str = ""
 
 
-def cell(value: Any, half_width: float | None = None) -> Cell:
-    """A value, followed by `± half_width` if there is one.
+def cell(value: Any, half_width: float | None = None, remark: str = "") -> Cell:
+    """A value, followed by `± half_width` if there is one, or by a remark.
 
     With a ±, both are shown to the ±'s third significant digit: what lies behind it is noise.
     """
+    remark = f" ({remark})" if remark else ""
     match value:
         case None:
-            return Cell("NULL", null=True)
+            return Cell(f"NULL{remark}", null=True, remark=remark)
         case bool():
             return Cell("true" if value else "false")
         case int() | float() | Decimal():
-            return Cell(_number(value, half_width), numeric=True)
+            return Cell(_number(value, half_width) + remark, numeric=True, remark=remark)
         case _:
             return Cell(one_line(plain(value)))
 

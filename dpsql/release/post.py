@@ -7,31 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from dpsql.compiler.plan import Plan
-from dpsql.compiler.post import public_table
+from dpsql.compiler.forms import Sources
+from dpsql.compiler.plan import Plan, Step
+from dpsql.compiler.steps import public_table
 from dpsql.engine.base import Engine, quoted
 from dpsql.engine.scratch import Scratch
 from dpsql.plan.expr import Column
 from dpsql.release.columns import released_columns
+from dpsql.release.derived import Derived, Trace
 from dpsql.release.noisy import NoisyRelease, with_texts
 from dpsql.types import BIGINT, Kind
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The answer's rows, column by column.
-
-    traced: for each row the branch of the plan and the row of its release that it shows, if any; None: row by row the
-        rows of the only branch's release.
-    """
+    """The answer's rows, column by column. derived: their intervals; None where nothing has noise."""
 
     columns: tuple[Sequence[Any], ...]
     height: int
-    traced: tuple[tuple[int, int] | None, ...] | None = None
+    derived: Derived | None = None
 
     @cached_property
     def rows(self) -> tuple[tuple[Any, ...], ...]:
@@ -40,13 +39,9 @@ class Rows:
 
     def first(self, most: int) -> Rows:
         """The first rows."""
-        columns = tuple(list(islice(column, most)) for column in self.columns)
-        return Rows(columns, min(most, self.height), None if self.traced is None else self.traced[:most])
-
-    @property
-    def origin(self) -> tuple[tuple[int, int] | None, ...]:
-        """`traced`, written out."""
-        return self.traced if self.traced is not None else tuple((0, row) for row in range(self.height))
+        if most >= self.height:
+            return self
+        return Rows(tuple(list(islice(column, most)) for column in self.columns), most, self.derived)
 
 
 def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> Rows:
@@ -55,30 +50,58 @@ def post_process(plan: Plan, noisy: Sequence[NoisyRelease], engine: Engine, scra
     Raises EngineError; CannotOpen if a public table is gone.
     """
     if plan.tree.fact.empty:
-        return Rows(tuple(() for _ in plan.columns), 0, ())
+        return Rows(tuple(() for _ in plan.columns), 0)
     if not plan.releases:
         return _exact(plan, engine)
     if plan.post.renamed is not None:
         shown = noisy[plan.post.shown]
         columns = [*shown.key_columns, *released_columns(shown)]
         chosen = [columns[i] for i in plan.post.renamed]
-        return Rows(tuple(chosen), len(shown.keys))
+        height = len(shown.keys)
+        derived = Derived(plan.post.steps, (Trace(height, (range(height),), ()),), noisy)
+        return Rows(tuple(chosen), height, derived)
     for release in noisy:
         node = release.planned.measured.node
-        height = len(release.keys)
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
         values = [*release.key_columns, *released_columns(release)]
-        scratch.load_columns(release.planned.label, [*named, ("c0", BIGINT)], [*values, list(range(height))])
+        if not named:  # no table is without columns
+            named, values = [("c0", BIGINT)], [list(range(len(release.keys)))]
+        scratch.load_columns(release.planned.label, named, values)
     for table, read in plan.post.public_tables:
         _load_public(table, read, engine, scratch)
-    found, _ = scratch.fetch(plan.post.sql)
+    *before, last = plan.post.steps
+    traces = [_made(step, scratch) for step in before]
+    found, _ = scratch.fetch(last.sql)
     width = len(plan.columns)
-    shown_columns, branches = _shown(plan, found.columns[:width]), len(plan.post.branches)
-    if not branches:
-        return Rows(shown_columns, found.height, (None,) * found.height)
-    numbers = found.columns[width]
-    origin = tuple(None if number is None else (number % branches, number // branches) for number in numbers)
-    return Rows(shown_columns, found.height, origin)
+    traces.append(_trace(last, found.columns[width:], found.height, scratch))
+    derived = Derived(plan.post.steps, traces, noisy)
+    return Rows(_shown(plan, found.columns[:width]), found.height, derived)
+
+
+def _made(step: Step, scratch: Scratch) -> Trace:
+    """Makes the table of a step, and says which rows it is made of."""
+    assert step.table is not None
+    scratch.make(step.table, step.sql)
+    listed = ", ".join(name for name in step.hidden if name is not None) or "rowid"
+    found, _ = scratch.fetch(f"SELECT {listed} FROM {scratch.table_sql(step.table)} ORDER BY rowid")
+    return _trace(step, found.columns, found.height, scratch)
+
+
+def _trace(step: Step, columns: Sequence[Sequence[Any]], height: int, scratch: Scratch) -> Trace:
+    """columns: the hidden ones that the rows still have."""
+    waiting = iter(columns)
+    hidden = tuple(() if name is None else next(waiting) for name in step.hidden)
+    return Trace(height, hidden, _shares(step, scratch))
+
+
+def _shares(step: Step, scratch: Scratch) -> tuple[tuple[Sources, Fraction], ...]:
+    """Which part of the rows was left where noisy numbers chose them."""
+    found = []
+    for selection in step.selections:
+        (left,), (there,) = scratch.fetch(selection.counted)[0].columns
+        if 0 < left < there:
+            found.append((selection.sources, Fraction(left, there)))
+    return tuple(found)
 
 
 def _exact(plan: Plan, engine: Engine) -> Rows:
@@ -86,7 +109,7 @@ def _exact(plan: Plan, engine: Engine) -> Rows:
     for table, _ in plan.post.public_tables:
         engine.table_sql(table)  # says what is wrong with one that has gone since the plan was made
     found = engine.fetch(plan.post.sql)
-    return Rows(_shown(plan, found.columns), found.height, (None,) * found.height)
+    return Rows(_shown(plan, found.columns), found.height)
 
 
 def _shown(plan: Plan, columns: Sequence[Sequence[Any]]) -> tuple[Sequence[Any], ...]:

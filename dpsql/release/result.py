@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
@@ -13,13 +13,13 @@ from dpsql.loss import PrivacyLoss, exact
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release import frames
 from dpsql.release.cells import cell
-from dpsql.release.intervals import Bounds, output_intervals
+from dpsql.release.intervals import Bounds
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.post import Rows
-from dpsql.types import SqlType
+from dpsql.release.told import Told
+from dpsql.types import DOUBLE, SqlType
 
-_ByRow = list[Bounds] | dict[int, Bounds]
-"""Row of a release → its interval."""
+T = TypeVar("T")
 _SHOWN = 20
 """Rows that a prompt of Python shows."""
 
@@ -80,46 +80,19 @@ class Release:
     def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
-        The intervals cover what the query would give without noise, with clips and limits in place. Columns that are
-        computed from released numbers, or that a join or a scalar subquery brings in, have None; group keys do not
-        appear. Repeated names get a number (`to_dict`).
+        The intervals cover what the query would give without noise, with clips and limits in place. Numbers computed
+        from released ones have them, too; `gaps` says why one has none. What has no noise has None, and group keys do
+        not appear. Repeated names get a number (`to_dict`).
         Raises Rejected DP406 unless 0 < level < 1.
         """
-        try:
-            wanted = exact(level, "level")
-        except ValueError as error:
-            raise reject("DP406", str(error)) from None
-        if not 0 < wanted < 1:
-            raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
-        return self._intervals(wanted, None)
+        return _by_row({n: t.bounds for n, t in told(self, _confidence(level)).items()}, len(self))
 
-    def _intervals(self, level: Fraction, most: int | None) -> list[dict[str, Bounds | None]]:
-        """Those of the first rows, or (None) of all."""
-        from dpsql.compiler.post import is_key
-
-        branches, table = self.plan.post.branches, self._table
-        shown: list[list[int] | None] = [None] * len(branches)
-        if most is not None and most < table.height:
-            table = table.first(most)
-            shown = [sorted({o[1] for o in table.origin if o is not None and o[0] == i}) for i in range(len(branches))]
-        named: dict[str, Sequence[Bounds | None]] = {}
-        for at, (name, column) in enumerate(zip(unique_names(self.columns), self.plan.columns, strict=True)):
-            if not is_key(self.plan.tree.node, column.uid):
-                found = [self._bounds(b[at], level, rows) for b, rows in zip(branches, shown, strict=True)]
-                named[name] = _in_rows(found, table)
-        if not named:
-            return [{} for _ in range(table.height)]
-        return [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
-
-    def _bounds(self, source: tuple[int, int] | None, level: Fraction, rows: list[int] | None) -> _ByRow | None:
-        """Intervals of an output of a release: of each row, or only of these."""
-        if source is None:
-            return None
-        noisy = self._noisy[source[0]]
-        output = noisy.planned.measured.node.outputs[source[1]]
-        if rows is None:
-            return output_intervals(noisy, output, level)
-        return dict(zip(rows, output_intervals(noisy.only(rows), output, level), strict=True))
+    def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
+        """One dict per row: column → why its number has no interval at this confidence; nothing where it has one, or no
+        noise. Raises Rejected DP406 unless 0 < level < 1.
+        """
+        found = told(self, _confidence(level))
+        return [{n: t.why[row] for n, t in found.items() if t.why[row]} for row in range(len(self))]
 
     @property
     def components(self) -> list[dict[str, Any]]:
@@ -134,26 +107,30 @@ class Release:
         names = unique_names(self.columns)
         return {name: list(values) for name, values in zip(names, self._table.columns, strict=True)}
 
-    def df(self) -> pandas.DataFrame:
+    def df(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> pandas.DataFrame:
         """As a pandas DataFrame (needs the `pandas` extra), its dtypes those of the SQL types, also without rows.
 
         Integers are int64, with NULL Int64; DATE and TIMESTAMP are datetime64; DECIMAL are Decimal objects.
+        intervals: with columns `<column>_low` and `<column>_high` beside each that has intervals, at this level.
         """
         with frames.extra("pandas"):
-            return frames.to_pandas(self.to_dict(), self.types)
+            return frames.to_pandas(*self._framed(intervals, level))
 
-    def pl(self) -> polars.DataFrame:
-        """As a polars DataFrame (needs the `polars` extra), of the SQL types."""
+    def pl(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> polars.DataFrame:
+        """As a polars DataFrame (needs the `polars` extra), of the SQL types. intervals, level: as for `df`."""
         with frames.extra("polars"):
-            return frames.to_polars(self.to_dict(), self.types)
+            return frames.to_polars(*self._framed(intervals, level))
 
-    def arrow(self) -> pyarrow.Table:
-        """As an Arrow table (needs the `arrow` extra), of the SQL types.
+    def arrow(self, *, intervals: bool = False, level: float | Fraction = float(LEVEL)) -> pyarrow.Table:
+        """As an Arrow table (needs the `arrow` extra), of the SQL types. intervals, level: as for `df`.
 
         Arrow has no integers of 128 bits: HUGEINT (what SUM of integers is) is int64, where a number is larger decimal.
         """
         with frames.extra("arrow"):
-            return frames.to_arrow(self.to_dict(), self.types)
+            return frames.to_arrow(*self._framed(intervals, level))
+
+    def _framed(self, intervals: bool, level: float | Fraction) -> tuple[dict[str, list[Any]], Sequence[SqlType]]:
+        return with_ends(self, _confidence(level)) if intervals else (self.to_dict(), self.types)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow's interface between libraries: `polars.DataFrame(answer)`, `pyarrow.table(answer)`. Needs pyarrow."""
@@ -198,21 +175,15 @@ class Release:
         return _as_text(self)
 
 
-def _in_rows(found: Sequence[_ByRow | None], table: Rows) -> Sequence[Bounds | None]:
-    """For each row of the answer the interval that it shows, if any. found: for each branch those of its release."""
-    if table.traced is None:
-        (only,) = found
-        return (None,) * table.height if only is None else list(only.values()) if isinstance(only, dict) else only
-    return [_at(found, origin) for origin in table.traced]
-
-
-def _at(found: Sequence[_ByRow | None], origin: tuple[int, int] | None) -> Bounds | None:
-    """The interval of the row that is shown, if one is."""
-    if origin is None:
-        return None
-    branch, row = origin
-    bounds = found[branch]
-    return None if bounds is None else bounds[row]
+def _confidence(level: float | Fraction) -> Fraction:
+    """Raises Rejected DP406."""
+    try:
+        wanted = exact(level, "level")
+    except ValueError as error:
+        raise reject("DP406", str(error)) from None
+    if not 0 < wanted < 1:
+        raise reject("DP406", f"a confidence level lies between 0 and 1, not {level}")
+    return wanted
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -229,19 +200,64 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def told(release: Release, level: Fraction, most: int | None = None) -> dict[str, Told]:
+    """Column → its intervals in the first rows, or (None) in all; group keys do not appear. level: in (0, 1)."""
+    from dpsql.compiler.unchanged import is_key
+
+    plan, table = release.plan, release._table if most is None else release._table.first(most)
+    found: dict[str, Told] = {}
+    for name, column, values in zip(unique_names(release.columns), plan.columns, table.columns, strict=True):
+        if not is_key(plan.tree.node, column.uid):
+            nothing = Told.nothing(table.height)
+            found[name] = nothing if table.derived is None else table.derived.told(column.uid, values, level)
+    return found
+
+
+def with_ends(release: Release, level: Fraction) -> tuple[dict[str, list[Any]], list[SqlType]]:
+    """`to_dict` with `<column>_low` and `<column>_high` behind each column that has intervals, and all SQL types."""
+    intervals, columns = told(release, level), release.to_dict()
+    bounded = [n for n in columns if n in intervals and any(b is not None for b in intervals[n].bounds)]
+    ends = [f"{n}_{end}" for n in bounded for end in ("low", "high")]
+    names = dict(zip(ends, unique_names([*columns, *ends])[len(columns) :], strict=True))
+    found: dict[str, list[Any]] = {}
+    types: list[SqlType] = []
+    for (name, values), type_ in zip(columns.items(), release.types, strict=True):
+        found[name] = values
+        types.append(type_)
+        if name in bounded:
+            for i, end in enumerate(("low", "high")):
+                found[names[f"{name}_{end}"]] = [None if b is None else b[i] for b in intervals[name].bounds]
+                types.append(DOUBLE)
+    return found, types
+
+
 def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
     """How far each interval reaches from its number: the ± that tables show. most: of the first rows only.
 
     Half the width where the number is in the middle. That of an average in a small group, or at an end of its bounds,
     is not; then the farther end counts, so that `value ± width` covers whatever the interval covers.
     """
-    found = release.intervals(level) if most is None else release._intervals(level, most)
+    rows = first_rows(release, most)
     names = unique_names(release.columns)
-    values = (dict(zip(names, row, strict=True)) for row in first_rows(release, most))
+    found = _by_row({n: t.bounds for n, t in told(release, level, most).items()}, len(rows))
+    values = (dict(zip(names, row, strict=True)) for row in rows)
     return [
         {name: None if b is None else _reach(numbers[name], *b) for name, b in row.items()}
         for numbers, row in zip(values, found, strict=True)
     ]
+
+
+def remarks(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, str]]:
+    """What tables show beside a number that has no ±, though others of its column have: column → why."""
+    found = {n: t.why for n, t in told(release, level, most).items() if t.single}
+    return [{n: w for n, w in row.items() if w} for row in _by_row(found, len(first_rows(release, most)))]
+
+
+def _by_row(columns: Mapping[str, Sequence[T]], height: int) -> list[dict[str, T]]:
+    """Columns as one dict per row."""
+    if not columns:
+        return [{} for _ in range(height)]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _reach(value: Any, low: float, high: float) -> float:
@@ -255,10 +271,9 @@ def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...
 
 
 def _as_text(release: Release, most: int | None = None) -> str:
-    widths = half_widths(release, most=most)
     table, names = [[one_line(name) for name in release.columns]], unique_names(release.columns)
-    for row, width in zip(first_rows(release, most), widths, strict=True):
-        named = zip(names, row, strict=True)
-        table.append([cell(value, width.get(name)).text for name, value in named])
+    beside = half_widths(release, most=most), remarks(release, most=most)
+    for row, width, why in zip(first_rows(release, most), *beside, strict=True):
+        table.append([cell(v, width.get(n), why.get(n, "")).text for n, v in zip(names, row, strict=True)])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]
     return "\n".join("  ".join(c.ljust(s) for c, s in zip(line, sizes, strict=True)).rstrip() for line in table)

@@ -16,7 +16,6 @@ from dpsql.plan.nodes import (
     Join,
     JoinKind,
     Limit,
-    Node,
     Project,
     Release,
     Scan,
@@ -60,22 +59,17 @@ _REACH = {
 MOST_REPEATED = 5_000
 """Longest subquery, in characters, that is written three times: nested ones must not multiply without end."""
 
-ROW = 0
-"""Number of the column that carries a released row's position; plan columns are numbered from 1."""
-
 
 @dataclass(slots=True)
 class Emitter:
     """Prints the nodes of one statement.
 
-    released: number (`id`) of each release → the table that holds its noisy rows. traced: the releases whose rows are
-    followed: each row carries the number of its release's row, times how many these are, plus which one it is.
+    released: number (`id`) of each release → the table that holds its noisy rows.
     """
 
     tables: TableNames
     released: Mapping[int, str]
     aliases: Aliases
-    traced: tuple[Release, ...] = ()
 
     def block(self, tagged: Tagged[Facts]) -> Block:
         """A node as a FROM clause."""
@@ -99,17 +93,11 @@ class Emitter:
             case Release(keys=keys, outputs=outputs):
                 alias = self.aliases.table()
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in (*keys, *(o.column for o in outputs))}
-                sql[ROW] = f"{alias}.c{ROW}"
-                if len(self.traced) > 1:
-                    place = next((at for at, r in enumerate(self.traced) if r is node), 0)
-                    sql[ROW] = f"({sql[ROW]} * {len(self.traced)} + {place})"
                 return Block(f"{self.released[id(node)]} AS {alias}", (), Names(sql, env))
             case _:
                 alias = self.aliases.table()
                 inner = self.query(tagged)
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in output_columns(node)}
-                if self._follows(node):
-                    sql[ROW] = f"{alias}.c{ROW}"
                 return Block(f"({inner}) AS {alias}", (), Names(sql, env))
 
     def _join(self, node: Join, tagged: Tagged[Facts]) -> Block:
@@ -118,7 +106,7 @@ class Emitter:
             right = self._closed(right, tagged.inputs[1])
         if node.kind is JoinKind.FULL and left.where:
             left = self._closed(left, tagged.inputs[0])
-        both = {**right.names.sql, **left.names.sql}  # where both are traced, rows of the answer are the left ones
+        both = {**right.names.sql, **left.names.sql}
         names = Names(both, {**left.names.env, **right.names.env})
         compared = _not_in(node)
         if compared is not None and len(right.clause()) <= MOST_REPEATED:
@@ -224,17 +212,9 @@ class Emitter:
                 conditions.append(member(sql[column.uid], column, source, place))
         return replace(below, names=Names(sql, tagged.fact.env)).filtered(*conditions)
 
-    def _follows(self, node: Node) -> bool:
-        """Whether rows carry the number of a release's row along."""
-        return any(r is t for r in traced_releases(node) for t in self.traced)
-
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:
-        """A node as a complete SELECT whose columns are named c<number>: all of them, or those listed, in order.
-
-        Where rows can be traced to a release's rows, column c0 is the number of that row.
-        """
+        """A node as a complete SELECT whose columns are named c<number>: all of them, or those listed, in order."""
         node, order, limit = tagged.node, "", ""
-        traced = self._follows(node)
         items = None
         if isinstance(node, Project):
             items, tagged = node.items, tagged.inputs[0]
@@ -273,8 +253,6 @@ class Emitter:
         chosen = list(printed) if columns is None else [c.uid for c in columns]
         take(1 + len(chosen) + sum(map(len, printed.values())) // 16)
         listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
-        if traced:
-            listed.append(f"{block.names.sql[ROW]} AS c{ROW}")
         if keys:
             terms = [
                 f"{spell(k.expr, block.names)[0]}{' DESC' if k.descending else ' ASC'}"
@@ -286,18 +264,16 @@ class Emitter:
 
     def _set_operation(self, node: SetOperation, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
         """Both sides by position. Columns are chosen around it: leaving one out would change which rows are equal."""
-        sides, traced = [], self._follows(node)
+        sides = []
         for child, side in zip(tagged.inputs, ("left", "right"), strict=True):
             block = self.block(child)
             listed = [f"{self._side(c, side, block.names, node)} AS c{c.column.uid}" for c in node.columns]
-            if traced:
-                listed.append(f"{block.names.sql[ROW] if self._follows(child.node) else 'NULL'} AS c{ROW}")
             sides.append(f"SELECT {', '.join(listed)}\n{block.clause()}")
         both = f"({sides[0]})\n{node.kind.value.upper()}{' ALL' if node.all else ''}\n({sides[1]})"
         if columns is None:
             return both
         alias = self.aliases.table()
-        chosen = [f"{alias}.c{uid}" for uid in (*(c.uid for c in columns), *((ROW,) if traced else ()))]
+        chosen = [f"{alias}.c{c.uid}" for c in columns]
         return f"SELECT {', '.join(chosen) or 'NULL'}\nFROM ({both}) AS {alias}"
 
     def _side(self, c: SetColumn, side: str, names: Names, node: SetOperation) -> str:
@@ -323,22 +299,6 @@ def _not_in(node: Join) -> tuple[Call, Expr, Expr] | None:
                 if columns_of(outer) <= left and columns_of(inner) and columns_of(inner) <= right:
                     return equal, outer, inner
     return None
-
-
-def traced_releases(node: Node) -> tuple[Release, ...]:
-    """The releases of which rows of a node show single rows; a row that shows none is of another side of UNION ALL."""
-    take()
-    match node:
-        case Release():
-            return (node,)
-        case Project(input=child) | Filter(input=child) | Window(input=child) | Sort(input=child) | Limit(input=child):
-            return traced_releases(child)
-        case Join(scalar=True, left=left):  # one value beside each row
-            return traced_releases(left)
-        case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right):
-            return traced_releases(left) + traced_releases(right)
-        case _:
-            return ()
 
 
 def _compares_sides(node: Join, left: Block, right: Block) -> bool:

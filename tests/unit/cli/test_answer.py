@@ -17,18 +17,37 @@ from dpsql.cli.answer import Style, answer_text, as_csv, as_json, footer_of
 from dpsql.cli.options import Format, Intervals
 from dpsql.loss import PrivacyLoss, left_text
 from dpsql.numbers.confidence import LEVEL
+from dpsql.plan.expr import Column
+from dpsql.plan.nodes import Values
+from dpsql.release.post import Rows as Table
+from dpsql.release.result import Release, unique_names
+from dpsql.release.told import Told
+from dpsql.types import DOUBLE
 
 
 def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon: str = "0.2", **others: Any) -> Any:
     """As much of a Release as printing looks at."""
     around = others.get("around", [{} for _ in rows])
+    why = others.get("why", {})
+    names = unique_names(columns)
+    uids = [Column(uid, name, DOUBLE) for uid, name in enumerate(names)]
+    values = tuple([row[i] for row in rows] for i in range(len(columns)))
+    told = {
+        uid: Told([row.get(name) for row in around], why.get(name, [""] * len(rows)), single=True)
+        for uid, name in enumerate(names)
+    }
+    derived = SimpleNamespace(told=lambda uid, values, level: told[uid])
     return Rows(
         columns=columns, rows=rows, spent=PrivacyLoss(Fraction(epsilon), others.get("delta", Fraction(0))),
-        notes=others.get("notes", ()), intervals=lambda level: around,
+        notes=others.get("notes", ()), types=(DOUBLE,) * len(columns),
+        plan=SimpleNamespace(columns=uids, tree=SimpleNamespace(node=Values((), ()))),
+        _table=Table(values, len(rows), derived),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
 class Rows(SimpleNamespace):
+    intervals, gaps, to_dict = Release.intervals, Release.gaps, Release.to_dict
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -47,8 +66,19 @@ def test_csv_values() -> None:
 def test_json_intervals_may_be_open_or_missing() -> None:
     around = [{"n": (1.0, float("inf")), "m": None}]
     found = json.loads(as_json(answer(("n", "m", "n"), ((2, 3, 4),), around=around, notes=("note",))))
-    assert found["columns"] == ["n", "m", "n_1"] and found["intervals"] == [{"n": [1.0, None], "m": None}]
-    assert found["notes"] == ["note"] and found["spent"]["epsilon"] == 0.2
+    assert found["columns"] == ["n", "m", "n_1"] and found["intervals"] == [{"n": [1.0, None], "m": None, "n_1": None}]
+    assert found["notes"] == ["note"] and found["spent"]["epsilon"] == 0.2 and found["gaps"] == [{}]
+
+
+def test_what_has_no_interval_says_why() -> None:
+    """Where people read, and in JSON; not among data for other programs."""
+    why = "denominator may be 0"
+    given = {"around": [{"r": None}, {"r": (0.0, 1.0)}, {"r": None}], "why": {"r": [why, "", why]}}
+    shown = answer(("r",), ((None,), (0.5,), (-7,)), **given)
+    assert json.loads(as_json(shown))["gaps"] == [{"r": why}, {}, {"r": why}]
+    table = answer_text(shown, Format.UNALIGNED, Style(null="∅"), LEVEL, io.StringIO()).splitlines()
+    assert table == ["r", f"∅ ({why})", "0.500 ± 0.500", f"-7 ({why})"]
+    assert as_csv(shown) == "r\n\n0.5\n-7\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.plan.components import Output
 from dpsql.release.intervals import Bounds, output_intervals
 from dpsql.release.noisy import NoisyRelease
-from dpsql.release.result import Release, first_rows, half_widths, unique_names
+from dpsql.release.result import Release, first_rows, half_widths, told, unique_names
 
 MIXED = """\
 SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS age, COUNT(*) > 5 AS many, CAST(NULL AS INTEGER) AS nothing,
@@ -48,6 +49,25 @@ def test_the_forms_agree(mixed: Release) -> None:
         assert list(frame[name]) == table[name].to_pylist() == polar[name].to_list() == plain[name]
     assert table["fees"].to_pylist() == plain["fees"] and table["day"].to_pylist() == plain["day"]
     assert frame["nothing"].isna().all() and table["nothing"].null_count == 3 == polar["nothing"].null_count()
+
+
+def test_frames_with_intervals(shared: Connection) -> None:
+    sql = "SELECT city, COUNT(*) AS n, SUM(age) / COUNT(*) AS mean, 1 AS one FROM members GROUP BY city"
+    answer = shared.sql(sql).run(epsilon=4)
+    names = ["city", "n", "n_low", "n_high", "mean", "mean_low", "mean_high", "one"]
+    frame, table, polar = (make(intervals=True, level=0.9) for make in (answer.df, answer.arrow, answer.pl))
+    assert list(frame.columns) == table.column_names == polar.columns == names
+    for at, row in enumerate(answer.intervals(0.9)):
+        for name in ("n", "mean"):
+            ends = row[name]
+            found = [frame[f"{name}_{end}"][at] for end in ("low", "high")]
+            assert (ends is None and all(map(math.isnan, found))) or found == list(ends or ())
+            assert (polar[f"{name}_low"][at], table[f"{name}_high"][at].as_py()) == (ends or (None, None))
+    assert list(answer.df().columns) == ["city", "n", "mean", "one"]
+    taken = shared.sql("SELECT COUNT(*) AS n, 1 AS n_low FROM members").run(epsilon=4)
+    assert list(taken.df(intervals=True).columns) == ["n", "n_low_1", "n_high", "n_low"]
+    with pytest.raises(Rejected):
+        answer.df(intervals=True, level=1)
 
 
 def test_no_rows(shared: Connection) -> None:
@@ -128,7 +148,13 @@ def test_intervals_follow_their_rows(shared: Connection) -> None:
 
 def test_intervals_of_what_is_no_row_of_a_release(shared: Connection) -> None:
     sql = "SELECT MAX(n) AS m FROM (SELECT city, COUNT(*) AS n FROM members GROUP BY city) AS x"
-    assert shared.sql(sql).run(epsilon=1).intervals() == [{"m": None}]
+    answer = shared.sql(sql).run(epsilon=4)
+    ((low, high),) = [row["m"] or (0, 0) for row in answer.intervals()]
+    assert low < answer.rows[0][0] < high and answer.gaps() == [{}]
+    rank = "SELECT city, RANK() OVER (ORDER BY COUNT(*)) AS r FROM members GROUP BY city"
+    placed = shared.sql(rank).run(epsilon=4)
+    assert [row["r"] for row in placed.intervals()] == [None] * 3
+    assert {row["r"] for row in placed.gaps()} == {"noisy numbers decide the order or the partitions of the rows"}
 
 
 IN_PART = (
@@ -146,7 +172,8 @@ def test_intervals_of_the_first_rows(shared: Connection, sql: str) -> None:
     """Those that a page shows are those of the whole answer."""
     result = shared.sql(sql).run(epsilon=4, delta=1e-6, fresh=True)
     for most in range(len(result) + 2):
-        assert result._intervals(Fraction("0.95"), most) == result.intervals()[:most]
+        shown = told(result, Fraction("0.95"), most)
+        assert all(t.bounds == told(result, Fraction("0.95"))[name].bounds[:most] for name, t in shown.items())
         assert half_widths(result, most=most) == half_widths(result)[:most]
         assert first_rows(result, most) == result.rows[:most]
 
@@ -160,7 +187,7 @@ def test_a_page_has_intervals_of_the_rows_that_it_shows(shared: Connection, monk
         asked.append(len(noisy.keys))
         return output_intervals(noisy, output, level)
 
-    monkeypatch.setattr("dpsql.release.result.output_intervals", counted)
+    monkeypatch.setattr("dpsql.release.derived_columns.output_intervals", counted)
     for name in ("html.MOST_ROWS", "html.SHOWN", "result._SHOWN"):
         monkeypatch.setattr(f"dpsql.release.{name}", 1)
     page, text = result._repr_html_(), repr(result)
