@@ -76,8 +76,9 @@ def _draw(
     kind: str | None,
     continuous: bool,
 ) -> None:
-    below = [0.0 if b is None else max(0.0, v - float(b[0])) for v, b in zip(values, bounds, strict=True)]
-    above = [0.0 if b is None else max(0.0, float(b[1]) - v) for v, b in zip(values, bounds, strict=True)]
+    # Without an interval there is no bar, not one of no length, which would say that the number is exact.
+    below = [math.nan if b is None else max(0.0, v - float(b[0])) for v, b in zip(values, bounds, strict=True)]
+    above = [math.nan if b is None else max(0.0, float(b[1]) - v) for v, b in zip(values, bounds, strict=True)]
     around = [below, above] if any(b is not None for b in bounds) else None
     if kind == "bar" or (kind is None and not continuous):
         ax.bar(places, values, yerr=around, capsize=3)

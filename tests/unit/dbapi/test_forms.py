@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import matplotlib as mpl
 import pandas
@@ -198,6 +200,24 @@ def test_bars_with_error_bars(con: dpsql.Connection) -> None:
     drawn = [tuple(segment[:, 1]) for segment in lines.get_segments()]
     wanted = [row["n"] or (0, 0) for row in answer.intervals()]
     assert [pytest.approx(ends) for ends in wanted] == drawn
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.usefixtures("pyplot")
+@pytest.mark.parametrize("kind", ["bar", "point"])
+def test_computed_numbers_have_error_bars_where_they_have_intervals(con: dpsql.Connection, kind: Any) -> None:
+    """A ratio of which one city's noisy denominator may be 0 has none there, but for one run in 10⁹."""
+    level = 1 - Fraction(1, 10**9)
+    sql = "SELECT city, SUM(age) / COUNT(*) FILTER (WHERE city <> 'Oslo') AS r FROM members GROUP BY city ORDER BY city"
+    answer = con.sql(sql).run(epsilon=8)
+    around = [row["r"] for row in answer.intervals(level)]
+    assert around[0] is not None and around[2] is None
+    assert answer.gaps(level)[2] == {"r": "denominator may be 0"}
+    ax = answer.plot(kind=kind, level=level)
+    (container,) = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar] or ax.containers
+    (lines,) = getattr(container, "errorbar", container).lines[2]
+    drawn = [tuple(segment[:, 1]) for segment in lines.get_segments() if len(segment)]
+    assert [pytest.approx(ends) for ends in around[:2]] == drawn
     ax.figure.canvas.draw()
 
 
