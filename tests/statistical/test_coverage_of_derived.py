@@ -29,6 +29,7 @@ from dpsql.engine.scratch import Scratch
 from dpsql.measure.integers import Integers
 from dpsql.measure.measured import Measurement
 from dpsql.plan.components import Component, Measure
+from dpsql.plan.expr import Call
 from dpsql.plan.nodes import key_sources
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
@@ -61,6 +62,7 @@ tables:
       rep: {{type: integer, domain: {replicates}, nullable: false}}
       g: {{type: integer, domain: [1, 2, 3, 4], nullable: false}}
       f: {{type: integer, bounds: [0, 3], nullable: false}}
+      z: {{type: integer}}
       x: {{type: double, bounds: [0, 10], nullable: false}}
       y: {{type: double, bounds: [-5, 5], nullable: false}}
   pop:
@@ -73,13 +75,18 @@ budgets:
   total: {{{budget}: 1000000}}
 """
 ROWS = {1: 150, 2: 300, 3: 450, 4: 600}
-"""Rows of each group of every replicate; of three in ten f = 1, x is 4.2 and y 0.7 on average."""
+"""Rows of each group of every replicate; of three in ten f = 1, x is 4.2 and y 0.7 on average; z is never NULL."""
 
-COUNTS = "SELECT rep, g, COUNT(*) AS n, COUNT(*) FILTER (f = 1) AS k, SUM(x) AS s, SUM(y) AS d FROM t GROUP BY rep, g"
+COUNTS = "SELECT rep, g, COUNT(*) AS n, COUNT(z) FILTER (f = 1) AS k, SUM(x) AS s, SUM(y) AS d FROM t GROUP BY rep, g"
 _IN_ROWS = f"SELECT rep, g, {{}} AS v FROM ({COUNTS}) AS c"
 _BY_REP = f"SELECT rep, {SHOWN} AS g, {{}} AS v FROM ({COUNTS}) AS c GROUP BY rep"
 _JOINED = f"SELECT c.rep, c.g, {{}} AS v FROM ({COUNTS}) AS c JOIN pop USING (g)"
 _ONE = "SELECT rep, g, COUNT(*) AS n FROM t WHERE {} GROUP BY rep, g"
+_SPLIT = (
+    "SELECT rep, g, {} AS v FROM "
+    "(SELECT rep, g, COUNT(*) AS n, COUNT(*) FILTER (f = 1) AS k FROM t GROUP BY rep, g) AS c"
+)
+"""Here n is made of k and the rest; above it is a number of its own."""
 
 TIGHT = {
     "a difference": _IN_ROWS.format("n - k"),
@@ -89,6 +96,8 @@ TIGHT = {
     "a percentage": _IN_ROWS.format("100.0 * k / NULLIF(n, 0)"),
     "an average by hand": _IN_ROWS.format("s / n"),
     "odds": _IN_ROWS.format("k / (n - k)"),
+    "a ratio to a total made of parts": _SPLIT.format("k / n"),
+    "what is left of a total made of parts": _SPLIT.format("n - k"),
     "a part of a sum": _IN_ROWS.format("k / (k + n)"),
     "one minus a ratio": _IN_ROWS.format("1 - k / n"),
     "a ratio and constants": _IN_ROWS.format("3 * (k / n) + 2"),
@@ -205,7 +214,8 @@ def total(m: Measurement, rows: float) -> int:
     """The exact integer of a component for a group of so many rows."""
     c: Component = m.component
     if c.measure is Measure.COUNT:
-        return round(rows * (0.3 if c.filter is not None else 1)) * c.weight
+        part = 1 if c.filter is None else 0.7 if isinstance(c.filter, Call) and c.filter.function == "not" else 0.3
+        return round(rows * part) * c.weight
     mean = Fraction(42, 10) if c.lo + c.center >= 0 else Fraction(7, 10)
     return round((mean / c.grid - c.center) * round(rows)) * c.weight
 
@@ -216,7 +226,7 @@ def laboratory(folder: Path, accountant: str, budget: str) -> Laboratory:
     policy.write_text(text, encoding="utf-8")
     con = duckdb.connect()
     con.execute("""
-        CREATE TABLE t (id INTEGER, rep INTEGER, g INTEGER, f INTEGER, x DOUBLE, y DOUBLE);
+        CREATE TABLE t (id INTEGER, rep INTEGER, g INTEGER, f INTEGER, z INTEGER, x DOUBLE, y DOUBLE);
         CREATE TABLE pop AS SELECT g::INTEGER AS g, (1000 * g)::INTEGER AS people, g / 8.0::DOUBLE AS weight
         FROM range(1, 5) AS r(g)
     """)
