@@ -39,12 +39,12 @@ def test_csv_is_data_and_nothing_else(dpsql: Call, clinic: Clinic) -> None:
     assert done.err.startswith("(4 rows)  spent ε 0.2, left ε 0.3 δ 1e-8;")
 
 
-def test_json_has_the_five_documented_keys(dpsql: Call, clinic: Clinic) -> None:
+def test_json_has_the_six_documented_keys(dpsql: Call, clinic: Clinic) -> None:
     done = dpsql("query", clinic.policy, REGIONS, "--epsilon", "0.2", "--format", "json")
     answer = json.loads(done.out)
-    assert list(answer) == ["columns", "rows", "intervals", "spent", "notes"] and done.err == ""
+    assert list(answer) == ["columns", "rows", "intervals", "gaps", "spent", "notes"] and done.err == ""
     assert answer["columns"] == ["region", "n", "age"] and len(answer["rows"]) == len(answer["intervals"]) == 4
-    assert answer["spent"] == {"epsilon": 0.2, "delta": 0.0, "rho": 0.0}
+    assert answer["spent"] == {"epsilon": 0.2, "delta": 0.0, "rho": 0.0} and answer["gaps"] == [{}] * 4
     for row, around in zip(answer["rows"], answer["intervals"], strict=True):
         assert set(around) == {"n", "age"}
         assert around["n"][0] < row[1] < around["n"][1] and around["age"][0] <= row[2] <= around["age"][1]
