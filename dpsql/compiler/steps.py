@@ -204,7 +204,8 @@ class Steps:
         """Rows that these noisy numbers, if any, chose among those of `before`."""
         if not sources:
             return part
-        left, there = (f"(SELECT COUNT(*) FROM ({self._emitter().query(t)}) AS t)" for t in (part.tree, before))
+        # No columns: those of public tables that nobody reads are not loaded.
+        left, there = (f"(SELECT COUNT(*) FROM ({self._emitter().query(t, [])}) AS t)" for t in (part.tree, before))
         statement.selections.append(Selection(sources, f"SELECT {left} AS c1, {there} AS c2"))
         return replace(part, chosen=part.chosen | sources)
 
