@@ -27,7 +27,7 @@ def test_the_walk(process: Call, tmp_path: Path) -> None:
     assert done.out.count(" ± ") >= 1 + 8 + 10 and "± at 95 %" in done.out
     assert "error[DP201]: SUM(surcharge) has no bounds" in done.out
     assert "   |                  ^^^^^^^^^" in done.out and "CLIP(surcharge," in done.out
-    assert "cost: ε 0.5 of each patient" in done.out and "spent ε 0.5 δ " in done.out
+    assert "(asked: ε 0.5 of each patient)" in done.out and "spent ε 0.5 δ " in done.out
     assert "Millbridge" in done.out
     (threshold,) = re.findall(r"the noisy number of units reaches (\d+)", done.out)
     # A town of three is shown, if once in 1e7 runs, with a number that reaches the threshold.

@@ -151,3 +151,12 @@ def test_an_interval_holds_the_number_shown(shared: Connection, shown: str) -> N
     bounds = output_intervals(noisy, output, Fraction(95, 100))
     assert all(low <= value <= high for value, (low, high) in zip(column, bounds, strict=True))  # type: ignore[operator]
     assert len(set(bounds)) > 10
+
+
+def test_columns_of_a_public_table_that_nobody_reads(shared: Connection) -> None:
+    """They are not loaded, and counting the rows that noisy numbers chose does without them."""
+    counts = "SELECT city, COUNT(*) AS n FROM members GROUP BY city"
+    answer = shared.sql(f"SELECT c.city, n FROM cities AS c JOIN ({counts}) AS x ON x.city = c.city AND n > 0").run(
+        epsilon=100
+    )
+    assert len(answer) == 2 and all(row["n"] is not None for row in answer.intervals())
