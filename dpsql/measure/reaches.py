@@ -59,7 +59,7 @@ def reaches(
     single = (sizes > 0).sum(axis=1)
     found = np.zeros(len(sizes))
     alone = (single <= 1) & (counts.max(axis=1, initial=0, where=sizes > 0) <= 1)
-    if alone.any():
+    if laws and alone.any():
         exact = np.array([float(m.half_width(1 - Fraction(outside))) for m in laws])
         found[alone] = (sizes[alone] * exact[law[alone]]).max(axis=1, initial=0)
     several = np.flatnonzero(~alone)

@@ -85,3 +85,4 @@ def test_no_noise_and_no_terms() -> None:
     nothing = np.zeros((1, 2), dtype=np.intp)
     assert reaches(LAWS, nothing, np.zeros((1, 2), dtype=np.int64), np.ones((1, 2)), 0.05).tolist() == [0.0]
     assert reaches(LAWS, nothing, np.ones((1, 2), dtype=np.int64), np.zeros((1, 2)), 0.05).tolist() == [0.0]
+    assert reaches((), nothing, np.zeros((1, 2), dtype=np.int64), np.ones((1, 2)), 0.05).tolist() == [0.0]
