@@ -89,6 +89,7 @@ def query(
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
     allow_dearer: o.AllowDearer = None,
+    coverage: o.Coverage = False,
     fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
@@ -111,7 +112,7 @@ def query(
     from dpsql.cli import query as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
     return command.run(
         policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
     )
@@ -133,6 +134,7 @@ def explain(
         str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
     ] = None,
     allow_dearer: o.AllowDearer = None,
+    coverage: o.Coverage = False,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
         o.ExplainFormat.TEXT
     ),
@@ -145,7 +147,7 @@ def explain(
     from dpsql.cli import explain as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer)
+    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 

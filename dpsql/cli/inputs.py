@@ -27,6 +27,7 @@ def read_asked(
     weight: Sequence[str] | None,
     delta: str | None,
     allow_dearer: bool | None = None,
+    coverage: bool | None = None,
 ) -> Asked:
     """Read the options and try them out, so that bad ones are refused before anything is opened.
 
@@ -36,7 +37,7 @@ def read_asked(
     from dpsql.session.settings import Asked
 
     errors, weights = _pairs("max-error", max_error), _pairs("weight", weight)
-    asked = Asked(epsilon, delta, rho, errors, confidence, weights, allow_dearer)
+    asked = Asked(epsilon, delta, rho, errors, confidence, weights, allow_dearer, coverage)
     asked.settled(Settings())
     return asked
 

@@ -106,6 +106,10 @@ AllowDearer: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Coverage: TypeAlias = Annotated[
+    bool,
+    typer.Option("--coverage", help="Tell, for a tenth of the price, how many units are above the limits."),
+]
 Dialect: TypeAlias = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
 ]

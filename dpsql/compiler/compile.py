@@ -13,11 +13,12 @@ from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
 from dpsql.budget.accountant import cost
 from dpsql.compiler.clause import require_clause, with_clause
+from dpsql.compiler.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.compiler.identity import fingerprint
 from dpsql.compiler.named import outputs_named
-from dpsql.compiler.notes import drawn_by, notes_of
+from dpsql.compiler.notes import drawn_by, notes_of, pairs_counted
 from dpsql.compiler.outside import outside
-from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.compiler.plan import Coverage, Plan, PlannedRelease
 from dpsql.compiler.post import post_processing, require_shown
 from dpsql.compiler.relied import rely_on_declared
 from dpsql.compiler.require import (
@@ -42,6 +43,7 @@ from dpsql.measure.request import Request
 from dpsql.numbers.normal import root
 from dpsql.plan.nodes import Release
 from dpsql.plan.public import PublicFacts
+from dpsql.plan.renumber import unused_numbers
 from dpsql.plan.stages import Bound
 from dpsql.plan.walk import Tagged
 from dpsql.policy.models import Policy
@@ -161,6 +163,12 @@ def _planned(
     weights = outputs_named("weights", settings.weights, tree, bound.columns, found, whole=False)
     measures = any(not t.inputs[0].fact.empty for t in tagged)
     heaviest = {uid: max(amounts) for uid, amounts in weights.items()}
+    coverage: tuple[Coverage, ...] = ()
+    if settings.coverage:
+        coverage = add_coverage(found, unused_numbers(rewritten), settings, source, ctx)
+        heaviest = with_small_share(heaviest, tagged, coverage)
+        found = releases_of(tree, *(c.tree for c in coverage))
+        tagged = list(found.distinct)
     request = _request(settings, policy, every.distinct, measures, heaviest)
     errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found, whole=False)
     least = {uid: min(amounts) for uid, amounts in errors.items()}
@@ -169,7 +177,10 @@ def _planned(
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)
-    noisy = {id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}")) for n in found.nodes(tree)}
+    noisy = {
+        id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"))
+        for n in found.nodes(tree, *(c.tree for c in coverage))
+    }
     releases = tuple(
         PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
@@ -183,7 +194,7 @@ def _planned(
     warnings = tuple(
         w
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
-        if not m.empty
+        if not m.empty and all(c.place != i for c in coverage)
         for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
     )
     warnings = (*outside(bound.root, policy, source), *warnings)
@@ -194,12 +205,20 @@ def _planned(
     identity = fingerprint(tree.node, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
     unread_notes = tuple(unread.why)
     told = interval_notes(bound.columns, post, releases)
-    notes = (*unread_notes, *notes_of(measured), *told, *drawn_by(policy.noise), *dialects.notes(parsed.dialect))
+    notes = (
+        *unread_notes,
+        *notes_of(measured),
+        *pairs_counted(tagged),
+        *notes_of_coverage(settings, coverage),
+        *told,
+        *drawn_by(policy.noise),
+        *dialects.notes(parsed.dialect),
+    )
     dearer = policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer
     return Plan(
         source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
         identity, dict(public.used), not public.missing, notes, warnings, settings.max_error if measures else {},
-        settings.confidence, dearer, unread_notes,
+        settings.confidence, dearer, unread_notes, coverage,
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
-        lines += ["", *_release_lines(release, i), *_sum_lines(release.measured)]
+        lines += ["", *_release_lines(release, i, _limits_told(plan, i)), *_sum_lines(release.measured)]
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
@@ -86,8 +86,9 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
                 "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
                 "together": together(r.measured),
                 "outputs": [_output_json(r.measured, o) for o in r.measured.node.outputs],
+                **_covers_json(plan, i),
             }
-            for r in plan.releases
+            for i, r in enumerate(plan.releases)
         ],
         "columns": [column_json(c, plan.post) for c in plan.columns],
         "nodes": [_node_json(t) for t in plan.tree.walk()],
@@ -98,6 +99,12 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
         "plan": plan.hash,
         **_goal_json(plan),
     }
+
+
+def _covers_json(plan: Plan, number: int) -> dict[str, Any]:
+    """Of a release that is no part of the answer: which one's limits it tells about."""
+    found = [{"release": f"r{c.of}", "limits": list(c.limits)} for c in plan.coverage if c.place == number]
+    return {"covers": found} if found else {}
 
 
 def dumps(plan: Plan, charge: Charge | None = None) -> str:
@@ -212,10 +219,16 @@ def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
 # --- releases ------------------------------------------------------------------------------------------------------
 
 
-def _release_lines(release: PlannedRelease, number: int) -> list[str]:
+def _limits_told(plan: Plan, number: int) -> str:
+    """What a release that no column shows is for."""
+    told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
+    return "; ".join(told)
+
+
+def _release_lines(release: PlannedRelease, number: int, told: str) -> list[str]:
     measured = release.measured
-    keys = _key_source(measured.node)
-    lines = [f"release {number} · {unit_named(measured.unit)} · keys: {keys}"]
+    keys = told or f"keys: {_key_source(measured.node)}"
+    lines = [f"release {number} · {unit_named(measured.unit)} · {keys}"]
     if measured.threshold is not None:
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"

@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from typing import Final
 
-from dpsql.analysis.facts import Contribution
+from dpsql.analysis.facts import Contribution, Facts
 from dpsql.analysis.reach import reach
 from dpsql.diagnostics.layout import one_line
 from dpsql.measure.measured import MeasuredRelease
+from dpsql.numbers.cap import Finite
 from dpsql.plan.components import Component, Measure
-from dpsql.plan.expr import Call, Expr, columns_of
-from dpsql.plan.nodes import BoundContributions, key_sources, keyed_by
+from dpsql.plan.expr import Call, Column, Expr, columns_of
+from dpsql.plan.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.plan.render import expression
+from dpsql.plan.walk import Tagged
 from dpsql.types import Kind
+
+BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
 
 
 def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     """Notes in plain words; they depend on the query and the policy alone, never on data."""
     found: list[str] = []
+    biased = False
     for release in releases:
         if release.empty:
             continue  # nothing was clipped or left out
-        found += [*_public(release), *_limits(release), *_own(release), *_clips(release), *_keys(release)]
-    return tuple(dict.fromkeys(map(one_line, found)))  # names of columns are the analyst's
+        taken = [*_limits(release), *_own(release), *_clips(release)]
+        found += [*_public(release), *taken, *_keys(release)]
+        biased = biased or bool(taken)
+    # Names of columns are the analyst's.
+    return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
+
+
+def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+    """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
+    found: list[str] = []
+    for release in releases:
+        bounding = release.inputs[0]
+        if isinstance(bounding.node, BoundContributions):
+            found += [
+                f"pairs of rows of {' and '.join(many)} are counted: limits are on pairs" for many in _many(bounding)
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
+    """Tables at both sides of each such join."""
+    node = below.node
+    if isinstance(node, Release):
+        return
+    if isinstance(node, Join) and not node.kind.filters and not any(side.fact.public for side in below.inputs):
+        left, right = below.inputs
+        sides = (left, [e.left for e in node.equalities]), (right, [e.right for e in node.equalities])
+        if all(_repeats(side.fact, ends) for side, ends in sides):
+            yield [
+                ", ".join(sorted({t.node.table for t in side.walk() if isinstance(t.node, Scan)})) for side, _ in sides
+            ]
+    for side in below.inputs:
+        yield from _many(side)
+
+
+def _repeats(facts: Facts, ends: Sequence[Expr]) -> bool:
+    """Whether several rows may agree on what is joined by."""
+    most = facts.most_rows(frozenset(e.uid for e in ends if isinstance(e, Column)))
+    return not isinstance(most, Finite) or most.value > 1
 
 
 def drawn_by(noise: str) -> tuple[str, ...]:
@@ -42,11 +85,16 @@ def _clips(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
         if c.measure is Measure.SUM and c.arg is not None and columns_of(c.arg):
-            low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-            yield f"{_unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
+            low, high = clip_of(c)
+            yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
 
 
-def _unclipped(arg: Expr) -> str:
+def clip_of(c: Component) -> tuple[Fraction, Fraction]:
+    """The ends to which the argument of a sum is clipped, in its own unit."""
+    return (c.lo + c.center) * c.grid, (c.hi + c.center) * c.grid
+
+
+def unclipped(arg: Expr) -> str:
     """The argument as a person would write it."""
     return expression(arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg)
 
@@ -57,7 +105,7 @@ def _own(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         if m.component.per_group is not None:
             low, high = map(_show, m.component.per_group)
-            what = "rows" if m.component.arg is None else _unclipped(m.component.arg)
+            what = "rows" if m.component.arg is None else unclipped(m.component.arg)
             yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
 
 

@@ -88,6 +88,20 @@ class PostProcessing:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """A release that no column of the answer shows: how many units are above limits of another one.
+
+    tree: with its facts. place, of: where this release and the one that is limited stand among those of the plan.
+    limits: each limit in words; the keys of the release say in the same order whether a unit is above it.
+    """
+
+    tree: Tagged[Facts]
+    place: int
+    of: int
+    limits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A query that may be run: its tree with facts, its releases with mechanisms, and its exact cost.
 
@@ -98,6 +112,7 @@ class Plan:
     max_error: output column → the largest half-width at `confidence` that ε was found for; empty where ε was given.
     allow_dearer: stored answers may cost the account more than `cost`.
     unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
+    coverage: what tells how many units are above the limits, where that was asked for.
     """
 
     source: Source
@@ -118,6 +133,7 @@ class Plan:
     confidence: Fraction = LEVEL
     allow_dearer: bool = False
     unread: tuple[str, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
 
     @property
     def reads_nothing(self) -> bool:

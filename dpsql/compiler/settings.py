@@ -19,6 +19,7 @@ class Settings:
     delta: δ, charged only if private keys or Gaussian noise use it. weights: output column → its part of the whole,
     where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
     allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
+    coverage: a part of ε tells how many units are above the limits.
     """
 
     epsilon: Fraction | None = None
@@ -30,3 +31,4 @@ class Settings:
     confidence: Fraction = LEVEL
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     allow_dearer: bool | None = None
+    coverage: bool = False

@@ -33,19 +33,19 @@ class Releases:
         listed = [f"c{b.uid} AS c{a.uid}" for a, b in zip(own, theirs, strict=True)]
         return f"(SELECT {', '.join(listed)} FROM {table})"
 
-    def nodes(self, tree: Tagged[Facts]) -> Iterator[Release]:
-        """Every Release node of the tree."""
-        for tagged in tree.walk():
+    def nodes(self, *trees: Tagged[Facts]) -> Iterator[Release]:
+        """Every Release node of the trees."""
+        for tagged in (t for tree in trees for t in tree.walk()):
             if isinstance(tagged.node, Release):
                 yield tagged.node
 
 
-def releases_of(tree: Tagged[Facts]) -> Releases:
-    """Find all releases, and which of them are equal up to the numbers of their columns."""
+def releases_of(*trees: Tagged[Facts]) -> Releases:
+    """Find all releases of trees, and which of them are equal up to the numbers of their columns."""
     distinct: list[Tagged[Facts]] = []
     index: dict[int, int] = {}
     places: dict[str, int] = {}
-    ordered = list(_in_order(tree))
+    ordered = [tagged for tree in trees for tagged in _in_order(tree)]
     for tagged in ordered:
         form = fingerprint(tagged.node, numbered=True) if len(ordered) > 1 else ""
         if form not in places:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpsql.loss import PrivacyLoss
 from dpsql.numbers.confidence import LEVEL
+from dpsql.release.coverage import Covered
 from dpsql.release.intervals import Bounds
 from dpsql.release.result import Release
 from dpsql.types import SqlType
@@ -59,6 +60,11 @@ class Answer(ABC):
     def plan(self) -> Plan:
         """The plan that was run."""
         return self.release.plan
+
+    @property
+    def coverage(self) -> tuple[Covered, ...]:
+        """`Release.coverage`."""
+        return self.release.coverage
 
     @property
     def components(self) -> list[dict[str, Any]]:

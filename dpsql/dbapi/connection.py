@@ -117,6 +117,7 @@ class Connection(Session):
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
         fresh: bool = False,
     ) -> Cursor:
         """`Cursor.execute` on a new cursor, which also has the columns, intervals, notes and frames of the answer.
@@ -125,7 +126,8 @@ class Connection(Session):
         """
         return self.cursor().execute(
             sql, parameters, epsilon=epsilon, delta=delta, rho=rho,
-            max_error=max_error, confidence=confidence, weights=weights, allow_dearer=allow_dearer, fresh=fresh,
+            max_error=max_error, confidence=confidence, weights=weights, allow_dearer=allow_dearer,
+            coverage=coverage, fresh=fresh,
         )  # fmt: skip
 
     def executemany(

@@ -61,17 +61,18 @@ class Cursor(Answer):
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
         fresh: bool = False,
     ) -> Self:
         """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
 
-        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer), which hold for later queries of
-            the connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
+        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage), which hold for later
+            queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
             `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         self._require_open()
         self._sets.clear()
         self._sets.append(self._run(sql, parameters, asked, fresh))
@@ -122,7 +123,7 @@ class Cursor(Answer):
                     lines = query.explain(
                         asked.epsilon, asked.delta, rho=asked.rho,
                         max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                        allow_dearer=asked.allow_dearer,
+                        allow_dearer=asked.allow_dearer, coverage=asked.coverage,
                     )  # fmt: skip
                 except Error as error:
                     error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
@@ -133,7 +134,7 @@ class Cursor(Answer):
                 release = query.run(
                     asked.epsilon, asked.delta, rho=asked.rho,
                     max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                    allow_dearer=asked.allow_dearer, fresh=fresh,
+                    allow_dearer=asked.allow_dearer, coverage=asked.coverage, fresh=fresh,
                 )  # fmt: skip
                 return _Set(release.columns, release.types, release)
 

@@ -39,7 +39,7 @@ _KEYWORDS: dict[str, Callable[[str], object]] = {
 }
 _FORM = "a dpsql URL names a policy file:  dpsql:///clinic.yaml?analyst=ana&epsilon=0.2"
 _OPTION = "dpsql_"
-_OPTIONS = ("epsilon", "delta", "rho", "max_error", "confidence", "weights", "allow_dearer", "fresh")
+_OPTIONS = ("epsilon", "delta", "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage", "fresh")
 _TYPES: dict[Kind, type[sa.TypeEngine[Any]]] = {
     Kind.BOOLEAN: sa.BOOLEAN,
     Kind.DOUBLE: sa.DOUBLE,

@@ -60,3 +60,4 @@ def _go_back(opened: Any, info: dict[str, Any]) -> None:
         opened.set(*(("epsilon", before.epsilon) if before.rho is None else ("rho", before.rho)))
         opened.set("delta", before.delta)
         opened.set("allow_dearer", before.allow_dearer)
+        opened.set("coverage", before.coverage)

@@ -16,7 +16,7 @@ from dpsql.loss import show_spent
 from dpsql.sql.parse import MAX_LENGTH
 from dpsql.sql.split import split_statements
 
-SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer")
+SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage")
 """What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
 and each answer is told its own."""
 

@@ -119,14 +119,16 @@ def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) ->
     each = tuple(_each(c, units, node, below) for c in node.components)
     worst = tuple(map(_worst, each))
     public = tuple(None if s.l1 else _known(c, units, below) for c, s in zip(node.components, worst, strict=True))
-    return Prepared(node, units, each, worst, _weights(node, weights), bundles(node, units), public, below.empty)
+    return Prepared(
+        node, units, each, worst, component_weights(node, weights), bundles(node, units), public, below.empty
+    )
 
 
 def _known(component: Component, units: Mapping[str, Contribution], below: Facts) -> int:
     return 0 if counts_nothing(component, below) else known(component, next(iter(units.values())))
 
 
-def _weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
+def component_weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
     """Each component's weight: the largest of the columns that are made from it, 1 for what only decides on keys.
 
     Of a count that others are added to, what it measures of its own.

@@ -13,6 +13,7 @@ from dpsql.loss import PrivacyLoss, exact
 from dpsql.numbers.confidence import LEVEL
 from dpsql.release import frames
 from dpsql.release.cells import cell
+from dpsql.release.coverage import Covered, covered
 from dpsql.release.intervals import Bounds
 from dpsql.release.noisy import NoisyRelease
 from dpsql.release.post import Rows
@@ -93,6 +94,14 @@ class Release:
         """
         found = told(self, _confidence(level))
         return [{n: t.why[row] for n, t in found.items() if t.why[row]} for row in range(len(self))]
+
+    @property
+    def coverage(self) -> tuple[Covered, ...]:
+        """How many units are above the limits that were enforced, if that was asked for: `run(coverage=True)`.
+
+        Noisy numbers, paid for as a tenth of the price; they correct nothing in the answer. One for each set of limits.
+        """
+        return covered(self.plan, self._noisy)
 
     @property
     def components(self) -> list[dict[str, Any]]:

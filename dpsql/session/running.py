@@ -24,6 +24,7 @@ from dpsql.engine.scratch import Scratch
 from dpsql.loss import NO_LOSS
 from dpsql.measure.backends import EXACT, Backend, BackendName, backend
 from dpsql.release.choosing import released_rows
+from dpsql.release.coverage import coverage_notes, covered
 from dpsql.release.given import given_notes
 from dpsql.release.inlined import as_query
 from dpsql.release.noisy import Given, NoisyRelease, measure_release, wanted
@@ -116,12 +117,20 @@ class Runner:
         served = () if account is None else given_notes(plan, reuse, reuse.received(plan, account.policy))
         expected = notes_of([r.measured for r in plan.releases])
         made = notes_of([n.planned.measured for n in noisy])
+        told = coverage_notes(covered(plan, noisy))
         return Release(
             tuple(c.name for c in plan.columns),
             tuple(c.type for c in plan.columns),
             spent,
             # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
-            (*served, *dict.fromkeys(notes), *made, *(n for n in plan.notes if n not in expected), *self.engine.notes),
+            (
+                *served,
+                *told,
+                *dict.fromkeys(notes),
+                *made,
+                *(n for n in plan.notes if n not in expected),
+                *self.engine.notes,
+            ),
             plan,
             tuple(noisy),
             rows,

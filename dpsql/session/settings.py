@@ -36,6 +36,7 @@ class Asked:
     confidence: Amount = USUAL
     weights: Mapping[str, Amount] | None = None
     allow_dearer: bool | None = None
+    coverage: bool | None = None
 
     def settled(self, base: Settings) -> Settings:
         """`base` with what is asked for in place of it.
@@ -76,6 +77,8 @@ class Asked:
             base = replace(base, weights={})
         if self.allow_dearer is not None:
             base = replace(base, allow_dearer=switch(self.allow_dearer, "allow_dearer"))
+        if self.coverage is not None:
+            base = replace(base, coverage=switch(self.coverage, "coverage"))
         return replace(base, confidence=confidence_level(self.confidence))
 
 

@@ -58,9 +58,11 @@ class Violation(AssertionError):
     """Two neighbouring databases whose answers lie further apart than the plan says."""
 
 
-def plan_of(store: Store, facts: FactStore, world: World, sql: str, limits: Limits | None = None) -> Plan:
+def plan_of(
+    store: Store, facts: FactStore, world: World, sql: str, limits: Limits | None = None, coverage: bool = False
+) -> Plan:
     """The plan of a query at ε = 1, δ = 10⁻⁶. Raises Rejected."""
-    settings = Settings(Fraction(1), Fraction(1, 10**6), limits or Limits())
+    settings = Settings(Fraction(1), Fraction(1, 10**6), limits or Limits(), coverage=coverage)
     return facts.compile(lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql))
 
 

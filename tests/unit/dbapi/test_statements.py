@@ -61,7 +61,9 @@ def test_settings_are_shown_one_by_one(sql: str) -> None:
     with pytest.raises(dpsql.Rejected) as refusal:
         special(sql)
     found = refusal.value.diagnostics[0]
-    assert found.code == "DP903" and found.help == ("SHOW epsilon  (or delta, rho, confidence, allow_dearer)",)
+    assert found.code == "DP903" and found.help == (
+        "SHOW epsilon  (or delta, rho, confidence, allow_dearer, coverage)",
+    )
 
 
 @pytest.mark.parametrize("sql", ["SET confidence = 0.9", "RESET confidence"])
