@@ -52,13 +52,20 @@ def _said(check: Checked) -> str:
             most = "at most " if check.comparison == "at_most" and check.promised else ""
             return f"{check.measures}: {check.measured:,} (promised {most}{check.promised:,})"
         case "info":
-            return f"{check.claim}: {check.measured:,}"
+            if check.of is None or check.measured is None:
+                return f"{check.claim}: {check.measured:,}"
+            return f"{check.measures}: {check.measured:,} of {check.of:,}{_share(check.measured, check.of)}"
         case "enforced":
             return f"{check.claim}: enforced by the plan"
         case "untestable":
             return f"{check.claim}: the data cannot tell"
         case _:
             assert_never(check.status)
+
+
+def _share(part: int, whole: int) -> str:
+    """In percent; nothing of nothing."""
+    return f" ({100 * part / whole:.2g} %)" if whole else ""
 
 
 def _summary(found: Verification) -> str:

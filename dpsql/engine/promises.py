@@ -47,6 +47,37 @@ def without_id(engine: Engine, table: str, path: Sequence[Step], id_column: str)
 
 def rows_per_id(engine: Engine, table: str, path: Sequence[Step], id_column: str) -> int:
     """Most rows of one id, found in `id_column` at the end of the path; 0 if no row has an id."""
+    return _over_ids(engine, "MAX(n)", table, path, id_column)
+
+
+def ids(engine: Engine, table: str, path: Sequence[Step], id_column: str, above: int = 0) -> int:
+    """Ids that have more than so many rows."""
+    return _over_ids(engine, f"COUNT(*) FILTER (WHERE n > {int(above)})", table, path, id_column)
+
+
+def owned_rows(engine: Engine, table: str, path: Sequence[Step], id_column: str, above: int = 0) -> int:
+    """Rows that have an id, the first so many of each id left out."""
+    return _over_ids(engine, f"SUM(GREATEST(n - {int(above)}, 0))", table, path, id_column)
+
+
+def outside_bounds(engine: Engine, table: str, column: str, ends: Sequence[str | None], double: bool) -> int:
+    """Rows whose value lies outside of two ends, printed as SQL by the caller; None: an open end.
+
+    double: the ends are DOUBLEs, and so is the value to be; NaN lies nowhere.
+    """
+    held = f"CAST(t0.{quoted(column)} AS DOUBLE)" if double else f"t0.{quoted(column)}"
+    outside = [f"{held} {by} {end}" for by, end in zip("<>", ends, strict=True) if end is not None]
+    real = f" AND NOT isnan({held})" if double else ""
+    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE ({' OR '.join(outside)}){real}")
+
+
+def present(engine: Engine, table: str, column: str) -> int:
+    """Rows where the column is not NULL."""
+    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE t0.{quoted(column)} IS NOT NULL")
+
+
+def _over_ids(engine: Engine, aggregate: str, table: str, path: Sequence[Step], id_column: str) -> int:
+    """An aggregate of n, the rows of each id; 0 if no row has one."""
     tables, conditions = [f"{engine.table_sql(table)} AS t0"], [f"t{len(path)}.{quoted(id_column)} IS NOT NULL"]
     if path:
         source, joined = _walk(engine, path)
@@ -55,7 +86,7 @@ def rows_per_id(engine: Engine, table: str, path: Sequence[Step], id_column: str
         f"SELECT COUNT(*) AS n FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} "
         f"GROUP BY t{len(path)}.{quoted(id_column)}"
     )
-    return _number(engine, f"SELECT COALESCE(MAX(n), 0) FROM ({groups}) AS g")
+    return _number(engine, f"SELECT COALESCE({aggregate}, 0) FROM ({groups}) AS g")
 
 
 def outside_list(engine: Engine, table: str, column: str, literals: Sequence[str], null: bool) -> int:

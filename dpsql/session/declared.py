@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from dpsql.engine import promises as measured
 from dpsql.engine import public
@@ -12,9 +14,10 @@ from dpsql.engine.base import Engine
 from dpsql.policy.audit import DANGLING
 from dpsql.policy.models import Policy
 from dpsql.policy.places import Loc
-from dpsql.policy.tables import Column, Key, Table, TableDomain, ValuesDomain
+from dpsql.policy.tables import Bound, Column, Key, Table, TableDomain, ValuesDomain
 from dpsql.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.sql.emit import constant
+from dpsql.types import DOUBLE, Kind, SqlType
 
 Measure = Callable[[Engine], int]
 
@@ -30,6 +33,7 @@ class Check:
     promised: what the number may be at most (or exactly: `exact`); None if nothing is promised about it.
     enforced: the plan makes it true, so it is not measured.
     claim, when_false: for what the audit does not list.
+    of: gives the number that it is a part of, where that tells more.
     """
 
     kind: str
@@ -43,6 +47,7 @@ class Check:
     enforced: bool = False
     when_false: str = ""
     repair: str = ""
+    of: Measure | None = None
 
 
 def checks(policy: Policy) -> Iterator[Check]:
@@ -157,6 +162,7 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
                 pass
         if measure is None:
             yield Check("max_rows_per_unit", name, where, claim, enforced=True)
+            yield from _taken(table, where, limit.rows, f"more than {limit.rows} rows of {name}")
         else:
             yield Check(
                 "max_rows_per_unit", name, where, claim, f"most rows of {name} of one {table.unit}", measure,
@@ -169,11 +175,35 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
     ):
         if number is not None:
             yield Check(kind, name, (*loc, kind), f"no {table.unit} {what.format(number)}", enforced=True)
+    if limit is None and table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
+        rows = table.max_rows_per_group * table.max_groups_per_unit
+        more = f"more rows of {name} than {table.max_groups_per_unit} groups of {table.max_rows_per_group} hold"
+        yield from _taken(table, (*loc, "max_rows_per_group"), rows, more)
     if table.size is not None:
         yield Check(
             "size", name, (*loc, "size"), "", f"rows of {name}", partial(public.row_count, table=name), table.size,
             exact=True, repair="correct the number if it is public, or remove `size`",
         )  # fmt: skip
+
+
+def _taken(table: Table, where: Loc, most: int, above: str) -> Iterator[Check]:
+    """What an enforced limit takes away, of everything there is."""
+    match table.protection:
+        case IdUnit(column=column):
+            place: dict[str, Any] = {"table": table.name, "path": (), "id_column": column}
+        case PathUnit(path=path, id_column=column):
+            place = {"table": table.name, "path": path, "id_column": column}
+        case _:
+            return
+    yield Check(
+        "above_limit", table.name, where, f"a {table.unit} may have {above}", f"{table.unit}s with {above}",
+        partial(measured.ids, **place, above=most), of=partial(measured.ids, **place),
+    )  # fmt: skip
+    yield Check(
+        "rows_above_limit", table.name, where, f"rows of {table.name} above the limit are missing from answers",
+        f"rows of {table.name} above it",
+        partial(measured.owned_rows, **place, above=most), of=partial(measured.owned_rows, **place),
+    )  # fmt: skip
 
 
 def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
@@ -186,6 +216,7 @@ def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
             repair="correct the data, or "
             + ("declare the key as `unique` instead of `primary_key`" if primary else "say  nullable: true"),
         )  # fmt: skip
+    yield from _bounds(table, column, (*loc, "bounds"))
     match column.domain:
         case ValuesDomain(values=values, null=null):
             assert column.sql_type is not None, full
@@ -209,6 +240,34 @@ def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
             "max_length", name, (*loc, "max_length"), f"{longer} are unnested in part", longer,
             partial(measured.longer_lists, table=name, column=column.name, most=column.max_length),
         )  # fmt: skip
+
+
+def _bounds(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
+    """How many values a sum or an average clips. Lists, and times with a zone, have none."""
+    kind = None if column.sql_type is None else column.sql_type.kind
+    if column.bounds is None or kind is None or kind in (Kind.LIST, Kind.TIMESTAMPTZ):
+        return
+    assert column.sql_type is not None
+    ends = [None if end is None else _end(end, kind, column.sql_type) for end in column.bounds]
+    if ends == [None, None]:
+        return
+    full, double = f"{table.name}.{column.name}", kind in (Kind.DOUBLE, Kind.DECIMAL)
+    yield Check(
+        "clipped", table.name, loc, f"values of {full} outside of its bounds are clipped to them",
+        f"values of {full} outside of its bounds",
+        partial(measured.outside_bounds, table=table.name, column=column.name, ends=ends, double=double),
+        of=partial(measured.present, table=table.name, column=column.name),
+    )  # fmt: skip
+
+
+def _end(end: Bound, kind: Kind, type_: SqlType) -> str:
+    match end:
+        case Fraction() if kind is Kind.INTEGER and end.denominator == 1:
+            return constant(int(end), type_)
+        case Fraction():
+            return constant(float(end), DOUBLE)
+        case _:
+            return constant(end, type_)
 
 
 def _domain(table: Table, full: str, loc: Loc, measure: Measure) -> Check:

@@ -32,7 +32,7 @@ class Checked:
 
     where: the dotted path in the policy. file, line, column: the same in its text (1-based), if it has one.
     unit: the privacy unit of the table; None for public tables.
-    measures: what `measured` counts; None, like `measured`, where nothing is counted.
+    measures: what `measured` counts; None, like `measured`, where nothing is counted. of: what it is a part of.
     promised: the number that `measured` may not exceed (`at_most`) or must be (`exactly`); None if none is promised.
     when_false, repair: what follows from a broken promise, and what to do about it.
     """
@@ -44,6 +44,7 @@ class Checked:
     unit: str | None
     measures: str | None = None
     measured: int | None = None
+    of: int | None = None
     comparison: Literal["at_most", "exactly"] | None = None
     promised: int | None = None
     when_false: str | None = None
@@ -118,6 +119,7 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
             policy.tables[check.table].unit,
             check.measures or None,
             measured,
+            None if check.of is None else check.of(engine),
             None if check.promised is None else "exactly" if check.exact else "at_most",
             check.promised,
             check.when_false or None if promise is None else promise.when_false,

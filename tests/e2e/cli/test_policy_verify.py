@@ -38,7 +38,7 @@ tables:
 budgets: {total: {epsilon: 1}}
 """
 KEYS = {
-    "kind", "where", "status", "claim", "unit", "measures", "measured", "comparison", "promised", "when_false",
+    "kind", "where", "status", "claim", "unit", "measures", "measured", "of", "comparison", "promised", "when_false",
     "repair", "file", "line", "column",
 }  # fmt: skip
 

@@ -316,3 +316,56 @@ def test_what_cannot_be_opened(con: duckdb.DuckDBPyConnection, shop: Policy, tmp
 
 def test_it_is_found_by_its_name() -> None:
     assert dpsql.verify_policy is verify_policy and dpsql.Verification is Verification
+
+
+TAKEN = """\
+version: 1
+name: taken
+units: {buyer: {}}
+tables:
+  buyers:
+    unit: {column: id}
+    primary_key: [id]
+    columns: {id: {type: bigint}, born: {type: date, bounds: [1900-01-01, 2020-12-31]}}
+  orders:
+    unit: {column: buyer}
+    max_rows_per_unit: 3
+    unique: [[number]]
+    columns:
+      buyer: {type: bigint}
+      number: {type: integer, bounds: [0, null]}
+      price: {type: double, bounds: [0.1, 20]}
+      fee: {type: 'decimal(6,2)', bounds: [0, 2.5]}
+  lines:
+    unit: {path: [{column: number, references: orders(number)}]}
+    max_groups_per_unit: 2
+    max_rows_per_group: 1
+    columns: {number: {type: integer}}
+budgets: {total: {epsilon: 1}}
+"""
+TAKEN_DATA = """\
+CREATE TABLE buyers AS SELECT i AS id, DATE '1899-12-31' + CAST(i AS INTEGER) AS born FROM range(4) t(i);
+CREATE TABLE orders (buyer BIGINT, number INTEGER, price DOUBLE, fee DECIMAL(6,2));
+INSERT INTO orders VALUES (1, 1, 0.1, 2.5), (1, 2, 20, 0), (1, 3, 'nan', NULL), (1, 4, 'inf', 2.51),
+  (1, 5, 0.0999, -1), (2, -6, NULL, 1), (NULL, 7, 5, 1);
+CREATE TABLE lines AS FROM (VALUES (1), (1), (2), (-6), (-6), (7), (99)) t(number);
+"""
+
+
+def test_what_limits_and_bounds_take_away() -> None:
+    """Units above a limit and their rows; values that are clipped. NULL and NaN are clipped to nothing."""
+    with duckdb.connect() as con:
+        con.execute(TAKEN_DATA)
+        found = run(con, parse_policy(TAKEN, "taken.yaml"))
+    numbers = {(c.kind, c.where): (c.measured, c.of) for c in found.checks if c.of is not None}
+    assert numbers == {
+        ("clipped", "tables.buyers.columns.born.bounds"): (1, 4),
+        ("above_limit", "tables.orders.max_rows_per_unit"): (1, 2),
+        ("rows_above_limit", "tables.orders.max_rows_per_unit"): (2, 6),
+        ("clipped", "tables.orders.columns.number.bounds"): (1, 7),
+        ("clipped", "tables.orders.columns.price.bounds"): (2, 6),
+        ("clipped", "tables.orders.columns.fee.bounds"): (2, 6),
+        ("above_limit", "tables.lines.max_rows_per_group"): (1, 2),
+        ("rows_above_limit", "tables.lines.max_rows_per_group"): (1, 5),
+    }
+    assert {c.status for c in found.checks if c.of is not None} == {"info"} and found.holds
