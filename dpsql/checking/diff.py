@@ -231,6 +231,8 @@ def _grown(before: Measures, after: Measures) -> Iterator[str]:
     for unit, rows in after.rows.items():
         if rows > before.rows.get(unit, 0):
             yield f"rows per {unit}"
+    yield from (f"bias: limit on {what}" for what in lower_limits(before, after))
+    yield from (f"bias: bounds of {what}" for what in narrower_clips(before, after))
     cheaper = any(_less(after.cost.get(unit, PrivacyLoss()), loss) for unit, loss in before.cost.items())
     for name, (was, now) in columns_of(before, after).items():
         if was is None or now is None:
@@ -239,6 +241,17 @@ def _grown(before: Measures, after: Measures) -> Iterator[str]:
             yield f"sensitivity of {name}"
         if not cheaper and was.error is not None and now.error is not None and now.error > was.error * _ROUNDING:
             yield f"expected error of {name}"
+
+
+def lower_limits(before: Measures, after: Measures) -> list[str]:
+    """What is limited now and was not, or less tightly: answers miss more."""
+    return [what for what, most in after.limits.items() if most < before.limits.get(what, most + 1)]
+
+
+def narrower_clips(before: Measures, after: Measures) -> list[str]:
+    """What is clipped to ends within those of before."""
+    both = ((what, before.clips[what], now) for what, now in after.clips.items() if what in before.clips)
+    return [what for what, was, now in both if now[0] > was[0] or now[1] < was[1]]
 
 
 def columns_of(before: Measures, after: Measures) -> dict[str, tuple[ColumnMeasure | None, ColumnMeasure | None]]:

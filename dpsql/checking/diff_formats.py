@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from dpsql.checking.diff import Comparison, Pair, columns_of
+from dpsql.checking.diff import Comparison, Pair, columns_of, lower_limits, narrower_clips
 from dpsql.checking.formats.texts import code_span, no_command, whole
 from dpsql.checking.measures import ColumnMeasure, Measures
 from dpsql.diagnostics.layout import escaped, inert, one_line
@@ -119,6 +119,10 @@ def _rows(pair: Pair) -> Iterator[_Row]:
         return
     for unit in dict.fromkeys([*after.rows, *before.rows]):
         yield from _changed("rows per", unit, before.rows.get(unit), after.rows.get(unit), lambda x: f"{x:,}")
+    for what in lower_limits(before, after):
+        yield from _changed("bias: at most", what, before.limits.get(what), after.limits[what], lambda x: f"{x:,}")
+    for what in narrower_clips(before, after):
+        yield from _changed("bias: bounds of", what, before.clips[what], after.clips[what], _ends)
     for name, (was, now) in columns_of(before, after).items():
         if was is None or now is None:
             yield _Row("column", name, "new" if was is None else "gone")
@@ -149,6 +153,8 @@ def _record(pair: Pair) -> dict[str, Any]:
     units = dict.fromkeys([*(after.cost if after else ()), *(before.cost if before else ())])
     counted = dict.fromkeys([*(after.rows if after else ()), *(before.rows if before else ())])
     columns = columns_of(before or Measures(), after or Measures())
+    limited = dict.fromkeys([*(after.limits if after else ()), *(before.limits if before else ())])
+    clipped = dict.fromkeys([*(after.clips if after else ()), *(before.clips if before else ())])
     return {
         "path": pair.query.path,
         "line": pair.query.line,
@@ -166,6 +172,8 @@ def _record(pair: Pair) -> dict[str, Any]:
             }
             for name, (was, now) in columns.items()
         },
+        "limits": {w: {"old": _of(before, "limits", w), "new": _of(after, "limits", w)} for w in limited},
+        "clips": {w: {"old": _clip(before, w), "new": _clip(after, w)} for w in clipped},
         "cost": {u: {"old": _loss(before, u), "new": _loss(after, u)} for u in units},
     }
 
@@ -177,6 +185,15 @@ def _codes(measures: Measures | None) -> list[str]:
 def _of(measures: Measures | None, what: str, name: str) -> Any:
     found: Mapping[str, Any] = {} if measures is None else getattr(measures, what)
     return found.get(name)
+
+
+def _clip(measures: Measures | None, what: str) -> list[float] | None:
+    found = _of(measures, "clips", what)
+    return None if found is None else [float(end) for end in found]
+
+
+def _ends(ends: tuple[Fraction, Fraction]) -> str:
+    return f"[{_amount(ends[0])}, {_amount(ends[1])}]"
 
 
 def _sensitivity(column: ColumnMeasure | None) -> float | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.checking.values import Values
 from dpsql.compiler.explain import output_error
+from dpsql.compiler.notes import clip_of, unclipped
 from dpsql.compiler.plan import Plan
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.loss import PrivacyLoss
-from dpsql.plan.components import components_of
-from dpsql.plan.expr import Column
+from dpsql.measure.measured import MeasuredRelease
+from dpsql.plan.components import Measure, components_of
+from dpsql.plan.enforced import distinct_values, enforced
+from dpsql.plan.expr import Column, columns_of
 from dpsql.plan.nodes import Limit, Project, Sort
 from dpsql.policy.models import Policy
 from dpsql.session.check import examine
@@ -33,12 +36,16 @@ class Measures:
 
     rows: privacy unit → most rows of one unit that count in a release (the stability, after limits). columns: name →
     its measure. cost: privacy unit → what one run is charged, at the ε that the statement or the policy states, else 1.
+    limits: what is limited → the most that counts. clips: what is added up → its ends. What lies beyond these is
+    missing from the answer: a bias that no expected error holds.
     """
 
     refusals: tuple[tuple[str, str], ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, ColumnMeasure] = field(default_factory=dict)
     cost: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    clips: Mapping[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
 
     @property
     def refused(self) -> bool:
@@ -61,17 +68,40 @@ def _of_plan(plan: Plan) -> Measures:
     rows: dict[str, int] = {}
     columns: dict[str, ColumnMeasure] = {}
     names = _shown_names(plan)
+    limits: dict[str, int] = {}
+    clips: dict[str, tuple[Fraction, Fraction]] = {}
     for release in plan.releases:
         measured = release.measured
         for unit, contribution in measured.contributions.items():
             rows[unit] = max(rows.get(unit, 0), contribution.rows)
+        for what, most in _limits(measured):
+            limits[what] = min(limits.get(what, most), most)
+        for m in measured.measurements:
+            if m.component.measure is Measure.SUM and m.component.arg is not None and columns_of(m.component.arg):
+                what, (low, high) = unclipped(m.component.arg), clip_of(m.component)
+                was = clips.get(what, (low, high))
+                clips[what] = max(was[0], low), min(was[1], high)
         for output in measured.node.outputs:
             first = measured.measurements[components_of(output.recipe)[0]]
             name = names.get(output.column.uid, output.label or output.column.name)
             while name in columns:
                 name += "'"
             columns[name] = ColumnMeasure(first.sensitivity.l1 * first.unit, output_error(measured, output.recipe))
-    return Measures((), rows, columns, {u: loss for u, loss in plan.cost.items() if loss != PrivacyLoss()})
+    cost = {u: loss for u, loss in plan.cost.items() if loss != PrivacyLoss()}
+    return Measures((), rows, columns, cost, limits, clips)
+
+
+def _limits(measured: MeasuredRelease) -> Iterator[tuple[str, int]]:
+    """What is limited, and the most that counts."""
+    found, unit = enforced(measured.node), measured.unit
+    for what, most in (
+        (f"rows of one {unit}", found.rows),
+        (f"rows of one {unit} in one group", found.per_group),
+        (f"groups of one {unit}", found.groups),
+        *((f"different values of one {unit}", distinct_values(measured.node, c)) for c in measured.node.components),
+    ):
+        if most is not None:
+            yield what, most
 
 
 def _shown_names(plan: Plan) -> dict[int, str]:

@@ -121,11 +121,25 @@ def test_a_change_of_the_policy_alone(diff: Diff) -> None:
     assert diff()[0] == 0
 
 
-def test_the_other_way_round_nothing_is_worse(diff: Diff) -> None:
+def test_a_lower_limit_is_a_bias(diff: Diff) -> None:
+    """Less noise, and more that is missing: no interval holds that."""
     text = Path("clinic.yaml").read_text()
     write("clinic.yaml", text.replace("max_rows_per_group: 4", "max_rows_per_group: 1"))
     status, out, _ = diff("--fail-on-worse")
-    assert status == 0 and "12 → 3\n" in out and "WORSE" not in out
+    assert status == 1 and "rows per patient                                12 → 3\n" in out
+    assert "bias: at most rows of one patient in one group  4 → 1\n" in out and out.endswith("; 1 worse\n")
+    (record,) = records(diff)
+    assert record["worse"] == ["bias: limit on rows of one patient in one group"]
+    assert record["limits"]["rows of one patient in one group"] == {"old": 4, "new": 1}
+
+
+def test_narrower_bounds_are_a_bias(diff: Diff) -> None:
+    text = Path("clinic.yaml").read_text()
+    changed = text.replace("bounds: [0, 110]", "bounds: [10, 110]")
+    assert changed != text
+    write("clinic.yaml", changed)
+    assert {tuple(r["worse"]) for r in records(diff)} == {("bias: bounds of age",)}
+    assert "bias: bounds of age  [0, 110] → [10, 110]\n" in diff()[1]
 
 
 def test_each_status(diff: Diff) -> None:
