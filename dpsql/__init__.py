@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         OperationalError,
         ProgrammingError,
         Rejected,
+        UtilityWarning,
         Warning,
     )
     from dpsql.loss import PrivacyLoss
@@ -97,6 +98,7 @@ _HOMES = {
     "Timestamp": "dpsql.dbapi.types",
     "TimestampFromTicks": "dpsql.dbapi.types",
     "Verification": "dpsql.session.verify",
+    "UtilityWarning": "dpsql.diagnostics.errors",
     "Warning": "dpsql.diagnostics.errors",
     "check": "dpsql.session.check",
     "connect": "dpsql.dbapi.connection",
@@ -136,6 +138,7 @@ __all__ = [
     "TimeFromTicks",
     "Timestamp",
     "TimestampFromTicks",
+    "UtilityWarning",
     "Verification",
     "Warning",
     "__version__",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from dpsql.cli import exits
 from dpsql.cli.answer import WITH_WIDTHS, footer_of, print_answer
 from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
@@ -36,6 +37,8 @@ def run(
     ) as connection:
         try:
             plan = connection.planner.plan(Question(source.text, dialect=dialect), asked)
+            if against := connection.warnings(plan, fresh=fresh):
+                exits.complain(against)
             release = connection.run(plan, fresh=fresh)
         except Error as error:
             raise pointing_into(error, source) from None

@@ -68,7 +68,7 @@ def warnings_of(
     """
     own = _Release(release, plausible(below, release.node), source, epsilon, at)
     try:
-        found = (*_drowned(own, below.fact), *_thin(own), *_averages(own))
+        found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own))
     except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
         found = ()
     return (*found, *discarded(release, below, source, ctx, limits))
@@ -124,6 +124,30 @@ def _times(rows: Most, component: Component) -> _Largest:
 
 
 # --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
+
+
+def _hidden(own: _Release) -> Iterator[Diagnostic]:
+    """A threshold of private groups that none of them can plausibly reach: all would stay hidden."""
+    threshold, node = own.measured.threshold, own.measured.node
+    if threshold is None or node.threshold is None:
+        return
+    found, deciding = own.plausible, node.components[node.threshold]
+    most = found.per_group if deciding.measure is Measure.COUNT else _smaller(found.units, found.per_group)
+    if most is None or threshold.threshold <= most.count:
+        return
+    names = ", ".join(k.name for k in node.keys)
+    yield Diagnostic(
+        "DP503",
+        f"groups of {names} are shown from {threshold.threshold:,} units on, and none can have over {most.count:,}",
+        own.source, node.keys[0].span or node.span, "no group would be shown",
+        (*_enough_for(own, threshold.threshold / max(1, most.count), partial(_shows, most=most.count)),
+         "or use a larger delta, or group by something that more people share"),
+        (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",), severity="warning",
+    )  # fmt: skip
+
+
+def _shows(measured: MeasuredRelease, most: int) -> bool:
+    return measured.threshold is not None and measured.threshold.threshold <= most
 
 
 def _thin(own: _Release) -> Iterator[Diagnostic]:

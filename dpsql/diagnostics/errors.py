@@ -1,6 +1,7 @@
 """The exceptions users see: PEP 249's tree with dpsql's own in it. Whatever dpsql raises carries diagnostics.
 
-Warning              never raised: what deserves one is a note of the answer or a warning of the check
+Warning              never raised
+UtilityWarning       no error: given before a run that spends, where the answer cannot be worth its price (DP5xx)
 Error
 ├── InterfaceError   never raised, as are the others of PEP 249 that hold none of ours
 └── DatabaseError
@@ -23,6 +24,26 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 
 class Warning(Exception):
     """PEP 249's; dpsql never raises it."""
+
+
+class UtilityWarning(UserWarning):
+    """What declared numbers alone say against an answer (DP5xx), before it is paid for.
+
+    `warnings.simplefilter("error", dpsql.UtilityWarning)` makes it an exception: then nothing runs, nothing is spent.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[UtilityWarning], tuple[tuple[Diagnostic, ...]]]:
+        """As for `Error`."""
+        return type(self), (self.diagnostics,)
+
+    def __str__(self) -> str:
+        from dpsql.diagnostics.render import render_text
+
+        return render_text(self.diagnostics)
 
 
 class Error(Exception):

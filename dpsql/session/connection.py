@@ -13,6 +13,7 @@ from dpsql.answers.store import AnswerStore
 from dpsql.budget.ledger import Ledger
 from dpsql.compiler import Plan, Settings
 from dpsql.compiler.plan import Charge
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.engine.base import Engine
 from dpsql.engine.scratch import Scratch
@@ -183,9 +184,10 @@ class Session:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         return self.planner.plan(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def preview(
@@ -201,12 +203,13 @@ class Session:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
     ) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.
 
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         return self.planner.preview(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     @property
@@ -218,7 +221,8 @@ class Session:
     def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
 
-        name: epsilon or rho (each replaces the other) or delta, with an amount; or allow_dearer, which is on or off.
+        name: epsilon or rho (each replaces the other) or delta, with an amount; or allow_dearer or coverage, which
+            are on or off.
         amount: None for what the session was opened with, as RESET does.
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
@@ -234,6 +238,8 @@ class Session:
             case "allow_dearer", _:
                 wanted = opened.allow_dearer if amount is None else switch(amount, name)
                 return replace(now, allow_dearer=wanted)
+            case "coverage", _:
+                return replace(now, coverage=opened.coverage if amount is None else switch(amount, name))
             case (("epsilon" | "rho"), None):
                 return replace(now, epsilon=opened.epsilon, rho=opened.rho)
             case "delta", None:
@@ -244,7 +250,9 @@ class Session:
                 return Asked(rho=amount).settled(now)
             case "delta", _:
                 return Asked(delta=amount).settled(now)
-        raise reject("DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho or allow_dearer"])
+        raise reject(
+            "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer or coverage"]
+        )
 
     def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
@@ -295,6 +303,10 @@ class Session:
     def price(self, plan: Plan) -> PrivacyLoss:
         """The `charge` of a run, the largest over all units. Raises CannotOpen."""
         return self.charge(plan).loss
+
+    def warnings(self, plan: Plan, *, fresh: bool = False) -> tuple[Diagnostic, ...]:
+        """What speaks against a run (DP5xx), if it would spend something now. Raises CannotOpen."""
+        return plan.warnings if plan.warnings and self.charge(plan, fresh=fresh).loss != PrivacyLoss() else ()
 
     def _account(self, charging: Callable[[str], object] | None = None) -> Account:
         ledger = self.ledger

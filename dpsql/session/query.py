@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.compiler import Plan, explain
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.loss import PrivacyLoss, exact
 from dpsql.measure.widths import linear_width
@@ -63,9 +65,10 @@ class Query:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
     ) -> Plan:
         """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
-        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
+        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
 
     def explain(
         self,
@@ -77,6 +80,7 @@ class Query:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
         format: str = "text",
         engine_sql: bool = False,
     ) -> str:
@@ -84,7 +88,7 @@ class Query:
 
         Raises Rejected.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer)
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         if format not in ("text", "json"):
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
         plan = self._connection.planner.preview(self._question, asked)
@@ -101,6 +105,7 @@ class Query:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
     ) -> PrivacyLoss:
         """What a run charges if nothing is bought or spent in between (the largest over all privacy units), stored
         answers considered. It is at most `plan(…).loss`, the price of new noise for all of it, unless dearer stored
@@ -109,7 +114,7 @@ class Query:
         Raises Rejected, CannotOpen.
         """
         return self._connection.price(
-            self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
+            self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
         )
 
     def accuracy(
@@ -141,6 +146,7 @@ class Query:
         confidence: Amount = USUAL,
         weights: Mapping[str, Amount] | None = None,
         allow_dearer: bool | None = None,
+        coverage: bool | None = None,
         fresh: bool = False,
     ) -> Release:
         """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
@@ -154,10 +160,16 @@ class Query:
         allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which
             they do where they are more accurate. None: as the session says, else the policy. Without it new noise is
             drawn then.
+        coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
+            (`Release.coverage`). None: as the session says, else not.
         fresh: pay for new noise, whatever is stored.
+        Gives a UtilityWarning before it spends, where declared numbers alone say that the answer will be noise (DP5xx).
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer))
+        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+        against = self._connection.warnings(plan, fresh=fresh)
+        if against:
+            warnings.warn(UtilityWarning(against), stacklevel=_callers_level())
         return self._connection.run(plan, fresh=fresh)
 
     def _planned(self, asked: Asked) -> Plan:
@@ -165,6 +177,14 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<dpsql query: {one_line(' '.join(self.sql.split())[:60])}>"
+
+
+def _callers_level() -> int:
+    """How many calls above the caller of this the first code stands that is not of dpsql: the user's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "dpsql":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:

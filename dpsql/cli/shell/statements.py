@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -75,7 +75,7 @@ def explain(shell: Shell, sql: str) -> None:
 
         text = painted_explain(text)
     shell.output.write(f"{text}\n", shell.looks.pager)
-    _warn(plan)
+    _complain(plan.warnings)
 
 
 def cost(shell: Shell, sql: str) -> None:
@@ -122,8 +122,9 @@ def percent(share: Fraction) -> str:
 def _query(shell: Shell, sql: str) -> None:
     try:
         plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
-        _warn(plan)
-        agreed = _agreed(shell, plan)
+        against = shell.connection.warnings(plan, fresh=shell.fresh)
+        _complain(against)
+        agreed = _agreed(shell, plan, bool(against))
     except KeyboardInterrupt:
         raise Cancelled("cancelled; nothing was charged") from None
     if not agreed:
@@ -152,24 +153,26 @@ def _cost_of(shell: Shell, entries: Collection[str]) -> str:
     return f"cancelled; {charged} was charged before the engine started, and is not given back"
 
 
-def _agreed(shell: Shell, plan: Plan) -> bool:
-    """Whether a query may run: nobody has to be asked, or he agreed."""
+def _agreed(shell: Shell, plan: Plan, doubtful: bool) -> bool:
+    """Whether a query may run: nobody has to be asked, or he agreed. doubtful: something was said against it."""
     limit = shell.looks.confirm
     if shell.confirm is None or shell.yes or limit is None:
         return True
     price = shell.connection.charge(plan, fresh=shell.fresh).loss
     left = left_for(shell, plan)
-    if price == PrivacyLoss() or left is None or not price.within(left):
-        return True  # free, without a limit, or about to be refused
+    if price == PrivacyLoss() or (left is not None and not price.within(left)):
+        return True  # free, or about to be refused
+    if left is None:
+        return not doubtful or shell.confirm(f"This costs {price}. Run it all the same?")
     part = accounts.share(price, left)
-    if part <= limit:
+    if part <= limit and not doubtful:
         return True
     return shell.confirm(f"This costs {price}, {percent(part)} of what is left ({left_words(price, left)}). Run it?")
 
 
-def _warn(plan: Plan) -> None:
-    if plan.warnings:
-        exits.complain(plan.warnings)
+def _complain(against: Sequence[Diagnostic]) -> None:
+    if against:
+        exits.complain(against)
 
 
 def show(shell: Shell, release: Release) -> None:

@@ -231,3 +231,23 @@ def test_numbers_beyond_floats_are_no_crash() -> None:
     log = {**LOG, "columns": {**LOG["columns"], "x": {"type": "double", "bounds": [0, 9e299], "nullable": False}}}  # type: ignore[dict-item]
     log["size"] = {"exact": 10**12}
     assert check("SELECT kind, SUM(x) AS s, AVG(x) AS a FROM log GROUP BY kind", policy(log=log)) == []
+
+
+def test_a_threshold_that_no_group_can_reach() -> None:
+    """ε is spent, and no row is shown."""
+    few = policy(visits=visits(columns={**visits()["columns"], "id": {"type": "bigint", "bounds": [1, 20]}}))  # type: ignore[dict-item]
+    sql = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name"
+    settings = {"epsilon": Fraction(1), "delta": Fraction(1, 10**9)}
+    found = [w for w in warnings(sql, few, **settings) if "are shown from" in w.message]
+    (warning,) = found
+    assert (
+        warning.code == "DP503"
+        and warning.message.endswith("none can have over 20")
+        and "20 values of id" in str(warning.notes)
+    )
+    enough = re.search(r"use an ε of ([\d.]+) or more", " ".join(warning.help))
+    assert enough is not None
+    better = {**settings, "epsilon": Fraction(enough[1])}
+    assert not [w for w in warnings(sql, few, **better) if "are shown from" in w.message]
+    many = policy(visits=visits())
+    assert not [w for w in warnings(sql, many, **settings) if "are shown from" in w.message]

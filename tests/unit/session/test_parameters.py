@@ -44,6 +44,7 @@ def count(con: Connection, where: str, parameters: Any) -> int:
         ("age IN (?, ?)", [1, 2], 76),
     ],
 )
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")  # of a value that is not listed
 def test_values(shared: Connection, where: str, parameters: Any, expected: int) -> None:
     assert abs(count(shared, where, parameters) - expected) <= ROUGHLY < 3000 - expected
 
