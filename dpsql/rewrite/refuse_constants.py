@@ -10,6 +10,8 @@ values, are let through, and so is what is public or released.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 
 from dpsql.analysis.derive import derive
@@ -23,7 +25,9 @@ from dpsql.plan.nodes import Aggregate, Node
 from dpsql.plan.render import expression
 from dpsql.plan.walk import transform
 from dpsql.policy.issues import number
+from dpsql.rewrite.clip_columns import bound
 from dpsql.rewrite.context import RewriteContext
+from dpsql.types import SqlType
 
 
 def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
@@ -55,34 +59,40 @@ def _require_range(clip: Call, env: Env) -> None:
     most = held.hi if known.hi is None else known.hi
     if least is not None and least == most:
         return  # it is a constant anyway
-    shown = expression(clip.args[0])
-    what = f"CLIP({shown}, {_amount(low)}, {_amount(high)})"
+    shown, type_ = expression(clip.args[0]), arg.type
+    what = f"CLIP({shown}, {_amount(low, type_)}, {_amount(high, type_)})"
     if low == high:
         message = f"{what} is one value, whatever {shown} is"
     elif most is not None and most <= low:
-        message = f"{what} {_outside(shown, least, most, low)}"
+        message = f"{what} {_outside(shown, least, most, low, type_)}"
     elif least is not None and least >= high:
-        message = f"{what} {_outside(shown, least, most, high)}"
+        message = f"{what} {_outside(shown, least, most, high, type_)}"
     else:
         return
-    lower_end = "lower" if known.lo is None else str(math.floor(known.lo))
-    upper_end = "upper" if known.hi is None else str(math.ceil(known.hi))
+    lower_end = "lower" if known.lo is None else _amount(known.lo, type_, math.floor)
+    upper_end = "upper" if known.hi is None else _amount(known.hi, type_, math.ceil)
     raise reject(
         "DP204", message, span=clip.args[0].span or clip.span, label="the answer would be known before it is paid for",
         help=[f"clip to a range within them:  CLIP({shown}, {lower_end}, {upper_end})"],
     )  # fmt: skip
 
 
-def _outside(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction) -> str:
-    return f"lies outside of the bounds of {shown}, {_range(least, most)}: every value would be {_amount(value)}"
+def _outside(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
+    return f"lies outside of the bounds of {shown}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
 
 
-def _range(least: Fraction | None, most: Fraction | None) -> str:
+def _range(least: Fraction | None, most: Fraction | None, t: SqlType) -> str:
     if least is not None and most is not None:
-        return f"[{_amount(least)}, {_amount(most)}]"
-    return f"{_amount(least)} and more" if least is not None else f"{_amount(most or Fraction(0))} and less"
+        return f"[{_amount(least, t)}, {_amount(most, t)}]"
+    return f"{_amount(least, t)} and more" if least is not None else f"{_amount(most or Fraction(0), t)} and less"
 
 
-def _amount(x: Fraction) -> str:
+def _amount(x: Fraction, t: SqlType, whole: Callable[[Fraction], int] | None = None) -> str:
+    """A number, or the date or time that it stands for. whole: how to make it one."""
+    if t.temporal:
+        with suppress(OverflowError):  # beyond the year 9999
+            return expression(bound(x, t, up=whole is math.ceil))
+    if whole is not None:
+        return str(whole(x))
     exact = number(x)
     return exact if len(exact) <= 20 else f"{float(x):.6g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dpsql
+from tests.unit import planning as plans
 from tests.unit.checking.samples import policy
 
 BOUNDS = "lies outside of the bounds of cost, [0, 5000]: every value would be"
@@ -36,3 +37,28 @@ def test_a_clip_leaves_more_than_one_value(clip: str, message: str | None) -> No
     found = [d for d in dpsql.check(f"SELECT AVG({clip}) AS a FROM visits", policy()) if d.severity == "error"]
     assert [d.code for d in found] == ([] if message is None else ["DP204"])
     assert message is None or message in found[0].message
+
+
+DAYS = plans.policy("""
+t:
+  unit: {rows: 1}
+  columns:
+    d: {type: date, bounds: [2024-01-01, 2024-12-31]}
+    s: {type: timestamp, bounds: [2024-01-01, 2024-12-31]}
+""")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "inside"),
+    [
+        ("d", "DATE", "CLIP(d, DATE '2024-01-01', DATE '2024-12-31')"),
+        ("s", "TIMESTAMP", "CLIP(s, TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-12-31 00:00:00')"),
+    ],
+)
+def test_dates_and_times_are_shown_as_they_are_written(column: str, kind: str, inside: str) -> None:
+    """The repair can be pasted."""
+    sql = f"SELECT COUNT(DISTINCT CLIP({column}, {kind} '2025-01-01', {kind} '2025-02-01')) FROM t"
+    (found,) = (d for d in dpsql.check(sql, DAYS) if d.severity == "error")
+    assert found.code == "DP204" and f"every value would be {kind} '2025-01-01" in found.message
+    assert found.help == (f"clip to a range within them:  {inside}",)
+    assert not [d for d in dpsql.check(f"SELECT COUNT(DISTINCT {inside}) FROM t", DAYS) if d.severity == "error"]
