@@ -313,7 +313,7 @@ def test_item_25_nothing_private_is_read_without_a_charge(clinic: Clinic) -> Non
         con._engine.fetch = watched  # type: ignore[method-assign]
         for sql in (
             "SELECT DISTINCT diag FROM patients WHERE name = 'bob'",
-            "SELECT SUM(CLIP(age, 0, 0)) FROM patients",
+            "SELECT SUM(CASE WHEN age > 5 THEN 0 ELSE 0 END) FROM patients",
         ):
             answer = con.execute(sql, epsilon=1)
             assert answer.spent.epsilon == 0 and len(answer) in (1, 4)
