@@ -41,7 +41,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "close",
     ),
     "Query": ("plan", "explain", "cost", "accuracy", "run"),
-    "Release": ("rows", "fetchall", "intervals", "gaps", "coverage", "components", "to_dict", "df", "pl", "arrow", "plot"),
+    "Release": (
+        "rows", "fetchall", "intervals", "gaps", "coverage", "components", "to_dict", "df", "pl", "arrow", "plot",
+    ),  # fmt: skip
     "Policy": ("from_dict", "from_yaml", "from_file", "table", "called", "schemas_of", "account", "caps_for", "place"),
     "PrivacyLoss": (),
     "Diagnostic": (),

@@ -99,6 +99,7 @@ def test_new_charges_are_added_to_it(old: Old) -> None:
     ledger.close()
 
 
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")  # of a count of few values
 def test_its_answers_are_not_served(old: Old) -> None:
     """Neither where the rule has changed (which values and groups are kept) nor elsewhere: `RULES` is one for all."""
     ledger, known = old.open(), old.stored()
