@@ -463,7 +463,7 @@ def test_probe_no_row_decides_what_a_file_looks_like(tmp_path: Path, file: str, 
             (tmp_path / file).write_text("name,code\n" + "".join(f"n,{c}\n" for c in codes))
         else:
             (tmp_path / file).write_text("".join(f'{{"name": "n", "code": "{c}"}}\n' for c in codes))
-        with dpsql.connect(policy) as con:
+        with dpsql.connect(policy, ledger=":memory:") as con:
             query = con.sql("SELECT COUNT(*), COUNT(CAST(code AS INTEGER)) FROM people")
             shown.append(query.explain(1))
             counts.append(query.run(epsilon=1000, fresh=True).rows[0])
