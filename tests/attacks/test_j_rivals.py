@@ -413,7 +413,7 @@ def test_item_66_one_file_has_one_budget(tmp_path: Path, path: str) -> None:
         TWICE.replace("SOURCE", "read_parquet('q.parquet')"),
     ):
         policy.write_text(fine)  # the twin: the same unit, or another file
-        with dpsql.connect(policy) as con:
+        with dpsql.connect(policy, ledger=":memory:") as con:
             con.execute("SELECT COUNT(*) FROM people", epsilon=1)
             budgets = con.budget
         assert len(budgets) == (1 if "column: name" in fine else 2)
