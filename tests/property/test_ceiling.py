@@ -86,7 +86,7 @@ class History:
         self.held: dict[str, set[str]] = {"ana": set(), "ben": set()}
 
     def account(self, analyst: str) -> Account:
-        return Account(self.policy, analyst, self.ledger, self.store)
+        return Account(self.policy, analyst, self.ledger, self.store, "engine 1")
 
     def buy(self, analyst: str, question: Question) -> None:
         """A run without data: zeros stand for the numbers, of which nothing may depend."""
