@@ -1,13 +1,11 @@
 """How much is done to plan one text, counted in steps instead of seconds: whatever somebody writes, planning it ends.
 
 A step is a node that is looked at, a column that is handed on, a key that is computed: some microseconds. A text takes
-the same steps on every machine. Whoever takes them need not know who counts; outside of `counted` nobody does.
+the same steps on every machine. Whoever takes them need not know who counts; but for `begin` and `end` nobody does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
@@ -30,15 +28,14 @@ class Count:
 _counting: ContextVar[Count | None] = ContextVar("steps", default=None)
 
 
-@contextmanager
-def counted() -> Iterator[Count]:
-    """Count the steps of what is done meanwhile; within another count, they are that one's."""
-    count = _counting.get() or Count()
-    token = _counting.set(count)
-    try:
-        yield count
-    finally:
-        _counting.reset(token)
+def begin() -> None:
+    """Count the steps from now on, from none. What an interrupt has left behind of another text is forgotten."""
+    _counting.set(Count())
+
+
+def end() -> None:
+    """Count no more."""
+    _counting.set(None)
 
 
 def take(steps: int = 1, span: Span | None = None) -> None:

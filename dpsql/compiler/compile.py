@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dpsql import steps
 from dpsql.analysis.context import Context
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
@@ -55,7 +56,6 @@ from dpsql.sql.emit import TableNames, identifier
 from dpsql.sql.parse import Parsed, parse
 from dpsql.sql.shapes.choose import statements
 from dpsql.sql.shapes.statement import placeholder
-from dpsql.steps import counted
 
 
 def compile_query(
@@ -72,14 +72,16 @@ def compile_query(
     tables: policy table → the engine's qualified name.
     Raises Rejected with every diagnostic pointing into `source`.
     """
+    steps.begin()
     try:
-        with counted():
-            return _compile(source, policy, public, settings, parameters, tables)
+        return _compile(source, policy, public, settings, parameters, tables)
     except Rejected as refusal:
         refusal.diagnostics = tuple(_as_written(d.at(source)) for d in refusal.diagnostics)
         raise
     except RecursionError:
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
+    finally:
+        steps.end()
 
 
 def _as_written(found: Diagnostic) -> Diagnostic:

@@ -397,7 +397,7 @@ FUNCTIONS = (
     ),
     Function(
         ("clip", "clamp", "clamped"),
-        "clip(x: number, date or timestamp, lo: literal, hi: literal) → as x",
+        "clip(x: number | date | timestamp, lo: literal, hi: literal) → as x",
         "x bounded to [lo, hi]. NULL stays NULL; NaN and ±∞ become NULL. This is how a query bounds a value.",
         type=_clip_type,
         spell=duckdb(_spell_clip),

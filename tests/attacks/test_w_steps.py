@@ -145,7 +145,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def within_bound(sql: str) -> None:
     """Refused or planned, within the bound; that a step be worth its calls is what keeps the counter honest."""
     most = bound(len(sql), steps.MOST)
-    with steps.counted() as count:
+    count = steps.Count()  # of all that is compiled for it
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(steps, "begin", lambda: steps._counting.set(count))
         taken = calls(partial(planned, sql), most)
     assert taken <= bound(len(sql), min(count.taken, steps.MOST)), (taken, count.taken, sql[:300])
 
@@ -217,3 +219,14 @@ def test_probe_patterns_are_matched_in_linear_time() -> None:
     expression = patterns._expression("%a%a_%b%", "")
     assert expression == "(?>.*?a)(?>.*?a.)(?>.*?b).*"
     assert checked(f"SELECT lpad('', 1000, 'a') LIKE '{'%a' * 490}%b'") == []
+
+
+def test_probe_an_interrupt_leaves_no_steps_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count that was never ended is nobody's: else each later text would add to it, until all are refused."""
+    monkeypatch.setattr(steps, "MOST", 1_000)
+    with monkeypatch.context() as m:
+        m.setattr(steps, "end", lambda: None)
+        checked("SELECT COUNT(*) FROM patients")
+    for _ in range(20):
+        assert checked("SELECT COUNT(*) FROM patients") == []
+    steps.take(1_001)

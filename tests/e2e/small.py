@@ -24,7 +24,6 @@ from dpsql.engine.base import RawTable
 from dpsql.engine.duckdb import DuckDBEngine
 from dpsql.policy.complete import complete
 from dpsql.policy.load import load_policy
-from dpsql.session.connection import open_ledger
 
 POLICY = """\
 version: 1
@@ -104,7 +103,7 @@ class Shop:
         events: list[str] = []
         engine = WatchedEngine.open(policy.database_path, {}, policy.directory)
         engine.events = events
-        watched = WatchedLedger(ledger or open_ledger(policy), events)
+        watched = WatchedLedger(ledger or self.ledger(), events)
         with Connection(complete(policy, engine.describe()), engine, None, watched) as connection:
             yield connection, events
 

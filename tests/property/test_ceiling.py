@@ -36,9 +36,13 @@ from dpsql.session.account import Account
 
 # Every small history --------------------------------------------------------------------------------------------------
 
-NUMBERS = {"one": "COUNT(*) FILTER (WHERE a = 1)", "two": "COUNT(*) FILTER (WHERE a = 2)", "all": "COUNT(*)"}
-BUNDLES = (("one", "two"), ("all",))
-ASKED = (("one",), ("one", "two"), ("one", "two", "all"), ("two", "all"), ("all",))
+NUMBERS = {
+    "one": "COUNT(*) FILTER (WHERE a = 1)",
+    "two": "COUNT(*) FILTER (WHERE a = 2)",
+    "high": "COUNT(*) FILTER (WHERE x > 3)",
+}
+BUNDLES = (("one", "two"), ("high",))
+ASKED = (("one",), ("one", "two"), ("one", "two", "high"), ("two", "high"), ("high",))
 BOUGHT = (Fraction(1), Fraction(2, 3))
 PRICED = (Fraction(1), Fraction(2, 3), Fraction(1, 2))
 Question = tuple[tuple[str, ...], Fraction]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dpsql.analysis import limits
+from dpsql.analysis import limits, slices
 from dpsql.analysis.context import Context
 from dpsql.analysis.derive import derive
 from dpsql.analysis.facts import Facts
@@ -26,6 +26,8 @@ def _forgetful(m: pytest.MonkeyPatch) -> None:
     """Every fact and every value is found out each time."""
     m.setattr(Context, "known", lambda self, node: None)
     m.setattr(limits, "_facts", lambda node, ctx: derive(node, ctx).fact)
+    m.setattr(slices, "_facts", lambda node, ctx: derive(node, ctx).fact)
+    m.setattr(slices, "slices_of", slices._found)
     m.setattr(Facts, "value", lambda self, expr: evaluate(expr, {uid: self.env[uid] for uid in self.columns}))
     m.setattr(ExprBinder, "value", lambda self, expr: evaluate(expr, _TypesOnly(expr)))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.compiler.notes import BIAS
 from tests.e2e.cli.conftest import Call, Clinic
 
 pytestmark = pytest.mark.e2e
@@ -26,7 +27,7 @@ def test_a_table_ends_with_price_rest_notes_and_level(dpsql: Call, clinic: Clini
     assert header.split() == ["region", "|", "n"] and set(rule) == {"-", "+"}
     assert [row.split()[0] for row in rows] == ["east", "north", "south", "west"]
     assert all(" ± " in row for row in rows)
-    notes = "at most 12 rows per patient counted; rows with another region than the 4 listed are left out"
+    notes = f"at most 12 rows per patient counted; rows with another region than the 4 listed are left out; {BIAS}"
     assert footer == f"(4 rows)  spent ε 0.2, left ε 2.8 δ 1e-7; {notes}; ± at 95 %"
     assert "\x1b" not in done.out
 
@@ -49,7 +50,7 @@ def test_json_has_the_six_documented_keys(dpsql: Call, clinic: Clinic) -> None:
         assert set(around) == {"n", "age"}
         assert around["n"][0] < row[1] < around["n"][1] and around["age"][0] <= row[2] <= around["age"][1]
     left_out = "rows with another region than the 4 listed are left out"
-    assert answer["notes"] == ["age is clipped to [0, 110]", left_out]
+    assert answer["notes"] == ["age is clipped to [0, 110]", left_out, BIAS]
 
 
 def test_jsonl_and_markdown(dpsql: Call, clinic: Clinic) -> None:
