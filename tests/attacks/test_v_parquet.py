@@ -84,8 +84,11 @@ def test_probe_zeros_of_either_sign_are_one_number(make: Callable[..., Clinic]) 
 def test_probe_a_stored_view_of_a_sources_file(make: Callable[..., Clinic]) -> None:
     """The lock leaves the files of sources readable, so a view in the policy's database can read them, too."""
     policy = POLICY.partition("  patients:")[0] + "".join(
-        f"  {name}:\n    unit: {{rows: 1}}\n    columns: {{x: {{type: double}}}}\n{source}"
-        for name, source in (("given", "    source: read_parquet('one.parquet')\n"), ("stored", ""))
+        f"  {name}:\n    unit: {{rows: 1{of}}}\n    columns: {{x: {{type: double}}}}\n{source}"
+        for name, of, source in (
+            ("given", "", "    source: read_parquet('one.parquet')\n"),
+            ("stored", ", of: given", ""),
+        )
     )
     clinic = make(private=False, policy=policy)
     path = clinic.folder / "one.parquet"

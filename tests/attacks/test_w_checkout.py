@@ -162,6 +162,8 @@ def test_probe_an_older_link_out_of_the_repository_is_not_taken_for_none(
     Path("linked.sql").symlink_to("../elsewhere.sql")
     git("add", ".")
     git("commit", "-q", "-m", "a link")
+    Path("linked.sql").unlink()
+    Path("linked.sql").write_text(GOOD, encoding="utf-8")
     assert compared() == 2
     assert "'linked.sql' is a link in 'HEAD'" in capsys.readouterr().err
 

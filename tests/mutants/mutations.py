@@ -340,6 +340,40 @@ MUTATIONS = (
         "a column that is promised to be never NULL is believed",
         ("tests/unit/analysis/test_images.py",),
     ),
+    # --- coverage ---
+    Mutation(
+        "coverage-at-the-limit",
+        "dpsql/rewrite/count_coverage.py",
+        'Call("gt", (n, Literal(most, n.type)), BOOLEAN)',
+        'Call("ge", (n, Literal(most, n.type)), BOOLEAN)',
+        "a unit at the limit, which loses nothing, is counted above it",
+        ("tests/property/test_coverage.py",),
+    ),
+    Mutation(
+        "coverage-of-the-largest-group",
+        "dpsql/rewrite/count_coverage.py",
+        'AggregateCall("max", n, largest)',
+        'AggregateCall("min", n, largest)',
+        "a unit is above a limit per group only if it is so in all of its groups",
+        ("tests/property/test_coverage.py",),
+    ),
+    # --- steps ---
+    Mutation(
+        "steps-without-end",
+        "dpsql/steps.py",
+        "if count.taken > MOST:",
+        "if False:",
+        "planning some texts takes for ever",
+        ("tests/attacks/test_w_steps.py",),
+    ),
+    Mutation(
+        "steps-of-another-text",
+        "dpsql/steps.py",
+        "_counting.set(Count())",
+        "_counting.set(_counting.get() or Count())",
+        "after an interrupt every text adds to one count, until all are refused",
+        ("tests/attacks/test_w_steps.py",),
+    ),
     # --- bundles ---
     Mutation(
         "bundle-of-few-values",

@@ -51,6 +51,11 @@ FORMS: dict[str, tuple[dict[str, Any], str, list[list[Above]]]] = {
     "rows, private groups": (C, "SELECT h, COUNT(*) FROM t GROUP BY h", [[in_all(2), groups(2)]]),
     "one group": (M, "SELECT COUNT(*) FROM t", [[in_all(2)]]),
     "M and G": (M | G, "SELECT g, COUNT(*), SUM(x) FROM t GROUP BY g", [[in_one(2), groups(1)]]),
+    "one row in a group": (
+        {"max_rows_per_group": 1, "max_groups_per_unit": 2},
+        "SELECT g, COUNT(*) FROM t GROUP BY g",
+        [[in_one(1), groups(2)]],
+    ),
     "few groups": (M | {"max_groups_per_unit": 3}, "SELECT g, COUNT(*) FROM t GROUP BY g", [[in_one(2)]]),
     "private groups": (M | G, "SELECT h, COUNT(*) FROM t GROUP BY h", [[in_one(2), groups(1)]]),
     "units": (M | G, "SELECT g, COUNT(DISTINCT pid) FROM t GROUP BY g", [[groups(1)]]),

@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from dpsql.analysis.rules.bound_contributions import bound_contributions
 from dpsql.compiler import Settings
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.plan.components import Component, Measure
@@ -297,7 +298,7 @@ def two_levels(m: pytest.MonkeyPatch) -> None:
         uid = min(below.fact.ids)
         id_column = next(c for c in output_columns(below.node) if c.uid == uid)
         bounding = BoundContributions(below.node, id_column, node.keys, None, 1000, 1000)
-        return weighted.weighted(node, Tagged(bounding, below.fact, (below,)), *rest)
+        return weighted.weighted(node, Tagged(bounding, bound_contributions(bounding, below.fact), (below,)), *rest)
 
     m.setattr(choose, "direct", bounded)
 

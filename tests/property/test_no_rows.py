@@ -31,6 +31,8 @@ from tests.property.databases import Store, World, world_of
 from tests.property.neighbours import exact, plan_of
 from tests.property.test_meaning import _query, _tables
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+
 HUGE = 10**15
 POLICY = """\
 version: 1

@@ -346,8 +346,8 @@ def any_union(m: pytest.MonkeyPatch) -> None:
 
 
 def residual_ignored(m: pytest.MonkeyPatch) -> None:
-    original = public_rule._determined
-    m.setattr(public_rule, "_determined", lambda node, *rest: original(replace(node, residual=None), *rest))
+    original = public_rule.determined
+    m.setattr(public_rule, "determined", lambda node, *rest: original(replace(node, residual=None), *rest))
 
 
 def owner_residual_ignored(m: pytest.MonkeyPatch) -> None:
