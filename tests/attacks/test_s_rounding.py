@@ -41,9 +41,8 @@ def test_probe_rounding_tells_of_no_row(attack: Attack, condition: str, rows: in
 
 
 def test_probe_38_places_tell_of_no_row(attack: Attack) -> None:
-    clip = f"CLIP(CAST(income / 1e30 AS DECIMAL(38,38)), 0, 0.{'0' * 36}1)"
-    ((count, mean),) = attack.answer(f"SELECT COUNT(*), AVG({clip}) FROM patients WHERE name = 'bob'")
-    assert count == 1 and 0 <= mean <= 1e-37
+    sql = "SELECT COUNT(*), COUNT(CAST(income / 1e30 AS DECIMAL(38,38))) FROM patients WHERE name = 'bob'"
+    assert attack.answer(sql) == [(1, 1)]
 
 
 POLICY = """
