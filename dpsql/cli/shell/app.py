@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import dpsql
 from dpsql.cli import exits
@@ -170,16 +171,28 @@ def confirmed(question: str) -> bool:
     return said.strip().lower() in ("y", "yes")
 
 
+SECONDS_TO_LEAVE: Final = 2.0
+
+
 class _HangUp:
-    """While it is entered, a terminal that goes away stops a query as Ctrl-C does, and ends the shell."""
+    """While it is entered, a terminal that goes away stops a query as Ctrl-C does, and ends the shell.
+
+    What is raised while Python destroys an object is lost, so it is raised again until this is left.
+    """
 
     def __enter__(self) -> None:
-        known = [found for name in ("SIGHUP", "SIGTERM") if (found := getattr(signal, name, None)) is not None]
+        self._again = hasattr(signal, "setitimer")
+        names = ("SIGHUP", "SIGTERM", "SIGALRM")
+        known = [found for name in names if (found := getattr(signal, name, None)) is not None]
         self._before = {number: signal.signal(number, self._leave) for number in known}
 
     def __exit__(self, *exception: object) -> None:
+        if self._again:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _leave(self, number: int, frame: FrameType | None) -> None:
+        if self._again:
+            signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_LEAVE)
         raise SystemExit(exits.INTERRUPTED)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.cli.shell import app
 from tests.e2e.terminal import Terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]
@@ -60,6 +61,24 @@ def test_the_terminal_goes_away(folder: Path) -> None:
         assert "Traceback" not in shell.raw
     kept = [p for p in (folder / "home").rglob("*") if p.is_file() and "rank = 4" in p.read_text(errors="replace")]
     assert [oct(p.stat().st_mode & 0o777) for p in kept] == ["0o600"]
+
+
+class HungUpAtItsEnd:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_terminal_that_goes_away_unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python drops what is raised while an object is destroyed, as the event loop between two prompts."""
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: lost.append(unraisable.exc_type))
+    monkeypatch.setattr(app, "SECONDS_TO_LEAVE", 0.01)
+    before = signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGALRM)
+    with pytest.raises(SystemExit), app._HangUp():
+        HungUpAtItsEnd()
+        signal.pause()
+    assert lost == [SystemExit]
+    assert (signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGALRM)) == before
 
 
 def test_the_reader_goes_away(folder: Path) -> None:
