@@ -135,14 +135,15 @@ def _limits(release: MeasuredRelease) -> list[str]:
     if own and all(own) and bounding.rows is None:  # what each may contribute is said below
         counted = bounding.groups if bounding.keys and not bounding.few_groups else None
         return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
+    rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)
     if bounding.rows is not None:
-        found = [f"at most {_rows(bounding.rows)} per {unit} counted"]
+        found = [f"at most {rows} per {unit} counted"]
     elif not bounding.keys or bounding.groups == 1:
-        found = [f"at most {_rows(bounding.per_group)} per {unit} counted"]
+        found = [f"at most {in_one} per {unit} counted"]
     elif bounding.few_groups:
-        found = [f"at most {_rows(bounding.per_group)} per {unit} and group counted"]
+        found = [f"at most {in_one} per {unit} and group counted"]
     else:
-        found = [f"at most {bounding.groups} groups per {unit}, and {_rows(bounding.per_group)} in each, counted"]
+        found = [f"at most {bounding.groups} groups per {unit}, and {in_one} in each, counted"]
     if bounding.truncate_groups:
         kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
         found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
@@ -158,8 +159,11 @@ def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> 
     )
 
 
-def _rows(count: int | None) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
+def _counted(release: MeasuredRelease, most: int | None) -> str:
+    """What a limit is on: of a COUNT(DISTINCT …) it is on the values that are counted."""
+    measures = {c.measure for c in release.node.components} - {Measure.UNITS}
+    one, many = ("value", "different values") if measures == {Measure.DISTINCT} else ("row", "rows")
+    return f"1 {one}" if most == 1 else f"{most} {many}"
 
 
 def _show(x: Fraction) -> str:
