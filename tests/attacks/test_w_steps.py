@@ -229,4 +229,4 @@ def test_probe_an_interrupt_leaves_no_steps_behind(monkeypatch: pytest.MonkeyPat
         checked("SELECT COUNT(*) FROM patients")
     for _ in range(20):
         assert checked("SELECT COUNT(*) FROM patients") == []
-    steps.take(1_001)
+    steps.take(1_001)  # nobody counts

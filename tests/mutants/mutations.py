@@ -364,7 +364,7 @@ MUTATIONS = (
         "if count.taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
-        ("tests/attacks/test_w_steps.py",),
+        ("tests/attacks/test_w_steps.py::test_probe_too_many_steps_are_refused_by_name",),
     ),
     Mutation(
         "steps-of-another-text",
@@ -372,7 +372,7 @@ MUTATIONS = (
         "_counting.set(Count())",
         "_counting.set(_counting.get() or Count())",
         "after an interrupt every text adds to one count, until all are refused",
-        ("tests/attacks/test_w_steps.py",),
+        ("tests/attacks/test_w_steps.py::test_probe_an_interrupt_leaves_no_steps_behind",),
     ),
     # --- bundles ---
     Mutation(
