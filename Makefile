@@ -2,6 +2,7 @@
 #
 #   make demo      build a small database in demo/ and run the main job on it
 #   make test      the quick tests                make slow      the slow ones
+#   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
@@ -12,7 +13,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo test slow exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -49,13 +50,16 @@ demo: $(VENV)/.installed
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not exhaustive" $(PYTEST_ARGS)
+
+exhaustive: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m exhaustive $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not processes" --cov --cov-report=term $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -306,7 +306,9 @@ def test_item_09_and_53_no_row_makes_a_relation_fail(odd: Odd, column: object) -
         odd.con.run(plan, fresh=True)
 
 
-NUMBERS = tuple(c.name for c in RAW if c.value.type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE))
+NUMBERS = tuple(
+    c.name for c in RAW if c.value.type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and not c.name.endswith("_2")
+)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -162,7 +162,7 @@ def test_probe_any_text_ends_within_its_steps(part: int) -> None:
         within_bound(text(Random(seed), 40))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("part", range(16))
 def test_probe_ten_thousand_texts_end_within_their_steps(part: int) -> None:

@@ -106,7 +106,7 @@ def test_pivots_of_neighbours_stay_within_the_joint_claims(kind: str) -> None:
         assert tally.bundled > 30 and tally.bundled_equal > 5 and tally.bundled_mixed, tally
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", WORLDS)
 @pytest.mark.parametrize("part", range(3))
 def test_pivots_of_neighbours_stay_within_the_joint_claims_thoroughly(kind: str, part: int) -> None:

@@ -350,7 +350,7 @@ def _taken(waiting: list[object], mechanism: object) -> bool:
 
 
 @pytest.mark.parametrize("accountant", ["pure_dp", "approx_dp", "zcdp"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in range(1, 10))])
 def test_no_history_makes_a_query_dearer_than_asked_or_printed(
     seed: int, accountant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ def test_ids_of_neighbours_stay_within_the_claims(part: int) -> None:
     assert set(tally.components) >= {"count", "sum", "sum paired", "sum paired squared", "units"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(8))
 def test_ids_of_neighbours_stay_within_the_claims_thoroughly(part: int) -> None:
     tally = attack_worlds(id_world, range(5_000 + part * 40, 5_040 + part * 40))

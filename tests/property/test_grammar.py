@@ -256,7 +256,7 @@ def test_the_number_of_arguments_is_no_matter_of_the_grammar_wherever_the_call_s
     assert not beyond(more[0], held) and not derivable(more[1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", TABLES)
 def test_many_sentences_are_planned_or_refused(name: str) -> None:
     held, tables = policy(name), relations(name)
@@ -304,7 +304,7 @@ def test_what_is_admitted_can_be_derived() -> None:
     assert seen["admitted"] >= 10 and seen["refused"] >= 10, seen
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_is_admitted_can_be_derived_of_many() -> None:
     held = policy("flights")
     for tame, examples in ((True, 800), (False, 300)):
@@ -364,7 +364,7 @@ def test_mutated_real_queries_are_planned_or_refused() -> None:
     assert len(seen) >= 8 and seen["planned"] >= 5, seen
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_mutated_real_queries_are_planned_or_refused() -> None:
     seen = mutated_real_queries(150, 2000)
     assert len(seen) >= 15 and seen["planned"] >= 50, seen

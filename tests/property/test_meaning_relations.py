@@ -18,7 +18,7 @@ from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.test_meaning import _ours
 
 BOUNDS = {"bounds": [-10, 50]}
-SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 6))])
+SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in range(1, 6))])
 
 
 def _tables(rng: random.Random) -> list[Table]:

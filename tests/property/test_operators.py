@@ -106,13 +106,13 @@ RULES = {
 
 
 def test_no_plan_claims_too_little() -> None:
-    seen = attack(range(FIRST, FIRST + 100))
+    seen = attack(range(FIRST, FIRST + 60))
     assert_worthwhile(seen)
     assert set(seen.operators) >= RULES, RULES - set(seen.operators)
-    assert seen.pairs > 1_500 and seen.releases.pairs > 3_000
+    assert seen.pairs > 900 and seen.releases.pairs > 1_800
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(6))
 def test_no_plan_claims_too_little_thoroughly(part: int) -> None:
     start = FIRST + 1_000 + part * 200

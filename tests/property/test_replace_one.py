@@ -466,7 +466,7 @@ def observed_ids(form: Form, bounds: tuple[int, int]) -> tuple[tuple[Measurement
     return planned.measured.measurements, best
 
 
-@pytest.mark.parametrize("bounds", [TWO_SIGNS, POSITIVE])
+@pytest.mark.parametrize("bounds", [TWO_SIGNS, pytest.param(POSITIVE, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", FORMS)
 def test_replaced_ids(name: str, bounds: tuple[int, int]) -> None:
     """One id's rows for another's: within the claims, and each norm of each component is reached."""
@@ -500,7 +500,7 @@ def test_random_queries_over_replaced_ids(part: int) -> None:
     assert tally.planned > 0.8 * tally.queries and tally.changed > 0.15 * tally.pairs, tally
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(6))
 def test_random_queries_over_replaced_units_thoroughly(part: int) -> None:
     attack_worlds(sized_world, range(40_000 + part * 40, 40_020 + part * 40))

@@ -52,7 +52,7 @@ def test_rows_of_neighbours_stay_within_the_claims(part: int) -> None:
     assert set(tally.components) >= {"count", "sum", "sum paired"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(6))
 def test_rows_of_neighbours_stay_within_the_claims_thoroughly(part: int) -> None:
     assert_worthwhile(attack_worlds(row_world, range(1_000 + part * 40, 1_040 + part * 40)))

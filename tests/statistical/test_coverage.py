@@ -251,7 +251,7 @@ def test_averages_of_small_groups(epsilon: float, small: Laboratory) -> None:
         assert too_few(found[10,]["a"].hits(truth[10] + 25), FEWER)
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 2, 40])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.2, marks=pytest.mark.exhaustive), 2, 40])
 def test_variances_of_small_groups(epsilon: float, small: Laboratory) -> None:
     """Down to groups of one row; a sample of one row has no variance, and an empty group none at all."""
     sql = "SELECT g, VAR_POP(x) AS v, STDDEV(x) AS s FROM small GROUP BY g"

@@ -269,7 +269,7 @@ def test_no_row_satisfies_two_conditions_that_are_claimed_to_exclude_each_other(
     assert claimed > 5_000 and claimed > 0.25 * true, (claimed, true)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_row_satisfies_two_conditions_thoroughly() -> None:
     found, claimed, _ = contradictions(range(10_000, 11_200))
     assert not found and claimed > 48_000
