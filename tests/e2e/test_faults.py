@@ -111,7 +111,7 @@ def test_ctrl_c_at_twenty_random_moments(nursery: Nursery, shop: Shop) -> None:
     interrupt_at_random(nursery, shop, 20)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_at_three_hundred_random_moments(nursery: Nursery, shop: Shop) -> None:
     interrupt_at_random(nursery, shop, 300)
 

@@ -129,7 +129,11 @@ def test_twins_of_large_groups_are_refuted(quantity: str, large: dict[str, list[
 
 @pytest.mark.parametrize(
     "family",
-    [laplace, *(pytest.param(f, marks=pytest.mark.slow) for f in (gaussian, some_of_each, others_of_each))],
+    [
+        laplace,
+        pytest.param(some_of_each, marks=pytest.mark.slow),
+        *(pytest.param(f, marks=pytest.mark.exhaustive) for f in (gaussian, others_of_each)),
+    ],
     ids=lambda f: f.__name__,
 )
 def test_small_groups(family: Family) -> None:
