@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+
+import pytest
 
 from dpsql.diagnostics.codes import CODES
 
@@ -88,3 +92,20 @@ def test_the_source_distribution_holds_what_its_tests_need(root: Path) -> None:
     included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert [name for name in included if not (root / name.removeprefix("/")).exists()] == []
     assert {f"/{name}" for name in (*FOLDERS, "mkdocs.yml", "action.yml", ".pre-commit-hooks.yaml")} <= set(included)
+
+
+GENERATED = ("*.crc", "*.parquet", "*.pyc", "*.log", "*.tmp", "*.bak", "*warehouse/*", "*metastore_db/*", "*_SUCCESS")
+"""What programs leave behind where they ran."""
+
+
+def generated(tracked: list[str]) -> list[str]:
+    return [name for name in tracked if any(fnmatch(name, pattern) for pattern in GENERATED)]
+
+
+def test_nothing_that_a_program_left_behind_is_tracked(root: Path) -> None:
+    if shutil.which("git") is None or not (root / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    tracked = [name for name in listed.split("\0") if name]
+    assert "pyproject.toml" in tracked and generated(tracked) == []
+    assert generated(["benchmarks/spark-warehouse/t.db/part-0", "a/_SUCCESS"]) != []
