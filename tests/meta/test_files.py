@@ -105,7 +105,9 @@ def generated(tracked: list[str]) -> list[str]:
 def test_nothing_that_a_program_left_behind_is_tracked(root: Path) -> None:
     if shutil.which("git") is None or not (root / ".git").exists():
         pytest.skip("not a checkout")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
-    tracked = [name for name in listed.split("\0") if name]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("git does not read this checkout")
+    tracked = [name for name in listed.stdout.split("\0") if name]
     assert "pyproject.toml" in tracked and generated(tracked) == []
     assert generated(["benchmarks/spark-warehouse/t.db/part-0", "a/_SUCCESS"]) != []
