@@ -88,8 +88,8 @@ with dpsql.connect(policy, memory_limit=memory, progress=progress) as con:
     def ask(text):
         return con.execute(text, epsilon=1, delta="1e-9", fresh=True)
     def work(line):
-        print(json.dumps(["begun"]), flush=True)
         try:
+            print(json.dumps(["begun"]), flush=True)
             ask(sql if line.strip() == "go" else small)
         except KeyboardInterrupt as stop:
             at = time.monotonic()
@@ -232,10 +232,11 @@ def cancel(policy: Path, work: Work, times: int, *, progress: bool = False) -> F
                 _until(child, "begun")
                 time.sleep(random.uniform(0.02, 0.95) * longest)
                 typed = child.interrupt()
-                heard = _until(child, "cancelled", "ended")
-            if heard[0] == "ended":
+                heard = _until(child, "cancelled", "ended", "idle")
+            if heard[0] != "cancelled":
                 found.late += 1
-                _until(child, "idle")
+                if heard[0] == "ended":  # else Ctrl-C came before the child had said so
+                    _until(child, "idle")
                 if found.late > 5 * times:
                     break
             else:
