@@ -216,7 +216,7 @@ def test_a_choice_without_the_ceiling_is_noticed(
 
 # Random histories -----------------------------------------------------------------------------------------------------
 
-CALLS = (*NUMBERS.values(), "COUNT(*) FILTER (WHERE a = 3)", "SUM(x)", "AVG(x)")
+CALLS = (*NUMBERS.values(), "COUNT(*)", "COUNT(*) FILTER (WHERE a = 3)", "SUM(x)", "AVG(x)")
 ANALYSTS = ("ana", "ben", "cat")
 CAPS = {"ana": 6, "ben": 4, "cat": 3}
 

@@ -72,7 +72,7 @@ def test_a_terminal_that_goes_away_unheard(monkeypatch: pytest.MonkeyPatch) -> N
     """Python drops what is raised while an object is destroyed, as the event loop between two prompts."""
     lost: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: lost.append(unraisable.exc_type))
-    monkeypatch.setattr(app, "SECONDS_TO_LEAVE", 0.01)
+    monkeypatch.setattr(app, "SECONDS_TO_LEAVE", 0.3)
     before = signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGALRM)
     with pytest.raises(SystemExit), app._HangUp():
         HungUpAtItsEnd()
