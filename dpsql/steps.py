@@ -1,8 +1,8 @@
 """How much is done to plan one text, counted in steps instead of seconds: whatever somebody writes, planning it ends.
 
 A step is a node that is looked at, a column that is handed on, a key that is computed: some microseconds. A text takes
-the same steps on every machine. Steps are counted between `begin` and `end`, which each compilation calls. Whoever takes
-them need not know. At other times nobody counts.
+the same steps on every machine. Steps are counted between `begin` and `end`, which each compilation calls.
+Whoever takes them need not know. At other times nobody counts.
 """
 
 from __future__ import annotations
