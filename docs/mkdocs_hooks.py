@@ -22,7 +22,18 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PROJECT = {"CHANGELOG.md": "project/CHANGELOG.md", "SECURITY.md": "project/SECURITY.md"}
+DEVELOPERS = {
+    "CONTRIBUTING.md": "developers/CONTRIBUTING.md",
+    "benchmarks/README.md": "developers/benchmarks.md",
+    "grammar/README.md": "developers/grammar.md",
+}
+FOLDERS = {
+    "howto": "How-to guides",
+    "reference": "Reference",
+    "explanation": "Explanation",
+    "developers": "For developers",
+}
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^(```)(\w+) +([^\n`]+)$", re.MULTILINE)
 CODE = re.compile(r"(^```.*?^```[ \t]*$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
@@ -33,8 +44,7 @@ def brought() -> dict[str, str]:
     found = {f"dpsql/diagnostics/pages/{p.name}": f"diagnostics/{p.name}" for p in _pages("dpsql/diagnostics/pages")}
     for readme in sorted((ROOT / "examples").glob("*/README.md")):
         found[f"examples/{readme.parent.name}/README.md"] = f"examples/{readme.parent.name}/README.md"
-    found |= {name: f"project/{name}" for name in PROJECT}
-    return found | {"benchmarks/README.md": "project/benchmarks.md", "grammar/README.md": "project/grammar.md"}
+    return found | PROJECT | DEVELOPERS
 
 
 def _pages(folder: str) -> list[Path]:
@@ -42,11 +52,13 @@ def _pages(folder: str) -> list[Path]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation: pages nobody named, the diagnostics under their headings, examples, project."""
+    """Complete the navigation: pages nobody named, diagnostics under their headings, pages from outside of docs/."""
     pages = brought()
     sections = {name: entries for part in config.nav or [] for name, entries in part.items()}
     named = set(_named(config.nav))
-    for folder, section in (("howto", "How-to guides"), ("reference", "Reference"), ("explanation", "Explanation")):
+    for name, uris in (("Project", PROJECT), ("For developers", DEVELOPERS)):
+        sections[name] += uris.values()
+    for folder, section in FOLDERS.items():
         sections[section] += [p for p in (f"{folder}/{f.name}" for f in _pages(f"docs/{folder}")) if p not in named]
     parts = {
         name: entries for part in sections["Reference"] if isinstance(part, dict) for name, entries in part.items()
@@ -61,7 +73,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             {f"{digit}xx {heading}": [u for u in codes if u.startswith(f"diagnostics/{digit}")]}
         )
     sections["Examples"] += [uri for uri in pages.values() if uri.startswith("examples/")]
-    sections["Project"] += [uri for uri in pages.values() if uri.startswith("project/")]
     return config
 
 

@@ -2,7 +2,7 @@
 
 Each mutation of `mutations.py` is written into a copy of the tree, where the tests that it names run until one fails.
 A failure counts only if the same test passes without any mutation. What was found goes to
-docs/reference/mutations.md.
+docs/developers/mutations.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from time import monotonic
 from tests.mutants.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TABLE = ROOT / "docs" / "reference" / "mutations.md"
+TABLE = ROOT / "docs" / "developers" / "mutations.md"
 NEEDED = ("benchmarks", "docs", "dpsql", "examples", "grammar", "tests", "pyproject.toml", "README.md")
 LONGEST = 600
 """Seconds; a mutation that hangs the tests is not a caught one."""
