@@ -26,7 +26,7 @@ BENCH_ARGS ?=
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
-# Two stages, so that `make demo` does not wait for the development tools.
+# Three stages, so that `make demo` and `make docs` do not wait for the development tools.
 $(BIN)/python:
 	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$candidate"; break; fi; \
@@ -40,10 +40,15 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	@echo "installing dpsql and what its documentation needs into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@echo "installing dpsql and its development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-docs
 
 demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
@@ -83,11 +88,11 @@ fuzz: $(VENV)/.installed-dev
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate
 
-docs: $(VENV)/.installed-dev
+docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
-serve-docs: $(VENV)/.installed-dev
+serve-docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 clean:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -187,6 +189,21 @@ def test_remarks_of_fences_are_for_tests_only() -> None:
         "```yaml",
         "```text",
     ]
+
+
+def test_the_site_is_built_with_what_documentation_needs_and_no_more(tmp_path: Path) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("there is no make")
+    arguments = ["make", "--dry-run", "--always-make", "docs", f"VENV={tmp_path}/fresh"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.findall(r"pip install .*", done.stdout) == [
+        "pip install --quiet --disable-pip-version-check -e '.[docs]'"
+    ]
+    hooks = ast.parse((ROOT / "docs" / "mkdocs_hooks.py").read_text(encoding="utf-8"))
+    imported = {n.module for n in ast.walk(hooks) if isinstance(n, ast.ImportFrom)}
+    imported |= {alias.name for n in ast.walk(hooks) if isinstance(n, ast.Import) for alias in n.names}
+    roots = {str(name).partition(".")[0] for name in imported}
+    assert roots - sys.stdlib_module_names == {"mkdocs"}
 
 
 def headings(text: str) -> set[str]:
