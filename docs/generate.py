@@ -70,7 +70,6 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/explain.svg": picture.explain_svg,
     **diagrams.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
-    "grammar/README.md": grammar_text.grammar_page,
     **{
         name: partial(filled, name)
         for name in (

@@ -1,4 +1,4 @@
-"""The accepted SQL in prose: grammar/README.md and docs/reference/sql.md, from the grammar and the registry."""
+"""The accepted SQL in prose: docs/reference/sql.md, from the grammar and the registry of functions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ EXAMPLES = {
 
 def sql_page() -> str:
     """docs/reference/sql.md: what is accepted, part by part, and all functions."""
-    _, parts = sections()
     lines = [
         "# SQL",
         "",
@@ -50,7 +49,7 @@ def sql_page() -> str:
         "",
         "Generated from `grammar/dpsql.lark` and the function registry. The examples are run by the tests.",
     ]
-    for part in parts:
+    for part in sections():
         lines += ["", f"## {part.heading}"]
         lines += [text for comment, _ in part.parts if comment for text in ("", comment)]
         if part.heading in EXAMPLES:
@@ -75,34 +74,4 @@ def sql_page() -> str:
     lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]
     lines += ["| call | meaning |", "|---|---|"]
     lines += [f"| `{w.signature}` | {w.summary} |" for w in WINDOW_FUNCTIONS.values()]
-    return "\n".join(lines) + "\n"
-
-
-def grammar_page() -> str:
-    """grammar/README.md: what the folder holds, and the grammar with its explanations."""
-    opening, parts = sections()
-    lines = [
-        "# The grammar of the accepted SQL",
-        "",
-        "Generated from `dpsql.lark` by `make generate`.",
-        "",
-        opening,
-        "",
-        "| file | holds |",
-        "|---|---|",
-        "| `dpsql.lark` | the accepted SQL |",
-        "| `outside.lark` | near misses, each labelled with the code that refuses it |",
-        "| `read.py` | reads both, for tests and documentation |",
-        "",
-        "The run-time gate is `bind` (default deny), never this file. `tests/property/test_grammar.py` checks that",
-        "every sentence of the grammar is planned or refused with a code, that whatever `bind` admits can be derived",
-        "when it is printed in one spelling, and that every near miss is refused with its code. The parser reads some",
-        "further spellings of the same queries (FROM before SELECT, `x ~~ 'a%'` for LIKE, clauses in another order,",
-        "VALUES without brackets, `GROUP BY a WITH ROLLUP`).",
-    ]
-    for part in parts:
-        lines += ["", f"## {part.heading}"]
-        for comment, rules in part.parts:
-            lines += ["", comment] if comment else []
-            lines += ["", "```text", rules, "```"] if rules else []
     return "\n".join(lines) + "\n"

@@ -42,14 +42,13 @@ class Section:
     """(comment, rules below it), in order; the comment may be empty."""
 
 
-def sections() -> tuple[str, tuple[Section, ...]]:
-    """The opening comment of the grammar file, and its sections."""
-    head, *rest = re.split(r"^// ## (.*)\n", ACCEPTED.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = [
+def sections() -> list[Section]:
+    """The sections of the grammar file, in order."""
+    _, *rest = re.split(r"^// ## (.*)\n", ACCEPTED.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [
         Section(heading, tuple(_part(block) for block in re.split(r"\n{2,}", body.strip()) if block))
         for heading, body in zip(rest[::2], rest[1::2], strict=True)
     ]
-    return _prose(head.splitlines()), tuple(found)
 
 
 def _part(block: str) -> tuple[str, str]:
