@@ -67,7 +67,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
 
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
-    "docs/explain.svg": picture.explain_svg,
     **diagrams.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     **{

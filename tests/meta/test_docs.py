@@ -193,7 +193,7 @@ def test_a_block_that_does_not_do_what_it_says_fails(
 
 @pytest.mark.e2e
 def test_the_explain_that_is_shown_is_what_the_data_gives(place: Path) -> None:
-    """The picture is made from the policy alone; with the data at hand, EXPLAIN must read the same."""
+    """What is shown is made from the policy alone; with the data at hand, EXPLAIN must read the same."""
     with dpsql.connect(POLICY) as con:
         assert f"```text\n{con.sql(picture.QUERY).explain(epsilon=1)}\n```" == picture.explain_block()
 
@@ -206,7 +206,7 @@ def test_the_readme_says_what_it_must() -> None:
         "make demo",
         "make test",
         "Apache-2.0",
-        "docs/explain.svg",
+        "docs/images/answer.svg",
         "threat-model",
     ):
         assert said in text
