@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.frame import Figures, Settings, command, table
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import PrivacyLoss
 
 TITLE = "Ledger"
 CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}

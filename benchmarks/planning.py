@@ -20,7 +20,7 @@ from benchmarks.frame import Figures, Settings, command, seconds, spread, table,
 from benchmarks.queries import QUERIES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import parse_policy
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 TITLE = "Planning"
 

@@ -16,7 +16,7 @@ from importlib import util
 from typing import Any
 
 from benchmarks.frame import Figures, Settings, command, seconds, table
-from dpsql.measure.backends import EXACT, Backend, OpenDPBackend
+from dpsql.core.noise.backends import EXACT, Backend, OpenDPBackend
 
 TITLE = "Noise"
 SCALES = [Fraction(1), Fraction(10**3), Fraction(10**6), Fraction(10**9), Fraction(1 << 50)]

@@ -36,7 +36,7 @@ import duckdb
 import dpsql
 from benchmarks.frame import Figures, Settings, command, take_turns, times, unasked
 from benchmarks.tpch_floors import FLOORS
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 
 TITLE = "TPC-H"
 POLICIES = ("tpch", "tpch-supplier", "tpch-rows")

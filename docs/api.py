@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import dpsql
-from dpsql.session.connection import Budget, Budgets
-from dpsql.session.verify import Checked
+from dpsql.service.session import Budget, Budgets
+from dpsql.service.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "Connection": (

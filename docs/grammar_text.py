@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.functions.registry import describe_registry
-from dpsql.sql.windows import AGGREGATES, WINDOW_FUNCTIONS
+from dpsql.core.functions.registry import describe_registry
+from dpsql.core.printing.windows import AGGREGATES, WINDOW_FUNCTIONS
 from grammar.read import sections
 
 EXAMPLES = {

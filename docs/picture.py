@@ -7,11 +7,12 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from dpsql.compiler import Plan, Settings
-from dpsql.compiler.explain import as_json, as_text
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "flights"
 QUERY = """\

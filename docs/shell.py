@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from docs.commands import options_of
 from dpsql.cli.shell.command import shell
+from dpsql.cli.shell.commands.table import GROUPS
 from dpsql.cli.shell.config import ENVIRONMENT, PLAIN, SWITCHES
 from dpsql.cli.shell.looks import OPTIONS, Looks
-from dpsql.cli.shell.meta import GROUPS
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

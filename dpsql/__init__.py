@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsql.dbapi.connection import Connection, connect
-    from dpsql.dbapi.cursor import Cursor
-    from dpsql.dbapi.types import (
+    from dpsql.api.connection import Connection, connect
+    from dpsql.api.cursor import Cursor
+    from dpsql.api.types import (
         BINARY,
         DATETIME,
         NUMBER,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
+    from dpsql.core.privacy_loss import PrivacyLoss
     from dpsql.diagnostics.diagnostic import Diagnostic
     from dpsql.diagnostics.errors import (
         BudgetExceeded,
@@ -48,12 +49,11 @@ if TYPE_CHECKING:
         UtilityWarning,
         Warning,
     )
-    from dpsql.loss import PrivacyLoss
-    from dpsql.policy.models import Policy
-    from dpsql.release.result import Release
-    from dpsql.session.check import check
-    from dpsql.session.query import Query
-    from dpsql.session.verify import Verification, verify_policy
+    from dpsql.policy.policy import Policy
+    from dpsql.results.answer import Release
+    from dpsql.service.check import check
+    from dpsql.service.query import Query
+    from dpsql.service.verify import Verification, verify_policy
 
 __version__ = "0.1.0"
 
@@ -65,44 +65,44 @@ paramstyle = "qmark"
 """`?` with a sequence; `$name` with a mapping is understood, too."""
 
 _HOMES = {
-    "BINARY": "dpsql.dbapi.types",
-    "Binary": "dpsql.dbapi.types",
+    "BINARY": "dpsql.api.types",
+    "Binary": "dpsql.api.types",
     "BudgetExceeded": "dpsql.diagnostics.errors",
     "CannotOpen": "dpsql.diagnostics.errors",
-    "Connection": "dpsql.dbapi.connection",
-    "Cursor": "dpsql.dbapi.cursor",
-    "DATETIME": "dpsql.dbapi.types",
+    "Connection": "dpsql.api.connection",
+    "Cursor": "dpsql.api.cursor",
+    "DATETIME": "dpsql.api.types",
     "DataError": "dpsql.diagnostics.errors",
     "DatabaseError": "dpsql.diagnostics.errors",
-    "Date": "dpsql.dbapi.types",
-    "DateFromTicks": "dpsql.dbapi.types",
+    "Date": "dpsql.api.types",
+    "DateFromTicks": "dpsql.api.types",
     "Diagnostic": "dpsql.diagnostics.diagnostic",
     "EngineError": "dpsql.diagnostics.errors",
     "Error": "dpsql.diagnostics.errors",
     "IntegrityError": "dpsql.diagnostics.errors",
     "InterfaceError": "dpsql.diagnostics.errors",
     "InternalError": "dpsql.diagnostics.errors",
-    "NUMBER": "dpsql.dbapi.types",
+    "NUMBER": "dpsql.api.types",
     "NotSupportedError": "dpsql.diagnostics.errors",
     "OperationalError": "dpsql.diagnostics.errors",
-    "Policy": "dpsql.policy.models",
-    "PrivacyLoss": "dpsql.loss",
+    "Policy": "dpsql.policy.policy",
+    "PrivacyLoss": "dpsql.core.privacy_loss",
     "ProgrammingError": "dpsql.diagnostics.errors",
-    "Query": "dpsql.session.query",
-    "ROWID": "dpsql.dbapi.types",
+    "Query": "dpsql.service.query",
+    "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",
-    "Release": "dpsql.release.result",
-    "STRING": "dpsql.dbapi.types",
-    "Time": "dpsql.dbapi.types",
-    "TimeFromTicks": "dpsql.dbapi.types",
-    "Timestamp": "dpsql.dbapi.types",
-    "TimestampFromTicks": "dpsql.dbapi.types",
-    "Verification": "dpsql.session.verify",
+    "Release": "dpsql.results.answer",
+    "STRING": "dpsql.api.types",
+    "Time": "dpsql.api.types",
+    "TimeFromTicks": "dpsql.api.types",
+    "Timestamp": "dpsql.api.types",
+    "TimestampFromTicks": "dpsql.api.types",
+    "Verification": "dpsql.service.verify",
     "UtilityWarning": "dpsql.diagnostics.errors",
     "Warning": "dpsql.diagnostics.errors",
-    "check": "dpsql.session.check",
-    "connect": "dpsql.dbapi.connection",
-    "verify_policy": "dpsql.session.verify",
+    "check": "dpsql.service.check",
+    "connect": "dpsql.api.connection",
+    "verify_policy": "dpsql.service.verify",
 }
 
 __all__ = [

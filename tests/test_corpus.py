@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.checking.finding import Finding
-from dpsql.checking.statements import check_text
+from dpsql.checking.examine.statements import check_text
+from dpsql.checking.report.finding import Finding
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.frontend.text.split import split_statements
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
-from dpsql.sql.split import split_statements
+from dpsql.policy.policy import Policy
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "corpus"

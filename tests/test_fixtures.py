@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.compiler import Plan
+from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected
-from dpsql.measure.mechanisms import DiscreteLaplace
+from dpsql.planner.plan import Plan
 from tests.fixtures.cases import Case, File, files, plan_of, read, result_of, write
 
 FILES = files()

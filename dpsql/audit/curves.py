@@ -17,7 +17,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 Array = NDArray[np.float64]
 Moved = tuple[DiscreteLaplace | DiscreteGaussian, int]

@@ -14,11 +14,11 @@ from typing import Literal
 from dpsql.audit.reading import Place, Reading
 from dpsql.audit.values import NULL, another, fresh, pool
 from dpsql.audit.world import World
-from dpsql.engine.synthetic import Row
-from dpsql.policy.models import Policy
-from dpsql.policy.tables import Table, TableDomain
-from dpsql.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.types import INTEGER, SqlType
+from dpsql.core.ir.types import INTEGER, SqlType
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Table, TableDomain
+from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.engines.duckdb.synthetic import Row
 
 Mode = Literal["same", "group", "row"]
 Tables = Mapping[str, tuple[Row, ...]]

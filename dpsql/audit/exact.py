@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.audit.databases import Candidate, Databases
-from dpsql.compiler.plan import PlannedRelease
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.plan.nodes import key_sources
-from dpsql.release.noisy import Key
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.release.noisy import Key
+from dpsql.core.release.planned import PlannedRelease
 
 Vector = Mapping[Key, list[int]]
 """Key → exact integers, for every key that may be released."""

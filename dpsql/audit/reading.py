@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dpsql.compiler.plan import Plan
-from dpsql.plan.components import Measure
-from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, columns_of, walk
-from dpsql.plan.nodes import (
+from dpsql.core.ir.components import Measure
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, columns_of, walk
+from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
     GroupKeys,
@@ -20,9 +19,10 @@ from dpsql.plan.nodes import (
     Truncate,
     Unnest,
 )
-from dpsql.plan.walk import expressions
-from dpsql.policy.models import Policy
-from dpsql.sql.emit import constant
+from dpsql.core.ir.walk import expressions
+from dpsql.core.policy.policy import Policy
+from dpsql.core.printing.expressions import constant
+from dpsql.planner.plan import Plan
 
 Place = tuple[str, str]
 """A table and a column of it."""

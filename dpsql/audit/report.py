@@ -10,9 +10,9 @@ from dpsql.audit.databases import Tables
 from dpsql.audit.exact import Change, Pair, Violation
 from dpsql.audit.run import Audit, Tested
 from dpsql.audit.statistics import FALSE_ALARM
-from dpsql.compiler.explain import component_name
-from dpsql.compiler.plan import Plan
-from dpsql.measure.sensitivity import Sensitivity
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.planner.explain import component_name
+from dpsql.planner.plan import Plan
 
 _MOST_ROWS = 12
 _SYMBOL = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}

@@ -29,17 +29,19 @@ from dpsql.audit.statistics import (
 )
 from dpsql.audit.trials import claim, draw, shown
 from dpsql.audit.world import World
-from dpsql.budget.accountant import cost
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.compiler.explain import component_name
+from dpsql.core.engine import Engine
+from dpsql.core.ledger.accountant import cost
+from dpsql.core.noise.backends import Backend, backend
+from dpsql.core.noise.measurement import conversion_delta_of
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.engine.base import Engine
-from dpsql.measure.backends import Backend, backend
-from dpsql.measure.measured import conversion_delta_of
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.policy.models import Policy
-from dpsql.session.declared import checks
-from dpsql.session.facts import FactStore
+from dpsql.planner.compile import compile_query
+from dpsql.planner.explain import component_name
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.service.declared import checks
+from dpsql.service.public_facts import FactStore
 
 RUNS = 10_000
 """Releases of each database to choose an event by, and as many again to test it."""

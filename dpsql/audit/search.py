@@ -14,11 +14,12 @@ from itertools import islice
 from dpsql.audit.databases import Candidate, Choice, Maker, Mode, Profile, Tables, one_row_per_id
 from dpsql.audit.exact import Change, Pair, Vector, Violation, change, new_keys, share, stated, violations
 from dpsql.audit.reading import Place
-from dpsql.compiler.plan import Plan, PlannedRelease
-from dpsql.policy.tables import Table
-from dpsql.policy.units import RowUnit
-from dpsql.release.inlined import as_query
-from dpsql.release.noisy import NoisyRelease, exact_totals
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import RowUnit
+from dpsql.core.release.noisy import NoisyRelease, exact_totals
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.plan import Plan
+from dpsql.postprocessing.noisy_rows import as_query
 
 SALT = 271_828
 """Fixes the truncation order. The ledger's own is not read."""

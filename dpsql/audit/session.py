@@ -7,14 +7,14 @@ from fractions import Fraction
 from os import PathLike
 
 from dpsql.audit.run import RUNS, Audit, audit
-from dpsql.compiler import Settings
+from dpsql.core.engine import Engine
+from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engine.base import Engine
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
-from dpsql.session.check import NOMINAL_DELTA
-from dpsql.session.connection import open_data
+from dpsql.service.check import NOMINAL_DELTA
+from dpsql.service.session import open_data
 
 EPSILON = Fraction(1)
 """Where nothing is said: at a small ε too little noise is much harder to see, and the noise is the same code."""

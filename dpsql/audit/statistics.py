@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.audit.curves import Moved, gaussian_rho, own_delta
-from dpsql.loss import exact, rho_to_delta
+from dpsql.core.privacy_loss import exact, rho_to_delta
 
 Samples = NDArray[np.float64]
 

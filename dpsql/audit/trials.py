@@ -20,13 +20,14 @@ from dpsql.audit.curves import Moved
 from dpsql.audit.exact import Pair, Vector
 from dpsql.audit.search import Target
 from dpsql.audit.statistics import Claim, Samples
-from dpsql.compiler.plan import Plan, PlannedRelease
-from dpsql.loss import compose
-from dpsql.measure.backends import Backend
-from dpsql.measure.integers import Integers
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
-from dpsql.release.noisy import Given, Key, noised
+from dpsql.core.noise.backends import Backend
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.privacy_loss import compose
+from dpsql.core.release.noisy import Given, Key, noised
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.plan import Plan
 
 _AT_ONCE = 1_000_000
 """Rows of a release drawn at a time."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.plan.expr import LiteralValue
-from dpsql.policy.tables import Bound, Column, ValuesDomain
-from dpsql.sql.emit import constant, text
-from dpsql.types import INTEGER, Kind, SqlType, value_range
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import INTEGER, Kind, SqlType, value_range
+from dpsql.core.policy.tables import Bound, Column, ValuesDomain
+from dpsql.core.printing.expressions import constant, text
 
 NULL = "NULL"
 _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")

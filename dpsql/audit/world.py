@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dpsql.audit.values import NULL, fresh, pool
+from dpsql.core.engine import Engine, quoted
+from dpsql.core.ir.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, Kind
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Column, Table, TableDomain
+from dpsql.core.printing.expressions import constant, text
 from dpsql.diagnostics.errors import reject
-from dpsql.engine.base import Engine, quoted
-from dpsql.engine.synthetic import Row, SyntheticEngine
-from dpsql.policy.models import Policy
-from dpsql.policy.tables import Column, Table, TableDomain
-from dpsql.sql.emit import constant, text
-from dpsql.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, Kind
+from dpsql.engines.duckdb.synthetic import Row, SyntheticEngine
 
 MOST_PUBLIC_ROWS = 50_000
 """More rows of a public table are not copied: a part of it is as good a public table."""

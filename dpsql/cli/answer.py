@@ -21,11 +21,11 @@ from dpsql.cli.layout import (
     vertical_list,
 )
 from dpsql.cli.options import Format, Intervals
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import PrivacyLoss, left_text
 from dpsql.diagnostics.layout import inert, one_line, printable
-from dpsql.loss import PrivacyLoss, left_text
-from dpsql.numbers.confidence import LEVEL
-from dpsql.release.cells import Cell, cell, plain
-from dpsql.release.result import Release, half_widths, remarks, told, unique_names, with_ends
+from dpsql.results.answer import Release, half_widths, remarks, told, unique_names, with_ends
+from dpsql.results.cells import Cell, cell, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from dpsql.cli import check_options
-from dpsql.cli import diff as diff_command
 from dpsql.cli import options as o
+from dpsql.cli.commands import check_options
+from dpsql.cli.commands import diff as diff_command
 from dpsql.cli.shell.command import InOrder, shell
 
 EXIT_CODES = (
@@ -67,7 +67,7 @@ def demo(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="An empty folder, made if missing.")] = "dpsql-demo",
 ) -> int:
     """Make a small clinic and walk through five queries."""
-    from dpsql.cli import demo as command
+    from dpsql.cli.commands import demo as command
 
     return command.run(directory)
 
@@ -109,7 +109,7 @@ def query(
     print nothing but data on standard output; csv leaves texts as they are, also those that a spreadsheet takes for a
     formula (=, +, -, @): import such columns as text.
     """
-    from dpsql.cli import query as command
+    from dpsql.cli.commands import query as command
     from dpsql.cli.inputs import read_asked
 
     asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
@@ -144,7 +144,7 @@ def explain(
     dialect: o.Dialect = "duckdb",
 ) -> int:
     """Show sensitivities, noise and price of a query, for free."""
-    from dpsql.cli import explain as command
+    from dpsql.cli.commands import explain as command
     from dpsql.cli.inputs import read_asked
 
     asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
@@ -179,7 +179,7 @@ def budget(
     ] = False,
 ) -> int:
     """Show what has been spent and what is left."""
-    from dpsql.cli import budget as command
+    from dpsql.cli.commands import budget as command
 
     return command.run(policy, analyst, ledger, format, history, plot, accept_head)
 
@@ -214,7 +214,7 @@ def audit(
     Worst-case databases are made from the policy, the real pipeline runs on both, and certified lower bounds of ε or δ
     are printed beside what the plan claims. No private data is read and nothing is charged.
     """
-    from dpsql.cli import audit as command
+    from dpsql.cli.commands import audit as command
 
     return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
 
@@ -222,7 +222,7 @@ def audit(
 @app.command()
 def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
     """Print what a code means and how to repair it."""
-    from dpsql.cli import rule as command
+    from dpsql.cli.commands import rule as command
 
     return command.run(code)
 
@@ -235,7 +235,7 @@ def lsp(
     dialect: Annotated[str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect.")] = None,
 ) -> int:
     """Serve an editor: diagnostics while typing, hover, completion, quick fixes. Needs dpsql's extra `lsp`."""
-    from dpsql.cli import lsp as command
+    from dpsql.cli.commands import lsp as command
 
     return command.run(policy, dialect)
 
@@ -246,7 +246,7 @@ def policy_check(
     data: Annotated[bool, typer.Option("--data", help="Open the data, too, and compare tables and types.")] = False,
 ) -> int:
     """Check a policy file; every mistake is reported at once."""
-    from dpsql.cli import policy as command
+    from dpsql.cli.commands import policy as command
 
     return command.check(file, data)
 
@@ -256,7 +256,7 @@ def policy_schema(
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
 ) -> int:
     """Print the JSON Schema of policies, for editors."""
-    from dpsql.cli import policy as command
+    from dpsql.cli.commands import policy as command
 
     return command.schema(output)
 
@@ -273,7 +273,7 @@ def policy_init(
     ] = None,
 ) -> int:
     """Draft a policy from a schema; values are never read."""
-    from dpsql.cli import policy_init as command
+    from dpsql.cli.commands import policy_init as command
 
     return command.run(data, output, name)
 
@@ -284,7 +284,7 @@ def policy_audit(
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
 ) -> int:
     """List the promises that nothing enforces."""
-    from dpsql.cli import policy as command
+    from dpsql.cli.commands import policy as command
 
     return command.audit(file, format)
 
@@ -305,7 +305,7 @@ def policy_verify(
 
     What it prints is not differentially private, and no budget is charged: do not pass it on.
     """
-    from dpsql.cli import policy_verify as command
+    from dpsql.cli.commands import policy_verify as command
 
     return command.run(file, format, threads, memory_limit, not quiet)
 
@@ -317,6 +317,6 @@ def policy_show(
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
 ) -> int:
     """Show the policy in force, with every default filled in."""
-    from dpsql.cli import policy as command
+    from dpsql.cli.commands import policy as command
 
     return command.show(file, table, format)

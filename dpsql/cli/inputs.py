@@ -13,7 +13,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
 
 if TYPE_CHECKING:
-    from dpsql.session.settings import Asked
+    from dpsql.service.settings import Asked
 
 MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
@@ -33,8 +33,8 @@ def read_asked(
 
     Raises Rejected DP406.
     """
-    from dpsql.compiler.settings import Settings
-    from dpsql.session.settings import Asked
+    from dpsql.planner.settings import Settings
+    from dpsql.service.settings import Asked
 
     errors, weights = _pairs("max-error", max_error), _pairs("weight", weight)
     asked = Asked(epsilon, delta, rho, errors, confidence, weights, allow_dearer, coverage)

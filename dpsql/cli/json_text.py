@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from dpsql.diagnostics.layout import escaped
-from dpsql.release.cells import plain, special
+from dpsql.results.cells import plain, special
 
 
 def dumps(value: Any, ascii_only: bool = False) -> str:

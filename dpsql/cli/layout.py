@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from dpsql.checking.formats.texts import markdown
+from dpsql.checking.report.formats.texts import markdown
 from dpsql.cli.exits import wants_color
 from dpsql.diagnostics.layout import inert, one_line, width
-from dpsql.release.cells import Cell
+from dpsql.results.cells import Cell
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from dpsql.numbers.confidence import LEVEL
+from dpsql.core.numbers.confidence import LEVEL
 
 USUAL = str(float(LEVEL))
 """`--confidence` where none is given."""

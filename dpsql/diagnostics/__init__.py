@@ -1,0 +1,1 @@
+"""Refusals and warnings: codes, pages, words, carets."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 
 def with_article(name: object) -> str:
     """A type's name with its article: an INTEGER, a VARCHAR, a UBIGINT."""
@@ -20,3 +23,26 @@ def in_digits(value: object) -> str:
 def small(text: str) -> int | None:
     """A natural number of at most nine digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 9 else None
+
+
+def number(x: Fraction) -> str:
+    """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
+    if x.denominator == 1:
+        return in_digits(x.numerator)
+    rest, twos, fives = x.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 30:
+        return in_digits(x)
+    digits = x.numerator * 10**places // x.denominator
+    value = Decimal(digits).scaleb(-places) if abs(digits) < 10**28 else None
+    if value is None:
+        return in_digits(x)
+    text = format(value.normalize(), "f")
+    sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
+    if len(short) == 1 and places >= 4 and abs(x) < 1:
+        return f"{sign}{short}e-{places - (len(str(abs(digits))) - 1)}"
+    return text

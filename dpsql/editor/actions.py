@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.checking.finding import Finding
-from dpsql.checking.fixing import fix_text
-from dpsql.checking.selection import is_protected
-from dpsql.checking.statements import check_document
+from dpsql.checking.examine.selection import is_protected
+from dpsql.checking.examine.statements import check_document
+from dpsql.checking.report.finding import Finding
+from dpsql.checking.report.fixing import fix_text
 from dpsql.diagnostics.diagnostic import Edit, Source, Span
 from dpsql.editor.project import Look
-from dpsql.sql.repairs import alternatives
-from dpsql.sql.split import split_text
+from dpsql.frontend.text.repairs import alternatives
+from dpsql.frontend.text.split import split_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsql.core.functions.registry import REGISTRY
+from dpsql.core.policy.policy import Policy
 from dpsql.editor import words
 from dpsql.editor.describe import column_text
-from dpsql.editor.lexer import QUOTED_STRINGS, RESERVED, Group, Token, grouped, statement_at, tokens
 from dpsql.editor.scope import CLAUSES, JOIN_WORDS, Field, Part, Place, Relation, Scope, fields_of, place_at
-from dpsql.functions.registry import REGISTRY
-from dpsql.policy.models import Policy
-from dpsql.policy.show import promises, whose_rows
+from dpsql.frontend.text.lexer import QUOTED_STRINGS, RESERVED, Group, Token, grouped, statement_at, tokens
+from dpsql.policy.tools.show import promises, whose_rows
 
 Kind = Literal["column", "alias", "relation", "table", "function", "aggregate", "option", "type", "keyword"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dpsql.core.policy.tables import Column, TableDomain, ValuesDomain
 from dpsql.policy.issues import shown
-from dpsql.policy.tables import Column, TableDomain, ValuesDomain
 
 
 def type_text(column: Column) -> str:

@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.checking.formats.texts import code_span, markdown
-from dpsql.checking.parameters import given_in
-from dpsql.checking.values import Values
-from dpsql.compiler.explain import component_name, expected_error, facts_text, output_error
-from dpsql.compiler.plan import Plan, PlannedRelease
+from dpsql.checking.documents.parameters import given_in
+from dpsql.checking.documents.values import Values
+from dpsql.checking.report.formats.texts import code_span, markdown
+from dpsql.core.functions.registry import lookup
+from dpsql.core.ir.components import Output, components_of
+from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Column, Table
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
 from dpsql.editor.describe import bounds_text, keys_text, type_text
-from dpsql.editor.lexer import Token, grouped, statement_at, tokens
 from dpsql.editor.scope import JOIN_WORDS, Field, Place, Relation, place_at
-from dpsql.functions.registry import lookup
-from dpsql.plan.components import Output, components_of
-from dpsql.plan.nodes import Join, Node, Scan, key_sources
-from dpsql.policy.models import Policy
-from dpsql.policy.show import promises, whose_rows
-from dpsql.policy.tables import Column, Table
-from dpsql.session.check import static_plan
-from dpsql.sql.split import split_text
+from dpsql.frontend.text.lexer import Token, grouped, statement_at, tokens
+from dpsql.frontend.text.split import split_text
+from dpsql.planner.explain import component_name, expected_error, facts_text, output_error
+from dpsql.planner.plan import Plan
+from dpsql.policy.tools.show import promises, whose_rows
+from dpsql.service.check import static_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpsql.checking.checkout import load_own
-from dpsql.checking.document import Document
-from dpsql.checking.finding import Finding
-from dpsql.checking.making import Making
-from dpsql.checking.settings import Asked, settle
-from dpsql.checking.statements import Options, check_document
+from dpsql.checking.documents.checkout import load_own
+from dpsql.checking.documents.document import Document
+from dpsql.checking.documents.sources import Making
+from dpsql.checking.examine.settings import Asked, settle
+from dpsql.checking.examine.statements import Options, check_document
+from dpsql.checking.report.finding import Finding
+from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
-from dpsql.policy.models import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Project:
             return Document
         key = repr(making)
         if self._templates[0] != key:
-            from dpsql.checking.templates import Templater, Templates
+            from dpsql.checking.documents.templates import Templater, Templates
 
             self._templates = key, Templater(Templates(making.variables, making.macros)).document
         return self._templates[1]

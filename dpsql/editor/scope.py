@@ -1,6 +1,6 @@
 """Which tables, columns and aliases a place in half-typed SQL can read: a guess from brackets and keywords.
 
-Only the editor believes it. What a query means is decided by `dpsql.sql.bind`.
+Only the editor believes it. What a query means is decided by `dpsql.frontend.bind.statement`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dpsql.editor.lexer import Group, Token
-from dpsql.policy.models import Policy
-from dpsql.policy.tables import Column, Table
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Column, Table
+from dpsql.frontend.text.lexer import Group, Token
 
 Part = Token | Group
 

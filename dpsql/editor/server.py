@@ -16,7 +16,7 @@ from pygls import uris
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
-from dpsql.checking.settings import Asked
+from dpsql.checking.examine.settings import Asked
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Source, Span
 from dpsql.diagnostics.errors import Error
 from dpsql.editor import actions as offers

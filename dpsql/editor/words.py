@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpsql.editor.lexer import RESERVED
-from dpsql.sql.windows import WINDOW_FUNCTIONS
+from dpsql.core.printing.windows import WINDOW_FUNCTIONS
+from dpsql.frontend.text.lexer import RESERVED
 
 _AFTER_WHERE = ("GROUP BY", "HAVING", "WINDOW", "QUALIFY", "ORDER BY", "LIMIT", "UNION ALL", "UNION", "INTERSECT",
                 "EXCEPT")  # fmt: skip

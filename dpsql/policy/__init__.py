@@ -1,0 +1,1 @@
+"""Policies as people write them."""

@@ -10,9 +10,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpsql.core.policy.positions import Loc, Places
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.words import in_digits, with_article
-from dpsql.policy.places import Loc, Places
+from dpsql.diagnostics.words import in_digits, number, with_article
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +107,3 @@ def shown(value: Any, limit: int = 60) -> str:
         case _:
             text = with_article(type(value).__name__)
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def number(x: Fraction) -> str:
-    """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
-    if x.denominator == 1:
-        return in_digits(x.numerator)
-    rest, twos, fives = x.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 30:
-        return in_digits(x)
-    digits = x.numerator * 10**places // x.denominator
-    value = Decimal(digits).scaleb(-places) if abs(digits) < 10**28 else None
-    if value is None:
-        return in_digits(x)
-    text = format(value.normalize(), "f")
-    sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
-    if len(short) == 1 and places >= 4 and abs(x) < 1:
-        return f"{sign}{short}e-{places - (len(str(abs(digits))) - 1)}"
-    return text

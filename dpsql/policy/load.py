@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.models import Policy
-from dpsql.policy.resolve import build
-from dpsql.policy.yaml_text import MAX_CHARACTERS, read_yaml
+from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
+from dpsql.policy.policy import Policy
+from dpsql.policy.resolve.policy import build
 
 _DRAFT = "a policy is YAML that describes data; one is drafted by  dpsql policy init DATABASE|PARQUET"
 

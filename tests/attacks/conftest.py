@@ -14,8 +14,8 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.api.connection import Connection
 from dpsql.cli.main import main
-from dpsql.dbapi.connection import Connection
 from tests.canary import CANARY, MARKER
 
 DELTA = "1e-3"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.measure.mechanisms import DiscreteLaplace
-from dpsql.measure.scale import LARGEST_SCALE
+from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.core.noise.scale import LARGEST_SCALE
 from tests.attacks.conftest import POLICY, Attack, Clinic, assert_silent
 
 ROOT = Path(dpsql.__file__).parent

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import dpsql
-from dpsql.engine.base import RawTable
+from dpsql.core.engine import RawTable
 from tests.attacks.conftest import CANARY, Attack, Clinic, assert_silent
 
 BOB = "CASE WHEN name = 'bob' THEN"

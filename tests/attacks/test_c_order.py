@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from dpsql.dbapi.connection import Connection
-from dpsql.plan.nodes import BoundContributions
-from dpsql.release.noisy import _fetch
+from dpsql.api.connection import Connection
+from dpsql.core.ir.nodes import BoundContributions
+from dpsql.core.release.noisy import _fetch
 from tests.attacks.conftest import POLICY, Attack, Clinic
 
 

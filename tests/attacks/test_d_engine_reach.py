@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.scratch import Scratch
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.scratch import Scratch
 
 CANARY = "271828182"
 hidden_array = np.arange(3)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.plan.nodes import key_sources
-from dpsql.release.noisy import _fetch, public_keys
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.release.noisy import _fetch, public_keys
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.attacks.conftest import DELTA, POLICY, Attack, Clinic
 
 SUBQUERIES = (
@@ -241,7 +241,7 @@ def test_item_47_every_column_and_every_run_is_charged(clinic: Clinic) -> None:
         # A number that was released is the same number when it is asked for again; new noise is charged again.
         assert con.run(plan).rows[0][0] == con.run(plan).rows[0][0] == again
         con.run(plan, fresh=True), con.run(plan, fresh=True)
-        assert spent() == start + 3 + dpsql.loss.exact("0.01")  # type: ignore[attr-defined,operator]
+        assert spent() == start + 3 + dpsql.core.privacy_loss.exact("0.01")  # type: ignore[attr-defined,operator]
 
 
 def test_item_47_a_with_query_used_twice_is_one_or_two_but_never_free(attack: Attack) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 from tests.attacks.conftest import CANARY, MARKER, POLICY, Clinic, assert_silent
 
 COUNT = "SELECT COUNT(*) FROM patients"
@@ -55,7 +55,7 @@ def test_item_62_racing_sessions_never_overspend(make: Callable[..., Clinic]) ->
     for thread in threads:
         thread.join()
     assert sum(o is not None for o in outcomes) == 3 and len(outcomes) == 8
-    assert sessions[0].budget["unit"].total_remaining == dpsql.loss.PrivacyLoss(delta=Fraction(9, 10))  # type: ignore[attr-defined]
+    assert sessions[0].budget["unit"].total_remaining == dpsql.core.privacy_loss.PrivacyLoss(delta=Fraction(9, 10))  # type: ignore[attr-defined]
     for con in sessions:
         con.close()
 
@@ -303,7 +303,7 @@ def test_item_68_forked_samplers_draw_different_noise() -> None:
     queue = context.SimpleQueue()
 
     def draw() -> None:
-        from dpsql.measure.mechanisms import DiscreteLaplace
+        from dpsql.core.noise.mechanisms import DiscreteLaplace
 
         queue.put(tuple(DiscreteLaplace(Fraction(10**9)).add_noise([0] * 8)))
 

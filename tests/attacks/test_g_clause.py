@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.compiler import Plan, Settings
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 SETTINGS = Settings(Fraction(1), Fraction(1, 10**9))
 HUGE = ("", "max_groups_contributed = 1000000", "max_rows_contributed = 1000000", "min_privacy_units_per_group = 1")

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from dpsql.cli import exits
-from dpsql.engine.base import RawTable
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.core.engine import RawTable
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.attacks.conftest import CANARY, MARKER, POLICY, Call, Clinic
 
 Command = Callable[..., Call]

@@ -13,7 +13,7 @@ from fractions import Fraction
 import pytest
 
 import dpsql
-from dpsql.compiler import Plan
+from dpsql.planner.plan import Plan
 from tests.attacks.conftest import DELTA, LARGE, POLICY, Attack, Clinic
 
 OWNED = """

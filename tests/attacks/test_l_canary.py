@@ -27,8 +27,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.engine.base import RawTable
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.core.engine import RawTable
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.attacks.conftest import POLICY, Call, Clinic
 from tests.attacks.test_f_budget import PROBES, QUERIES
 from tests.canary import CANARY, DATA, MARKER, NUMBER, files_with_planted_values, holds

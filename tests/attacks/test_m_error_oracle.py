@@ -18,15 +18,15 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.compiler import Plan
-from dpsql.dbapi.connection import Connection
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.functions.base import Function, SignatureError
-from dpsql.functions.registry import apply, literal
-from dpsql.functions.value import Scalar, Value
-from dpsql.plan.nodes import key_sources
-from dpsql.release.noisy import Key, _fetch, public_keys
-from dpsql.types import INTERVAL, VARCHAR, Kind
+from dpsql.api.connection import Connection
+from dpsql.core.functions.function import Function, SignatureError
+from dpsql.core.functions.registry import apply, literal
+from dpsql.core.functions.value import Scalar, Value
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ir.types import INTERVAL, VARCHAR, Kind
+from dpsql.core.release.noisy import Key, _fetch, public_keys
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.planner.plan import Plan
 from tests.contracts.function_rows import COLUMNS, typed
 from tests.contracts.test_functions import FUNCTIONS, LITERALS, VARIADIC, _type_of
 

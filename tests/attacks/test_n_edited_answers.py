@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 import dpsql
-from dpsql.answers.names import draw_of, unchanged
-from dpsql.answers.sqlite import hash_of
+from dpsql.answers.store.names import draw_of, unchanged
+from dpsql.answers.store.sqlite import hash_of
 from tests.attacks.conftest import POLICY, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.measure import backends
-from dpsql.release.noisy import exact_totals
+from dpsql.core.noise import backends
+from dpsql.core.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, POLICY, Attack, Clinic
 from tests.attacks.test_e_shapes import NEIGHBOURS
 

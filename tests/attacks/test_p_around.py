@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.checking.cache import Cache
-from dpsql.checking.examination import examine
-from dpsql.checking.run import check_documents
+from dpsql.checking.examine.cache import Cache
+from dpsql.checking.examine.examination import examine
+from dpsql.checking.examine.run import check_documents
 from dpsql.cli.main import main
 from tests.attacks.conftest import DELTA, Clinic
 from tests.unit.checking.samples import GOOD, NO_BOUNDS, POLICY, documents, policy, settings

@@ -16,14 +16,17 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.budget.sqlite import SqliteLedger
-from dpsql.cli.shell import history, meta, reading, refused, statements
-from dpsql.cli.shell.history import History
-from dpsql.cli.shell.loop import run_prompt
-from dpsql.cli.shell.meta import Command
+from dpsql.cli.shell.commands import refused_commands as refused
+from dpsql.cli.shell.commands import statements
+from dpsql.cli.shell.commands import table as meta
+from dpsql.cli.shell.commands.table import Command
+from dpsql.cli.shell.input import history, reading
+from dpsql.cli.shell.input.history import History
+from dpsql.cli.shell.input.loop import run_prompt
 from dpsql.cli.shell.state import Shell
-from dpsql.loss import PrivacyLoss
-from dpsql.release.result import Release
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.results.answer import Release
 from tests.attacks.test_p_shell import (
     check_history,
     check_host,

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.core.printing.expressions import typed_constant
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.sql import literals
-from dpsql.sql.emit import typed_constant
+from dpsql.frontend.bind import literals
 from tests.attacks.conftest import POLICY, Attack, Clinic
 
 NINES = "9" * 38

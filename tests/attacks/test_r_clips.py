@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from dpsql.dbapi.connection import Connection
-from dpsql.release.noisy import exact_totals
+from dpsql.api.connection import Connection
+from dpsql.core.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, POLICY, SCHEMA, Clinic
 
 CLIPS = (

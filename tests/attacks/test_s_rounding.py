@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.dbapi.connection import Connection
-from dpsql.release.noisy import exact_totals
+from dpsql.api.connection import Connection
+from dpsql.core.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, Attack
 
 EXACT = "CAST(CLIP(income, 2147483647, 2147483647) AS DECIMAL(20,10))"

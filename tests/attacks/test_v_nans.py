@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dpsql.dbapi.connection import Connection
-from dpsql.release.noisy import exact_totals
+from dpsql.api.connection import Connection
+from dpsql.core.release.noisy import exact_totals
 from tests.attacks.conftest import DELTA, POLICY, Clinic
 
 UP, DOWN = "('nan', 'nan', true)", "('nan', 'nan', false)"

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engine.duckdb import _MERGES_ZEROS, DuckDBEngine
-from dpsql.engine.parquet import believing_views
-from dpsql.release.noisy import exact_totals
+from dpsql.engines.duckdb.engine import _MERGES_ZEROS, DuckDBEngine
+from dpsql.engines.duckdb.parquet import believing_views
 from tests.attacks.conftest import DELTA, POLICY, Clinic
 
 NAN = float("nan")

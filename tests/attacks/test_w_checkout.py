@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from dpsql.checking.cache import Cache
-from dpsql.checking.discovery import Wanted, discover
-from dpsql.checking.examination import examine
-from dpsql.checking.patterns import Patterns
+from dpsql.checking.documents.discovery import Wanted, discover
+from dpsql.checking.documents.patterns import Patterns
+from dpsql.checking.examine.cache import Cache
+from dpsql.checking.examine.examination import examine
 from dpsql.cli.main import main
 from tests.unit.checking.samples import GOOD, NO_BOUNDS, POLICY, policy
 
@@ -81,7 +81,7 @@ def test_probe_no_other_process_of_the_check_runs_a_module_of_the_branch(checkou
     """Processes that start from nothing, as on macOS and Windows, looked for `multiprocessing` in the checkout."""
     script = checkout.parent / "run.py"  # as the command `dpsql`: its own folder is on the path, the current one is not
     script.write_text(
-        "from dpsql.checking.parallel import examine_all\n"
+        "from dpsql.checking.examine.parallel import examine_all\n"
         "from dpsql.policy.load import load_policy\n"
         "if __name__ == '__main__':\n"
         f"    texts = [{NO_BOUNDS!r}, *({GOOD!r} + f' -- {{n}}' for n in range(40))]\n"

@@ -65,7 +65,7 @@ def test_probe_a_folder_may_be_a_link_and_another_one_behind_it_is_another_ledge
         con.sql(COUNT).run(epsilon=1)
         assert con.budget["unit"].total_spent.epsilon == 1
     with dpsql.connect(current / "clinic.yaml") as con:
-        assert con.sql(COUNT).run(epsilon=1).spent == dpsql.loss.PrivacyLoss()  # type: ignore[attr-defined]
+        assert con.sql(COUNT).run(epsilon=1).spent == dpsql.core.privacy_loss.PrivacyLoss()  # type: ignore[attr-defined]
     later = make(policy=POLICY.replace("ledger: spent.sqlite\nledger_head: spent.head\n", ""))
     current.unlink()
     current.symlink_to(later.folder)

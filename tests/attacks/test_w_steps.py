@@ -15,13 +15,13 @@ from random import Random
 import pytest
 
 import dpsql
-from dpsql import steps
+from dpsql.core.functions import patterns
+from dpsql.core.ir import step_count as steps
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, TooLarge
-from dpsql.functions import patterns
-from dpsql.release.result import unique_names
-from dpsql.session.check import static_plan
-from dpsql.sql import parse
+from dpsql.frontend import parse
+from dpsql.results.answer import unique_names
+from dpsql.service.check import static_plan
 from tests.attacks.conftest import Attack
 from tests.attacks.texts import text
 from tests.unit.checking.samples import policy

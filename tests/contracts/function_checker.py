@@ -10,10 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.functions.base import Function
-from dpsql.functions.registry import evaluate
-from dpsql.functions.value import Scalar, Value
-from dpsql.types import Kind, SqlType
+from dpsql.core.functions.function import Function
+from dpsql.core.functions.registry import evaluate
+from dpsql.core.functions.value import Scalar, Value
+from dpsql.core.ir.types import Kind, SqlType
 from tests.contracts.function_rows import as_python, fetch, typed
 
 

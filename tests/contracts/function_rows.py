@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from dpsql.functions.domains import DateRange, TimestampRange
-from dpsql.functions.value import Domain, Scalar, Value, type_range
-from dpsql.numbers.interval import interval
-from dpsql.types import (
+from dpsql.core.functions.domains import DateRange, TimestampRange
+from dpsql.core.functions.value import Domain, Scalar, Value, type_range
+from dpsql.core.ir.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -36,6 +35,7 @@ from dpsql.types import (
     decimal,
     value_range,
 )
+from dpsql.core.numbers.interval import interval
 
 ROWS = 260
 EPOCH = dt.date(1970, 1, 1)

@@ -22,11 +22,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.memory import MemoryAnswers
-from dpsql.answers.sqlite import SqliteAnswers, hash_of
-from dpsql.answers.store import Answer, AnswerStore, ShownKeys
+from dpsql.answers.store.memory import MemoryAnswers
+from dpsql.answers.store.sqlite import SqliteAnswers, hash_of
+from dpsql.answers.store.store import AnswerStore
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.release.released import Answer, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.loss import PrivacyLoss
 from tests.moments import stopped_at_each
 
 Make = Callable[..., AnswerStore]
@@ -294,7 +295,7 @@ class TestSqliteAnswers(StoreContract):
     @pytest.mark.processes
     def test_a_killed_holder_lets_go(self, path: Path, make: Make) -> None:
         program = (
-            "import sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "import sys, time; from pathlib import Path; from dpsql.answers.store.sqlite import SqliteAnswers\n"
             "SqliteAnswers(Path(sys.argv[1])).alone(['x'], lambda: (print('held', flush=True), time.sleep(600)))"
         )
         with _child(program, path) as child:
@@ -311,7 +312,7 @@ class TestSqliteAnswers(StoreContract):
     def test_a_child_forked_meanwhile_keeps_nobody_waiting(self, path: Path) -> None:
         """Not even itself: it has inherited what its parent holds, and asks for it before that is let go."""
         program = (
-            "import os, sys, time; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "import os, sys, time; from pathlib import Path; from dpsql.answers.store.sqlite import SqliteAnswers\n"
             "store, (waiting, told), sleep = SqliteAnswers(Path(sys.argv[1]), patience=60), os.pipe(), time.sleep\n"
             "def fork():\n"
             "    child = os.fork()\n"
@@ -335,7 +336,7 @@ class TestSqliteAnswers(StoreContract):
         """The file that all of them count in is never read by two between reading and writing."""
         (path.parent / "count").write_text("0")
         program = (
-            "import sys; from pathlib import Path; from dpsql.answers.sqlite import SqliteAnswers\n"
+            "import sys; from pathlib import Path; from dpsql.answers.store.sqlite import SqliteAnswers\n"
             "path = Path(sys.argv[1]); count = path.parent / 'count'\n"
             "def one_more():\n"
             "    number = int(count.read_text()); count.write_text(''); count.write_text(str(number + 1))\n"

@@ -1,4 +1,4 @@
-"""What every source of noise promises, whichever it is (dpsql/measure/backends.py), alone and below the mechanisms."""
+"""What every source of noise promises, whichever it is (core/noise/backends.py), alone and below the mechanisms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.measure.backends import EXACT, Backend, OpenDPBackend
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
+from dpsql.core.noise.backends import EXACT, Backend, OpenDPBackend
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
 
 opendp = pytest.mark.skipif(importlib.util.find_spec("opendp") is None, reason="opendp is not installed")
 BACKENDS = [EXACT, pytest.param(OpenDPBackend(), marks=opendp)]

@@ -19,10 +19,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dpsql.core.engine import Engine, RawTable, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engine.base import Engine, RawTable, engine_failed
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.public import frequency
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.public_facts import frequency
 
 CANARY = 271828182
 _ROWS = f"SELECT i::BIGINT AS i, 'x{CANARY}' AS t FROM range(3) r(i) UNION ALL SELECT NULL, NULL"
@@ -82,7 +82,8 @@ FORMS = {
 
 @pytest.mark.parametrize("forms", FORMS.values(), ids=FORMS)
 def test_equal_values_are_one_group_and_have_one_hash(engine: Engine, forms: tuple[str, ...]) -> None:
-    """What is kept is the first in the order of a hash (sql/order.py): it must not matter which form came first."""
+    """What is kept is the first in the order of a hash (core/printing/kept_first.py): it must not matter which form
+    came first."""
     rows = ", ".join(f"({form})" for form in forms)
     table = engine.fetch(
         f"SELECT COUNT(*), COUNT(DISTINCT hash(7, 'a', x, NULL, 5)), COUNT(DISTINCT CAST(x AS VARCHAR)), "

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.functions.base import Function, SignatureError
-from dpsql.functions.cast import cast, spell_cast
-from dpsql.functions.registry import FAMILIES, REGISTRY, apply, literal
-from dpsql.functions.value import Domain, Scalar, Value
-from dpsql.numbers.interval import interval
-from dpsql.types import DATE, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal, parse_type
-from dpsql.types import INTERVAL as INTERVAL_TYPE
+from dpsql.core.functions.cast import cast, spell_cast
+from dpsql.core.functions.function import Function, SignatureError
+from dpsql.core.functions.registry import FAMILIES, REGISTRY, apply, literal
+from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.ir.types import DATE, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal, parse_type
+from dpsql.core.ir.types import INTERVAL as INTERVAL_TYPE
+from dpsql.core.numbers.interval import interval
 from tests.contracts.function_checker import Argument, check_call, check_sql, constant_sql
 from tests.contracts.function_rows import COLUMNS, ROWS, build, constants
 

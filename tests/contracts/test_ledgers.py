@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.ledger import Account, Caps, Entry, Ledger
-from dpsql.budget.memory import MemoryLedger
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Ledger
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import GRID, NO_LOSS, PrivacyLoss, exact
 
 Make = Callable[..., Ledger]
 

@@ -1,4 +1,4 @@
-"""What every mechanism promises, whichever it is (dpsql/measure/mechanisms/base.py)."""
+"""What every mechanism promises, whichever it is (dpsql/core/noise/mechanisms/mechanism.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
 
 SCALES = [Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(1 << 55)]
 NOISY: list[Mechanism] = [*map(DiscreteLaplace, SCALES), *(DiscreteGaussian(s * s) for s in SCALES)]

@@ -23,7 +23,7 @@ from typing import Any
 import duckdb
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 
 
 @dataclass(frozen=True)

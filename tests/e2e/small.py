@@ -18,12 +18,12 @@ from typing import Any
 
 import duckdb
 
-from dpsql.budget.sqlite import SqliteLedger
-from dpsql.dbapi.connection import Connection, connect
-from dpsql.engine.base import RawTable
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.policy.complete import complete
+from dpsql.api.connection import Connection, connect
+from dpsql.core.engine import RawTable
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
+from dpsql.policy.resolve.from_catalogue import complete
 
 POLICY = """\
 version: 1
@@ -153,13 +153,14 @@ def make_shop(folder: Path, epsilon: str = "1000000") -> Shop:
 # is opened before the fork. A line of jobs starts all of them; its answer is their numbers, then their statuses.
 _NURSERY = """
 import json, os, signal, sys, time
-import dpsql, dpsql.budget.sqlite, dpsql.budget.head, dpsql.engine.duckdb, dpsql.engine.scratch, dpsql.release.post
-import dpsql.answers.sqlite, dpsql.measure.mechanisms.laplace, dpsql.release.noisy, dpsql.session.connection
+import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
+import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
+import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.session
 from dpsql.diagnostics.errors import BudgetExceeded
 
 # However slow the machine and however many children: what a child waits for, it gets.
-dpsql.budget.sqlite.SqliteLedger.open.__func__.__kwdefaults__["timeout"] = 600
-dpsql.answers.sqlite.SqliteAnswers.__init__.__kwdefaults__.update(timeout=600, patience=3600)
+dpsql.core.ledger.sqlite.SqliteLedger.open.__func__.__kwdefaults__["timeout"] = 600
+dpsql.answers.store.sqlite.SqliteAnswers.__init__.__kwdefaults__.update(timeout=600, patience=3600)
 CTRL_C = {signal.SIGINT}
 
 def die(*_):

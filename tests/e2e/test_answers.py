@@ -51,12 +51,12 @@ def test_the_twin_with_new_noise_pays_every_time(nursery: Nursery, shop: Shop) -
 
 
 SLOW = """
-import glob, dpsql.answers.sqlite
+import glob, dpsql.answers.store.sqlite
 # Whoever has looked into the store thinks about it.
-wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=lambda: time.sleep(0.3))
+wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'find', after=lambda: time.sleep(0.3))
 """
 UNLOCKED = """
-dpsql.answers.sqlite.alone = lambda *given: given[-1]()
+dpsql.answers.store.sqlite.alone = lambda *given: given[-1]()
 # Until a second one has looked as often: neither has stored anything before the other has looked.
 looks = [0]
 def wait():
@@ -65,7 +65,7 @@ def wait():
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and len(glob.glob(f"{job['policy']}.looked.{looks[0]}.*")) < 2:
         time.sleep(0.01)
-wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', after=wait)
+wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'find', after=wait)
 """
 
 
@@ -110,14 +110,14 @@ def test_threads_with_one_question_pay_once(shop: Shop) -> None:
 
 # Where the victim kills itself; what is paid then, and whether asking again is free.
 STEPS = {
-    "before it looks": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'find', before=die)", 0, False),
-    "while it waits its turn": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'alone', before=die)", 0, False),
-    "holding the names": ("wrap(dpsql.session.running.Account, 'reserve', before=die)", 0, False),
-    "after the reservation": ("wrap(dpsql.session.running.Account, 'reserve', after=die)", 1, False),
-    "before the answer is stored": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'add', before=die)", 1, False),
-    "after the answer is stored": ("wrap(dpsql.answers.sqlite.SqliteAnswers, 'add', after=die)", 1, True),
-    "before post-processing": ("wrap(dpsql.session.running, 'post_process', before=die)", 1, True),
-    "letting go": ("wrap(dpsql.session.running, 'post_process', after=die)", 1, True),
+    "before it looks": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'find', before=die)", 0, False),
+    "while it waits its turn": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'alone', before=die)", 0, False),
+    "holding the names": ("wrap(dpsql.service.running.Account, 'reserve', before=die)", 0, False),
+    "after the reservation": ("wrap(dpsql.service.running.Account, 'reserve', after=die)", 1, False),
+    "before the answer is stored": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'add', before=die)", 1, False),
+    "after the answer is stored": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'add', after=die)", 1, True),
+    "before post-processing": ("wrap(dpsql.service.running, 'post_process', before=die)", 1, True),
+    "letting go": ("wrap(dpsql.service.running, 'post_process', after=die)", 1, True),
 }
 
 
@@ -125,7 +125,7 @@ STEPS = {
 def test_killed_at_a_step(nursery: Nursery, shop: Shop, step: str) -> None:
     """What was paid and stored is given to whoever asks next; what was not is paid for; nobody waits for the dead."""
     prepare, entries, stored = STEPS[step]
-    _, outputs = nursery.start(shop, 1, sql=MEANS, prepare="import dpsql.answers.sqlite\n" + prepare, fresh=False)
+    _, outputs = nursery.start(shop, 1, sql=MEANS, prepare="import dpsql.answers.store.sqlite\n" + prepare, fresh=False)
     assert nursery.wait() == [-signal.SIGKILL], outputs[0].with_suffix(".txt.err").read_text()
     assert lines(outputs) == [] and shop.entries() == entries
     began = time.monotonic()
@@ -174,10 +174,10 @@ def test_ctrl_c_while_waiting_for_the_same_question(nursery: Nursery, shop: Shop
 
 def test_a_full_disk_shows_the_answer_and_says_that_it_is_not_stored(nursery: Nursery, shop: Shop) -> None:
     full = """
-import errno, dpsql.answers.sqlite
+import errno, dpsql.answers.store.sqlite
 def fill():
     raise OSError(errno.ENOSPC, "No space left on device")
-wrap(dpsql.answers.sqlite.SqliteAnswers, "add", before=fill)
+wrap(dpsql.answers.store.sqlite.SqliteAnswers, "add", before=fill)
 """
     _, outputs = nursery.start(shop, 2, sql=COUNT, prepare=full, fresh=False, before_output="print(release.notes[0])")
     assert nursery.wait() == [0], outputs[0].with_suffix(".txt.err").read_text()

@@ -23,7 +23,7 @@ import pytest
 from pre_commit import clientlib
 from ruamel.yaml import YAML
 
-from dpsql.checking.formats import FORMATS
+from dpsql.checking.report.formats import FORMATS
 from dpsql.cli.main import main
 from tests.unit.checking.formats.readers import READERS, read_github, read_gitlab, read_junit, read_sarif
 

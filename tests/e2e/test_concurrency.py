@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.budget.ledger import Receipt
+from dpsql.core.ledger.ledger import Receipt
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error, Rejected
 from tests.e2e.small import COUNT, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
@@ -198,15 +198,15 @@ def test_a_locked_ledger_is_a_refusal_and_nothing_runs(shop: Shop) -> None:
 
 def test_a_full_disk_is_a_refusal_and_nothing_runs(nursery: Nursery, shop: Shop) -> None:
     full = """
-import resource, dpsql.budget.sqlite
-from dpsql.engine.duckdb import DuckDBEngine
+import resource, dpsql.core.ledger.sqlite
+from dpsql.engines.duckdb.engine import DuckDBEngine
 def fill():
     limit = os.path.getsize(os.path.dirname(job["policy"]) + "/shop.ledger.sqlite-wal")
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 def shout():
     print("read", flush=True)
 # After the ledger has been opened, at the first reservation, no file may grow any more.
-wrap(dpsql.budget.sqlite.SqliteLedger, "reserve", before=fill)
+wrap(dpsql.core.ledger.sqlite.SqliteLedger, "reserve", before=fill)
 wrap(DuckDBEngine, "fetch", before=shout)
 """
     _, outputs = nursery.start(shop, 2, prepare=full)
@@ -254,7 +254,7 @@ def test_a_ledger_that_cannot_be_written_is_a_refusal_and_nothing_runs(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     fetched: list[str] = []
-    from dpsql.engine.duckdb import DuckDBEngine
+    from dpsql.engines.duckdb.engine import DuckDBEngine
 
     monkeypatch.setattr(DuckDBEngine, "fetch", lambda self, sql: fetched.append(sql))
     with dpsql.connect(shop.policy, ledger=place(shop)) as con, pytest.raises(CannotOpen) as refusal:

@@ -60,7 +60,7 @@ def test_the_limits_reach_from_no_answer_to_all(nursery: Nursery, tmp_path: Path
     assert counts[0] == 0 < counts[1] < counts[2] == 12
 
 
-@pytest.mark.parametrize("failing", ["dpsql.budget.sqlite, 'flush_file'", "dpsql.budget.head, 'flush'"])
+@pytest.mark.parametrize("failing", ["dpsql.core.ledger.sqlite, 'flush_file'", "dpsql.core.ledger.head, 'flush'"])
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EDQUOT"])
 def test_a_write_that_fails_behind_the_commit_gives_no_answer(
     nursery: Nursery, shop: Shop, failing: str, error: str
@@ -139,7 +139,7 @@ def test_ctrl_c_at_random_moments_of_the_command_line(shop: Shop) -> None:
         if process.returncode == 130 and "Traceback" not in err:
             assert "interrupted" in err
         # Before dpsql is loaded, and after it has returned, Python itself answers Ctrl-C.
-        assert "Traceback" not in err or "dpsql/budget" not in err, err
+        assert "Traceback" not in err or "dpsql/core/ledger" not in err, err
         assert shown * PRICE <= shop.spent() <= (shown + round_ + 1) * PRICE
     assert codes & {130, -signal.SIGINT}
     shop.serves()
@@ -155,8 +155,8 @@ class Clock(module.datetime):
     def now(cls, zone=None):
         cls.hours[0] -= 1
         return cls(2020, 1, 1, tzinfo=module.UTC) + module.timedelta(hours=cls.hours[0])
-import dpsql.budget.sqlite, dpsql.session.running
-dpsql.budget.sqlite.datetime = dpsql.session.running.datetime = Clock
+import dpsql.core.ledger.sqlite, dpsql.service.running
+dpsql.core.ledger.sqlite.datetime = dpsql.service.running.datetime = Clock
 """
 
 

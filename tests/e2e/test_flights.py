@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 from tests.e2e.bounded import Count, Limits, Mean, Total, Truth, Units, agree, answer, base, connection
 
 pytestmark = pytest.mark.e2e

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from dpsql import connect
-from dpsql.dbapi.connection import Connection
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.api.connection import Connection
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.e2e.small import MEANS, Shop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name == "nt", reason="signals")]

@@ -59,24 +59,24 @@ def test_four_hundred_kills_at_random_moments(nursery: Nursery, shop: Shop) -> N
 
 # Where the victim kills itself, and how many entries the ledger must hold then.
 STEPS = {
-    "before the reservation": ("wrap(dpsql.budget.sqlite.SqliteLedger, 'reserve', before=die)", 0),
-    "in its transaction, before the insert": ("wrap(dpsql.budget.sqlite.SqliteLedger, '_append', before=die)", 0),
-    "in its transaction, before the commit": ("wrap(dpsql.budget.sqlite.SqliteLedger, '_append', after=die)", 0),
+    "before the reservation": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, 'reserve', before=die)", 0),
+    "in its transaction, before the insert": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, '_append', before=die)", 0),
+    "in its transaction, before the commit": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, '_append', after=die)", 0),
     "after the commit, before the head": (
-        "wrap(dpsql.budget.sqlite.SqliteLedger, '_append', "
-        "after=lambda: wrap(dpsql.budget.head.Head, 'advance', before=die))", 1,
+        "wrap(dpsql.core.ledger.sqlite.SqliteLedger, '_append', "
+        "after=lambda: wrap(dpsql.core.ledger.head.Head, 'advance', before=die))", 1,
     ),
-    "after the commit, before the log is flushed": ("wrap(dpsql.budget.sqlite, 'flush_file', before=arm(1))", 1),
-    "after the log is flushed, before the head": ("wrap(dpsql.budget.sqlite, 'flush_file', after=arm(1))", 1),
-    "while the head is written": ("wrap(dpsql.budget.head, '_slot', after=arm(1))", 1),
-    "before the head is flushed": ("wrap(dpsql.budget.head, 'flush', before=arm(1))", 1),
-    "after the head": ("wrap(dpsql.budget.head, 'flush', after=arm(1))", 1),
-    "after the reservation, before the fetch": ("wrap(dpsql.budget.sqlite.SqliteLedger, 'reserve', after=die)", 1),
-    "after the fetch, before the noise": ("wrap(dpsql.release.noisy, '_fetch', after=die)", 1),
-    "after the noise": ("wrap(dpsql.measure.mechanisms.laplace.DiscreteLaplace, 'add_noise', after=die)", 1),
-    "before post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'load_columns', before=die)", 1),
-    "during post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'fetch', before=die)", 1),
-    "after post-processing": ("wrap(dpsql.engine.scratch.Scratch, 'fetch', after=die)", 1),
+    "after the commit, before the log is flushed": ("wrap(dpsql.core.ledger.sqlite, 'flush_file', before=arm(1))", 1),
+    "after the log is flushed, before the head": ("wrap(dpsql.core.ledger.sqlite, 'flush_file', after=arm(1))", 1),
+    "while the head is written": ("wrap(dpsql.core.ledger.head, '_slot', after=arm(1))", 1),
+    "before the head is flushed": ("wrap(dpsql.core.ledger.head, 'flush', before=arm(1))", 1),
+    "after the head": ("wrap(dpsql.core.ledger.head, 'flush', after=arm(1))", 1),
+    "after the reservation, before the fetch": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, 'reserve', after=die)", 1),
+    "after the fetch, before the noise": ("wrap(dpsql.core.release.noisy, '_fetch', after=die)", 1),
+    "after the noise": ("wrap(dpsql.core.noise.mechanisms.laplace.DiscreteLaplace, 'add_noise', after=die)", 1),
+    "before post-processing": ("wrap(dpsql.engines.duckdb.scratch.Scratch, 'load_columns', before=die)", 1),
+    "during post-processing": ("wrap(dpsql.engines.duckdb.scratch.Scratch, 'fetch', before=die)", 1),
+    "after post-processing": ("wrap(dpsql.engines.duckdb.scratch.Scratch, 'fetch', after=die)", 1),
 }  # fmt: skip
 
 
@@ -106,8 +106,8 @@ def test_a_child_that_is_left_alone_shows_what_it_paid(nursery: Nursery, shop: S
 
 def test_an_answer_that_nobody_paid_for_would_be_noticed(nursery: Nursery, shop: Shop) -> None:
     forged = """
-from dpsql.budget.ledger import Receipt
-dpsql.budget.sqlite.SqliteLedger.reserve = lambda self, entry, caps: Receipt(entry, 1, "")
+from dpsql.core.ledger.ledger import Receipt
+dpsql.core.ledger.sqlite.SqliteLedger.reserve = lambda self, entry, caps: Receipt(entry, 1, "")
 """
     _, outputs = nursery.start(shop, 3, prepare=forged)
     assert nursery.wait() == [0]

@@ -19,8 +19,8 @@ import pytest
 
 from benchmarks import cancel
 from benchmarks.cancel import WORKS, Child, Work, make_data
-from dpsql.budget.sqlite import SqliteLedger
 from dpsql.cli.main import main
+from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.policy.load import load_policy
 
 pytestmark = [
@@ -47,7 +47,7 @@ def on_a_terminal(arguments: list[str], **environment: str) -> tuple[int, bytes]
         os.environ.pop("NO_COLOR", None)
         os.environ |= {"TERM": "xterm", "COLUMNS": "100", **environment}
         # The bar comes at once, so that the query need not take long.
-        code = "import sys, dpsql.cli.main as m, dpsql.engine.progress as p; p.QUIET = 0.05; sys.exit(m.main())"
+        code = "import sys, dpsql.cli.main as m, dpsql.engines.progress as p; p.QUIET = 0.05; sys.exit(m.main())"
         os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
     shown = b""
     while True:

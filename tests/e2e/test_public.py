@@ -15,8 +15,8 @@ import pytest
 
 import dpsql
 from dpsql.cli.main import main
-from dpsql.engine import duckdb as module
-from dpsql.engine.base import RawTable
+from dpsql.core.engine import RawTable
+from dpsql.engines.duckdb import engine as module
 
 pytestmark = pytest.mark.e2e
 

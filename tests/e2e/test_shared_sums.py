@@ -11,11 +11,11 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.analysis.facts import Facts
-from dpsql.budget.memory import MemoryLedger
-from dpsql.plan.components import Component, Measure, Sum
-from dpsql.plan.expr import Expr
-from dpsql.rewrite import share_sums as module
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, Measure, Sum
+from dpsql.core.ir.expressions import Expr
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.planner.rewrites import share_sums as module
 
 POLICY = """
 version: 1

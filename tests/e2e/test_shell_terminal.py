@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli import demo
+from dpsql.cli.commands import demo
 from tests.e2e.terminal import Terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.processes]

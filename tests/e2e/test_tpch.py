@@ -19,7 +19,7 @@ import pytest
 
 import dpsql
 from benchmarks.tpch import NUMBERS
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 from tests.e2e.conftest import make_tpch, open_tables
 
 pytestmark = pytest.mark.e2e

@@ -8,7 +8,7 @@ from shutil import copytree
 import duckdb
 import pytest
 
-from dpsql.session.verify import Verification, verify_policy
+from dpsql.service.verify import Verification, verify_policy
 
 pytestmark = pytest.mark.e2e
 

@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dpsql.answers.sqlite import SqliteAnswers
-from dpsql.answers.store import Answer, ShownKeys
+from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.release.released import Answer, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.loss import PrivacyLoss
 from tests.fuzz import files
 from tests.fuzz.target import Target, damaged, rearranged
 

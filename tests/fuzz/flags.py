@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dpsql.cli import demo
+from dpsql.cli.commands import demo
 from dpsql.cli.main import main
 from tests.fuzz.target import Target, damaged, rearranged
 

@@ -23,13 +23,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dpsql.budget import schema
-from dpsql.budget.chain import Identity, Row
-from dpsql.budget.head import Head
-from dpsql.budget.ledger import Caps, Entry, Receipt
-from dpsql.budget.sqlite import SqliteLedger, accept_head
+from dpsql.core.ledger import sqlite_schema as schema
+from dpsql.core.ledger.hash_chain import Identity, Row
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.loss import PrivacyLoss
 from tests.fuzz import files
 from tests.fuzz.target import Target, damaged, rearranged
 

@@ -15,9 +15,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Plan
+from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Error
+from dpsql.planner.plan import Plan
 from tests.fuzz.sql import session
 from tests.fuzz.target import Target, damaged
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from dpsql.compiler import Plan
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
-from dpsql.policy.audit import promises, protection
+from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
-from dpsql.policy.show import show_policy
-from dpsql.session.check import static_plan
+from dpsql.policy.policy import Policy
+from dpsql.policy.tools.audit import promises, protection
+from dpsql.policy.tools.show import show_policy
+from dpsql.service.check import static_plan
 from tests.fuzz.target import Target, damaged, rearranged
 from tests.unit.policy.policies import GOOD, SAMPLES
 

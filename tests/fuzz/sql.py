@@ -16,19 +16,19 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.cli import demo
-from dpsql.compiler.explain import as_text
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.cli.commands import demo
+from dpsql.core.engine import Engine
+from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.diagnostics.render import render_text
-from dpsql.engine.base import Engine
+from dpsql.planner.explain import as_text
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
-from dpsql.session.check import static_plan
-from dpsql.session.connection import open_data
+from dpsql.policy.policy import Policy
+from dpsql.service.check import static_plan
+from dpsql.service.session import open_data
 from tests.fixtures import cases
 from tests.fuzz.target import Target, damaged
 

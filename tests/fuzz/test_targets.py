@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.answers.sqlite import SqliteAnswers
-from dpsql.budget.chain import BrokenChain, Row
-from dpsql.budget.sqlite import SqliteLedger
-from dpsql.dbapi.connection import Connection
+from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.hash_chain import BrokenChain, Row
+from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import reject
 from tests.fuzz import answers, flags, ledger, loop, parameters, policy, sql
 from tests.fuzz.__main__ import NAMES
@@ -120,12 +120,15 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
         "policy/nul",
         lambda m: m.setattr("dpsql.diagnostics.errors.Error.__str__", lambda error: ""),
     ),
-    "the compiler fails": ("sql/count", lambda m: m.setattr("dpsql.compiler.compile.bind", failing)),
+    "the compiler fails": ("sql/count", lambda m: m.setattr("dpsql.planner.compile.bind", failing)),
     "a refusal has no place": (
         "sql/count",
         lambda m: m.setattr("tests.fuzz.sql.static_plan", refusing),
     ),
-    "the engine fails": ("sql/count", lambda m: m.setattr("dpsql.engine.duckdb.DuckDBEngine.in_snapshot", failing)),
+    "the engine fails": (
+        "sql/count",
+        lambda m: m.setattr("dpsql.engines.duckdb.engine.DuckDBEngine.in_snapshot", failing),
+    ),
     "a refused call charges": ("flags/a-query", lambda m: m.setattr(Connection, "run", charging)),
     "a traceback is shown": (
         "flags/beyond-the-budget",
@@ -141,7 +144,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "settings are not checked": (
         "parameters/epsilon",
-        lambda m: m.setattr("dpsql.session.settings.exact_epsilon", failing),
+        lambda m: m.setattr("dpsql.service.settings.exact_epsilon", failing),
     ),
     "a look charges": ("parameters/defaults", lambda m: m.setattr(Connection, "price", charging)),
     "hashes are not compared": (
@@ -154,17 +157,20 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "the chain's refusals are not caught": (
         "ledger/smaller-charge",
-        lambda m: m.setattr("dpsql.budget.sqlite.BrokenChain", OSError),
+        lambda m: m.setattr("dpsql.core.ledger.sqlite.BrokenChain", OSError),
     ),
     "the identity's kinds are not looked at": (
         "ledger/nonce-as-blob",
-        lambda m: m.setattr("dpsql.budget.schema.isinstance", lambda value, kind: True, raising=False),
+        lambda m: m.setattr("dpsql.core.ledger.sqlite_schema.isinstance", lambda value, kind: True, raising=False),
     ),
     "rows have no hashes": (
         "answers/smaller-loss",
-        lambda m: m.setattr("dpsql.answers.sqlite.hash_of", lambda row: ANY),
+        lambda m: m.setattr("dpsql.answers.store.sqlite.hash_of", lambda row: ANY),
     ),
-    "damage is not caught": ("answers/smaller-loss", lambda m: m.setattr("dpsql.answers.sqlite.unusable", failing)),
+    "damage is not caught": (
+        "answers/smaller-loss",
+        lambda m: m.setattr("dpsql.answers.store.sqlite.unusable", failing),
+    ),
     "triggers are not looked at": (
         "answers/trigger-that-deletes",
         lambda m: m.setattr(SqliteAnswers, "_is", lambda store, connection: True),

@@ -20,7 +20,7 @@ SEEN = {
     "errors": "print(VALUE, file=sys.stderr)",
     "below_python": "os.write(1, VALUE.encode())",
     "capsys": "print(VALUE); capsys.readouterr()",
-    "log": "logging.getLogger('dpsql.engine').debug('row %s', VALUE)",
+    "log": "logging.getLogger('dpsql.engines').debug('row %s', VALUE)",
     "process": "subprocess.run([sys.executable, '-c', f'print({VALUE!r})'], capture_output=True)",
     "process_errors": "subprocess.run([sys.executable, '-c', f'raise ValueError({VALUE!r})'], capture_output=True)",
     "handled_exception": "pytest.raises(dpsql.Rejected, dpsql_fail, VALUE)",

@@ -210,8 +210,9 @@ def test_the_readme_says_what_it_must() -> None:
         "threat-model",
     ):
         assert said in text
-    for folder in ("dpsql/sql", "dpsql/analysis", "dpsql/measure", "dpsql/release", "dpsql/budget"):
-        assert f"`{folder}`" in text and (ROOT / folder).is_dir()
+    assert "`dpsql/core`" in text
+    for folder in ("ir", "functions", "analysis", "noise", "printing", "release", "ledger"):
+        assert f"`{folder}`" in text and (ROOT / "dpsql" / "core" / folder).is_dir()
 
 
 def test_every_field_of_explain_is_documented() -> None:
@@ -222,7 +223,7 @@ def test_every_field_of_explain_is_documented() -> None:
 
 
 def dumped() -> str:
-    from dpsql.compiler.explain import dumps
+    from dpsql.planner.explain import dumps
 
     return dumps(picture.plan())
 

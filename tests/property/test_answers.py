@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from dpsql.budget.accountant import cost
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Plan
-from dpsql.compiler.address import Ground, Grounds
-from dpsql.dbapi.connection import Connection
+from dpsql.answers.address import Ground, Grounds
+from dpsql.api.connection import Connection
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.nodes import Filter, Node
+from dpsql.core.ir.walk import transform
+from dpsql.core.ledger.accountant import cost
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.release.noisy import Given, wanted
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.plan.components import Component
-from dpsql.plan.nodes import Filter, Node
-from dpsql.plan.walk import transform
-from dpsql.release.noisy import Given, wanted
-from dpsql.release.result import Release
-from dpsql.session.facts import FactStore
+from dpsql.planner.plan import Plan
+from dpsql.results.answer import Release
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, random_world, world_of
 from tests.property.neighbours import exact, plan_of
 from tests.property.queries import random_query
@@ -221,7 +221,7 @@ def test_a_rewriting_hits_or_pays(seed: int, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_fresh_noise_for_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a run that is told that everything is given, and draws all the same."""
-    from dpsql.release.reuse import Reuse
+    from dpsql.answers.reuse import Reuse
 
     rng, store = random.Random(1), Store()
     world = world_of(_tables(rng), 0, "meaning")

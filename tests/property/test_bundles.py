@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.analysis import disjoint
-from dpsql.measure import bundles
-from dpsql.plan.components import Component, Measure
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
-from dpsql.sql.shapes import weighted
+from dpsql.core.analysis import disjoint_conditions as disjoint
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.noise import parallel_composition as bundles
+from dpsql.core.printing.shapes import weighted
+from dpsql.planner.rewrites.context import Limits
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, id_world, row_world
 from tests.property.neighbours import Tally, attack, change, exact, plan_of, violations
 from tests.property.queries import Name, comparison, names_of, number

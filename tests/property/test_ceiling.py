@@ -17,22 +17,22 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.answers.memory import MemoryAnswers
-from dpsql.answers.names import draw_of
-from dpsql.budget.accountant import cost
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler.address import Grounds
-from dpsql.compiler.plan import Plan
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.answers.account import Account
+from dpsql.answers.address import Grounds
+from dpsql.answers.store.memory import MemoryAnswers
+from dpsql.answers.store.names import draw_of
+from dpsql.answers.storing import names_of, to_store
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.accountant import cost
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.release.noisy import Given, NoisyRelease, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.measure.integers import Integers
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.policy.models import Policy
-from dpsql.release.noisy import Given, NoisyRelease, wanted
-from dpsql.release.result import Release
-from dpsql.release.storing import names_of, to_store
-from dpsql.session.account import Account
+from dpsql.planner.plan import Plan
+from dpsql.policy.policy import Policy
+from dpsql.results.answer import Release
 
 # Every small history --------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Plan
+from dpsql.core.ir.components import Count, Measure, coefficients
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.components import Count, Measure, coefficients
-from dpsql.session.facts import FactStore
+from dpsql.planner.plan import Plan
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, id_world, row_world
 from tests.property.neighbours import Tally, Vector, Violation, attack, change, exact, plan_of
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan.nodes import BoundContributions
-from dpsql.policy.models import Policy
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
+from dpsql.core.ir.nodes import BoundContributions
+from dpsql.planner.rewrites.context import Limits
+from dpsql.policy.policy import Policy
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, id_world
 from tests.property.neighbours import change, exact, plan_of, violations
 from tests.property.test_stability import assert_worthwhile, attack_worlds
@@ -261,7 +261,7 @@ def test_forms_are_the_ones_meant() -> None:
 @pytest.mark.parametrize("form", ["own bounds, no groups", "own bounds, M and G", "own bounds, C"])
 def test_a_forgotten_clip_of_totals_is_noticed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the totals per id and group not clipped as claimed, the enumeration above would fail."""
-    from dpsql.sql.shapes import weighted
+    from dpsql.core.printing.shapes import weighted
 
     monkeypatch.setattr(weighted, "_clipped_sum", lambda c, i, rows: f"CAST(m{i} AS BIGINT)")
     limits, sql, own, most = FORMS[form]

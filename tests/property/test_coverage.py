@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan.nodes import Release
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
+from dpsql.core.ir.nodes import Release
+from dpsql.planner.rewrites.context import Limits
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World
 from tests.property.neighbours import Vector, change, exact, plan_of, violations
 from tests.property.test_contributions import _worlds

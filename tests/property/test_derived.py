@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Plan
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.release.noisy import NoisyRelease, public_keys
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.scratch import Scratch
-from dpsql.measure.integers import Integers
-from dpsql.plan.nodes import key_sources
-from dpsql.policy.complete import complete
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.release.derived import Derived
-from dpsql.release.enclosed import LOST, WHY
-from dpsql.release.noisy import NoisyRelease, public_keys
-from dpsql.release.post import Rows, post_process
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.postprocessing.intervals.derived import Derived
+from dpsql.postprocessing.intervals.enclosures import LOST, WHY
+from dpsql.postprocessing.run import Rows, post_process
 
 LEVEL = 1 - Fraction(1, 10**9)
 POLICY = """
@@ -179,7 +179,7 @@ def answered(con: dpsql.Connection, plan: Plan, noise: bool) -> Rows:
         releases.append(NoisyRelease(planned, tuple(keys), tuple(columns)))
     scratch = Scratch()
     try:
-        return post_process(plan, releases, con._engine, scratch)
+        return post_process(plan.post, releases, con._engine, scratch)
     finally:
         scratch.close()
 

@@ -19,20 +19,20 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.analysis.rules.bound_contributions import bound_contributions
-from dpsql.compiler import Settings
+from dpsql.core.analysis.rules.contribution_bounding import bound_contributions
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Column, Expr, walk
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_columns
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing import grid_integers as quantize
+from dpsql.core.printing.shapes import choose, weighted
+from dpsql.core.release.noisy import public_keys
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.expr import Column, Expr, walk
-from dpsql.plan.nodes import BoundContributions, GroupKeys, Release, output_columns
-from dpsql.plan.walk import Tagged
+from dpsql.planner.rewrites.context import Limits
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
-from dpsql.release.noisy import public_keys
-from dpsql.rewrite.context import Limits
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
-from dpsql.sql import quantize
-from dpsql.sql.shapes import choose, weighted
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 from tests.property.test_shapes import _towards_zero
 
 POLICY = """\

@@ -16,13 +16,13 @@ from typing import Any
 import duckdb
 import pytest
 
+from dpsql.core.ir.expressions import Expr
+from dpsql.core.ir.nodes import Filter, JoinKind, Node
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.scratch import Scratch
-from dpsql.plan.expr import Expr
-from dpsql.plan.nodes import Filter, JoinKind, Node
-from dpsql.release.post import post_process
-from dpsql.session.facts import FactStore
-from dpsql.sql import bind_join
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.frontend.bind import joins as bind_join
+from dpsql.postprocessing.run import post_process
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import plan_of
 from tests.property.test_meaning import _differences
@@ -173,7 +173,7 @@ def _ours(store: Store, facts: FactStore, world: World, sql: str) -> tuple[list[
     assert not plan.releases
     scratch = Scratch()
     try:
-        return [c.name for c in plan.columns], list(post_process(plan, [], store, scratch).rows)
+        return [c.name for c in plan.columns], list(post_process(plan.post, [], store, scratch).rows)
     finally:
         scratch.close()
 

@@ -22,18 +22,18 @@ from lark.exceptions import LarkError
 from sqlglot import exp
 
 import dpsql
+from dpsql.core.functions.registry import REGISTRY
+from dpsql.core.ir.expressions import Call, walk
+from dpsql.core.ir.nodes import Node, Project
+from dpsql.core.printing.windows import WINDOW_FUNCTIONS
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.registry import REGISTRY
-from dpsql.plan.expr import Call, walk
-from dpsql.plan.nodes import Node, Project
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.google.clause import CallBounds, Clause, bounds_of
+from dpsql.frontend.parse import Parsed, parse
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
-from dpsql.sql.bind import bind
-from dpsql.sql.google import CallBounds, Clause, bounds_of
-from dpsql.sql.parse import Parsed, parse
-from dpsql.sql.windows import WINDOW_FUNCTIONS
+from dpsql.policy.policy import Policy
 from grammar.read import ACCEPTED, lark, parser
 from tests.property.sentences import Text, expressions, near_misses, queries
 

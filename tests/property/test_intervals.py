@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from dpsql.analysis.values import evaluate
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import Release, key_sources
+from dpsql.core.ir.types import Kind
+from dpsql.core.numbers.interval import everything
+from dpsql.core.printing.expressions import Aliases, Names, spell
+from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.relations import Emitter
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.value import Value, type_range
-from dpsql.numbers.interval import everything
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.nodes import Release, key_sources
-from dpsql.session.facts import FactStore
-from dpsql.sql.emit import Aliases, Names, spell
-from dpsql.sql.quantize import quantized
-from dpsql.sql.relations import Emitter
-from dpsql.types import Kind
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import NUMBERS, Column, Store, Table, World, row_world, world_of
 from tests.property.neighbours import plan_of
 from tests.property.queries import condition, names_of, number

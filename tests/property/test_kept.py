@@ -14,11 +14,11 @@ from math import sqrt
 import duckdb
 import pytest
 
-from dpsql.compiler.plan import PlannedRelease
-from dpsql.plan.nodes import Truncate
-from dpsql.sql.emit import Aliases
-from dpsql.sql.relations import Emitter
-from dpsql.sql.shapes.statement import Statement
+from dpsql.core.ir.nodes import Truncate
+from dpsql.core.printing.expressions import Aliases
+from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.release.planned import PlannedRelease
 from tests.unit.planning import planned, policy
 
 SALT = 31_337

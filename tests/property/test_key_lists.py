@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from dpsql.analysis.context import Context
-from dpsql.analysis.values import Env
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.expression_values import Env
+from dpsql.core.functions.value import Domain
+from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.nodes import Join, JoinKind, key_sources
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.value import Domain
-from dpsql.plan.expr import Call, Expr
-from dpsql.plan.nodes import Join, JoinKind, key_sources
-from dpsql.rewrite.keys import compute, public, ranges, rows
-from dpsql.rewrite.keys import tables as key_tables
-from dpsql.rewrite.keys.compute import Row
-from dpsql.rewrite.keys.rows import Pad, Rows
-from dpsql.rewrite.keys.tables import KeyTable
-from dpsql.session.facts import FactStore
+from dpsql.planner.group_keys import compute, public, ranges, rows
+from dpsql.planner.group_keys import tables as key_tables
+from dpsql.planner.group_keys.compute import Row
+from dpsql.planner.group_keys.rows import Pad, Rows
+from dpsql.planner.group_keys.tables import KeyTable
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import exact, plan_of
 

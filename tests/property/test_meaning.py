@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.scratch import Scratch
-from dpsql.release.noisy import NoisyRelease
-from dpsql.release.post import post_process
-from dpsql.session.facts import FactStore
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.postprocessing.run import post_process
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import exact, plan_of
 from tests.property.queries import comparison, names_of
@@ -136,7 +136,7 @@ def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
         vector = exact(planned, store)
         found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()
-    rows = post_process(plan, found, store, scratch).rows
+    rows = post_process(plan.post, found, store, scratch).rows
     scratch.close()
     return list(rows)
 

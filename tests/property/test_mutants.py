@@ -17,26 +17,26 @@ from typing import Any
 
 import pytest
 
-import dpsql.analysis.derive as derive
-import dpsql.analysis.rules.bound_contributions as bounding_rule
-import dpsql.analysis.rules.join as join_rule
-import dpsql.analysis.rules.matches as matches
-import dpsql.analysis.rules.release as release_rule
-import dpsql.measure.allocate as allocate
-import dpsql.rewrite.bound_contributions as bound_contributions
-import dpsql.sql.quantize as quantize
-import dpsql.sql.relations as relations
-from dpsql.analysis.facts import Contribution, Facts
-from dpsql.compiler import Plan
-from dpsql.compiler.plan import PlannedRelease
-from dpsql.measure.integers import Integers
-from dpsql.measure.sensitivity import Sensitivity, sensitivity
-from dpsql.numbers.cap import ONE, Finite
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.nodes import BoundContributions, GroupKeys
-from dpsql.release import noisy
-from dpsql.session import facts as session_facts
-from dpsql.session.facts import FactStore
+import dpsql.core.analysis.derive as derive
+import dpsql.core.analysis.rules.contribution_bounding as bounding_rule
+import dpsql.core.analysis.rules.join as join_rule
+import dpsql.core.analysis.rules.join_multiplicity as matches
+import dpsql.core.analysis.rules.release as release_rule
+import dpsql.core.noise.calibration as allocate
+import dpsql.core.printing.grid_integers as quantize
+import dpsql.core.printing.relations as relations
+import dpsql.planner.rewrites.bound_contributions as bound_contributions
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
+from dpsql.core.numbers.cap import ONE, Finite
+from dpsql.core.release import noisy
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.plan import Plan
+from dpsql.service import public_facts as session_facts
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, id_world, row_world, world_of
 from tests.property.neighbours import Tally, Violation, attack, random_limits
 from tests.property.queries import random_query
@@ -138,7 +138,7 @@ def _few_groups_always(m: pytest.MonkeyPatch) -> None:
 
 def _no_clip(m: pytest.MonkeyPatch) -> None:
     original = quantize.quantized
-    for module in ("dpsql.sql.shapes.direct.quantized", "dpsql.sql.quantize.quantized"):
+    for module in ("dpsql.core.printing.shapes.direct.quantized", "dpsql.core.printing.grid_integers.quantized"):
         m.setattr(module, lambda c, names: original(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names))
 
 

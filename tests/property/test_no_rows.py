@@ -17,16 +17,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler.plan import Plan
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.release.noisy import NoisyRelease, public_keys
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.scratch import Scratch
-from dpsql.loss import PrivacyLoss
-from dpsql.plan.nodes import key_sources
-from dpsql.release.noisy import NoisyRelease, public_keys
-from dpsql.release.post import post_process
-from dpsql.session.facts import FactStore
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.planner.plan import Plan
+from dpsql.postprocessing.run import post_process
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, world_of
 from tests.property.neighbours import exact, plan_of
 from tests.property.test_meaning import _query, _tables
@@ -299,7 +299,7 @@ def _answer(store: Store, plan: Plan) -> list[tuple[Any, ...]]:
             vector = exact(planned, store)
         found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()
-    rows = post_process(plan, found, store, scratch).rows
+    rows = post_process(plan.post, found, store, scratch).rows
     scratch.close()
     return list(rows)
 

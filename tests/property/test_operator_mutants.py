@@ -12,25 +12,23 @@ from typing import Any
 
 import pytest
 
-import dpsql.analysis.derive as derive
-import dpsql.analysis.rules.aggregate as aggregate_rule
-import dpsql.analysis.rules.join as join_rule
-import dpsql.analysis.rules.join_owner as owner_rule
-import dpsql.analysis.rules.join_public as public_rule
-import dpsql.analysis.rules.join_rows as rows_rule
-import dpsql.analysis.rules.matches as matches_rule
-import dpsql.analysis.rules.set_operation as set_rule
-import dpsql.analysis.rules.truncate as truncate_rule
-import dpsql.analysis.rules.unnest as unnest_rule
-import dpsql.analysis.slices as slices
-import dpsql.rewrite.limit_frequencies as limiting
-import dpsql.sql.grouped as grouped_sql
-import dpsql.sql.relations as relations
-from dpsql.analysis.facts import Facts
-from dpsql.diagnostics.errors import Rejected
-from dpsql.numbers.cap import ONE, finite, smaller
-from dpsql.plan.expr import Column, Literal, columns_of
-from dpsql.plan.nodes import (
+import dpsql.core.analysis.derive as derive
+import dpsql.core.analysis.disjoint_slices as slices
+import dpsql.core.analysis.rules.join as join_rule
+import dpsql.core.analysis.rules.join_by_frequency as rows_rule
+import dpsql.core.analysis.rules.join_multiplicity as matches_rule
+import dpsql.core.analysis.rules.join_same_unit as owner_rule
+import dpsql.core.analysis.rules.join_with_public as public_rule
+import dpsql.core.analysis.rules.private_aggregate as aggregate_rule
+import dpsql.core.analysis.rules.set_operation as set_rule
+import dpsql.core.analysis.rules.truncate as truncate_rule
+import dpsql.core.analysis.rules.unnest as unnest_rule
+import dpsql.core.printing.group_by as grouped_sql
+import dpsql.core.printing.relations as relations
+import dpsql.planner.rewrites.limit_frequencies as limiting
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.expressions import Column, Literal, columns_of
+from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
     Equality,
@@ -47,8 +45,10 @@ from dpsql.plan.nodes import (
     Values,
     output_columns,
 )
-from dpsql.rewrite.context import Limits
-from dpsql.types import BIGINT, DOUBLE, INTEGER
+from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER
+from dpsql.core.numbers.cap import ONE, finite, smaller
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.rewrites.context import Limits
 from tests.property.databases import Store
 from tests.property.operator_databases import operator_world
 from tests.property.operators import Bench, Broken, Seen

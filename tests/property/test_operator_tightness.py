@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.numbers.cap import Finite
-from dpsql.plan.expr import Column as PlanColumn
-from dpsql.plan.nodes import (
+from dpsql.core.ir.expressions import Column as PlanColumn
+from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
     Equality,
@@ -35,7 +34,8 @@ from dpsql.plan.nodes import (
     Values,
     output_columns,
 )
-from dpsql.types import BIGINT, HUGEINT, INTEGER
+from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER
+from dpsql.core.numbers.cap import Finite
 from tests.property.databases import Column, Row, Store, Table, world_of
 from tests.property.operator_databases import Databases
 from tests.property.operators import Bench, _exactly

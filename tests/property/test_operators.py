@@ -14,9 +14,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from dpsql.core.ir.nodes import Aggregate, Node
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Aggregate, Node
-from dpsql.rewrite.context import Limits
+from dpsql.planner.rewrites.context import Limits
 from tests.property.databases import Store
 from tests.property.neighbours import random_limits
 from tests.property.operator_databases import Databases, operator_world

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler.plan import Plan
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.session.facts import FactStore
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.planner.plan import Plan
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Row, Store, Table, World, world_of
 from tests.property.neighbours import Change, Vector, change, exact, plan_of, violations
 

@@ -6,17 +6,18 @@ import random
 
 import pytest
 
-from dpsql.analysis import limits, slices
-from dpsql.analysis.context import Context
-from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Facts
-from dpsql.analysis.values import evaluate
+from dpsql.core.analysis import disjoint_slices as slices
+from dpsql.core.analysis import policy_limits as limits
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import Expr
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.value import Value
-from dpsql.plan.expr import Expr
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
-from dpsql.sql.bind_expr import ExprBinder, _TypesOnly
+from dpsql.frontend.bind.expressions import ExprBinder, _TypesOnly
+from dpsql.planner.rewrites.context import Limits
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, random_world
 from tests.property.neighbours import plan_of, random_limits
 from tests.property.queries import random_query

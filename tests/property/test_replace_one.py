@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler.plan import PlannedRelease
-from dpsql.measure.measured import Measurement
-from dpsql.plan.nodes import Release
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
-from dpsql.sql.shapes.choose import statements
+from dpsql.core.ir.nodes import Release
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.printing.shapes.choose import statements
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.rewrites.context import Limits
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Row, Store, Table, World, id_world, row_world, world_of
 from tests.property.neighbours import Change, Vector, change, exact, plan_of, violations
 from tests.property.test_stability import assert_worthwhile, attack_worlds
@@ -323,7 +323,7 @@ def test_replaced_rows_of_shared_sums(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_replaced_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The claims are as written above, for the plain form of each sum, never exceeded, and reached."""
-    monkeypatch.setattr("dpsql.compiler.compile.total_error", None)
+    monkeypatch.setattr("dpsql.planner.compile.total_error", None)
     case = CASES[name]
     measurements, best = observed(case)
     assert case.known in ((), tuple(m.known for m in measurements))

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import dpsql.analysis.derive as derive
-import dpsql.analysis.rules.join_public as join_public
-import dpsql.analysis.rules.release as release_rule
-import dpsql.analysis.rules.set_operation as set_operation
-import dpsql.measure.allocate as allocate
-from dpsql.analysis.facts import Contribution, Facts
-from dpsql.measure.sensitivity import Sensitivity, sensitivity
-from dpsql.plan.components import Component, Measure
+import dpsql.core.analysis.derive as derive
+import dpsql.core.analysis.rules.join_with_public as join_public
+import dpsql.core.analysis.rules.release as release_rule
+import dpsql.core.analysis.rules.set_operation as set_operation
+import dpsql.core.noise.calibration as allocate
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from tests.property.test_replace_one import CASES, FORMS, POSITIVE, TWO_SIGNS, Claim, observed, observed_ids
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler.plan import PlannedRelease
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.nodes import BoundContributions
-from dpsql.rewrite.context import Limits
-from dpsql.session.facts import FactStore
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import BoundContributions
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.rewrites.context import Limits
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import SALT, exact, plan_of
 
@@ -179,7 +179,7 @@ def test_shapes_agree_where_limits_do_not_bind(
     limits: dict[str, Any], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows promised to be few are counted directly; limits that nobody reaches change nothing."""
-    monkeypatch.setattr("dpsql.compiler.compile.total_error", None)  # sums plain in both
+    monkeypatch.setattr("dpsql.planner.compile.total_error", None)  # sums plain in both
     store = Store()
     promise = {"max_rows_per_unit": {"rows": 50, "enforce": "assume"}}
     for seed in range(10):

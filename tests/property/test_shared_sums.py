@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.ir.components import Component, Sum
+from dpsql.core.noise import calibration as allocate
+from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from dpsql.diagnostics.errors import Rejected
-from dpsql.measure import allocate
-from dpsql.measure.sensitivity import Sensitivity, sensitivity
-from dpsql.plan.components import Component, Sum
-from dpsql.session.facts import FactStore
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, row_world
 from tests.property.neighbours import Tally, attack, plan_of
 from tests.property.queries import random_query

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler.plan import PlannedRelease
+from dpsql.core.ir.components import Count, coefficients
+from dpsql.core.ir.expressions import Call
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.components import Count, coefficients
-from dpsql.plan.expr import Call
-from dpsql.rewrite import choose_components, split_counts
-from dpsql.session.facts import FactStore
+from dpsql.planner.rewrites import choose_components, split_counts
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, id_world, row_world
 from tests.property.neighbours import Tally, Vector, attack, exact, plan_of
 from tests.property.queries import names_of

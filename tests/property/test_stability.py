@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.session.facts import FactStore
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, row_world
 from tests.property.neighbours import Tally, attack, exact, plan_of, random_limits, violations
 from tests.property.queries import random_query

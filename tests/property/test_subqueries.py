@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.scratch import Scratch
-from dpsql.release.post import post_process
-from dpsql.session.facts import FactStore
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.postprocessing.run import post_process
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World, world_of
 from tests.property.neighbours import plan_of
 
@@ -165,7 +165,7 @@ class Queries:
 def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
     plan = plan_of(store, FactStore(store), world, sql)
     scratch = Scratch()
-    rows = post_process(plan, [], store, scratch).rows
+    rows = post_process(plan.post, [], store, scratch).rows
     scratch.close()
     return list(rows)
 
@@ -240,6 +240,6 @@ def test_null_and_nothing(sql: str) -> None:
 
 def test_the_comparison_sees_a_lost_null(monkeypatch: pytest.MonkeyPatch) -> None:
     """NOT IN as a plain ANTI join, as if nothing were ever NULL, is found out."""
-    monkeypatch.setattr("dpsql.sql.bind_subquery.never_null", lambda *_: True)
+    monkeypatch.setattr("dpsql.frontend.bind.subqueries.never_null", lambda *_: True)
     with pytest.raises(AssertionError, match="theirs"):
         test_null_and_nothing(CASES[0])

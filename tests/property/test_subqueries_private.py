@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.scratch import Scratch
-from dpsql.release.inlined import as_query
-from dpsql.release.noisy import NoisyRelease, exact_totals
-from dpsql.release.post import post_process
-from dpsql.session.facts import FactStore
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.postprocessing.noisy_rows import as_query
+from dpsql.postprocessing.run import post_process
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Store, World, world_of
 from tests.property.neighbours import SALT, plan_of
 from tests.property.test_meaning import _tables
@@ -76,7 +76,7 @@ def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
         vector = exact_totals(planned, store, SALT, earlier)
         found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()
-    rows = post_process(plan, found, store, scratch).rows
+    rows = post_process(plan.post, found, store, scratch).rows
     scratch.close()
     return list(rows)
 
@@ -112,7 +112,7 @@ def test_private_subqueries_mean_what_duckdb_says(seed: int) -> None:
 
 def test_the_comparison_sees_a_lost_null(monkeypatch: pytest.MonkeyPatch) -> None:
     """NOT IN as a plain ANTI join, as if nothing were ever NULL, is found out."""
-    monkeypatch.setattr("dpsql.sql.bind_subquery.never_null", lambda *_: True)
+    monkeypatch.setattr("dpsql.frontend.bind.subqueries.never_null", lambda *_: True)
     with pytest.raises(AssertionError, match="theirs"):
         for seed in range(6):
             test_private_subqueries_mean_what_duckdb_says(seed)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.measure import bundles
-from dpsql.policy.models import Policy
-from dpsql.rewrite import choose_grids
-from dpsql.session.facts import FactStore
+from dpsql.core.noise import parallel_composition as bundles
+from dpsql.planner.rewrites import choose_grids
+from dpsql.policy.policy import Policy
+from dpsql.service.public_facts import FactStore
 from tests.property.databases import Column, Store, Table, World
 from tests.property.neighbours import exact, plan_of
 

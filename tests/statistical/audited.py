@@ -8,11 +8,11 @@ from pathlib import Path
 
 from dpsql.audit.run import RUNS, Audit
 from dpsql.audit.session import audit_query
-from dpsql.compiler import Settings
+from dpsql.core.privacy_loss import exact
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.loss import exact
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 POLICIES = Path(__file__).resolve().parent.parent / "policies"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 from tests.statistical.audited import CASES, Case, audited, policy
 
 pytestmark = pytest.mark.statistical
@@ -40,7 +40,7 @@ def shapes_of(case: Case) -> set[str]:
 
 def named_shapes(root: Path) -> Iterator[str]:
     """Every part of a shape's name that the emitters can write: the third argument of Statement, and `shape = …`."""
-    for path in sorted((root / "dpsql" / "sql" / "shapes").glob("*.py")):
+    for path in sorted((root / "dpsql" / "core" / "printing" / "shapes").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             parts: list[ast.AST] = []
             match node:

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-import dpsql.analysis.rules.join_public as public_rule
-import dpsql.measure.allocate as allocate
-import dpsql.measure.mechanisms.threshold as threshold_module
-import dpsql.sql.quantize as quantize
-import dpsql.sql.relations as relations
-import dpsql.sql.shapes.weighted as weighted
-from dpsql.analysis.facts import Contribution
+import dpsql.core.analysis.rules.join_with_public as public_rule
+import dpsql.core.noise.calibration as allocate
+import dpsql.core.noise.partition_selection as threshold_module
+import dpsql.core.printing.grid_integers as quantize
+import dpsql.core.printing.relations as relations
+import dpsql.core.printing.shapes.weighted as weighted
 from dpsql.audit.report import as_text
 from dpsql.audit.run import RUNS
-from dpsql.loss import PrivacyLoss
-from dpsql.measure.backends import ExactBackend
-from dpsql.measure.measured import MeasuredRelease
-from dpsql.measure.mechanisms import DiscreteLaplace, KeyThreshold
-from dpsql.numbers.cap import finite
-from dpsql.plan.components import Component
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component
+from dpsql.core.noise.backends import ExactBackend
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms import DiscreteLaplace, KeyThreshold
+from dpsql.core.numbers.cap import finite
+from dpsql.core.privacy_loss import PrivacyLoss
 from tests.statistical.audited import CASES, Case, audited
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
@@ -62,7 +62,7 @@ def no_clip(m: pytest.MonkeyPatch) -> None:
     def wide(c: Component, names: Any) -> str:
         return original(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names)
 
-    for module in ("dpsql.sql.shapes.direct.quantized", "dpsql.sql.quantize.quantized"):
+    for module in ("dpsql.core.printing.shapes.direct.quantized", "dpsql.core.printing.grid_integers.quantized"):
         m.setattr(module, wide)
 
 
@@ -189,7 +189,7 @@ def test_a_mutant_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_price_is_compared_with_the_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that charges less than its own mechanisms lose is refuted without any run."""
-    import dpsql.compiler.compile as compiling
+    import dpsql.planner.compile as compiling
 
     original = compiling.charges_of
 

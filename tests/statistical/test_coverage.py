@@ -21,15 +21,15 @@ import pytest
 from scipy import stats
 
 import dpsql
-from dpsql.budget.ledger import Caps, Entry, Receipt
-from dpsql.budget.memory import MemoryLedger
-from dpsql.engine.base import RawTable
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.policy.complete import complete
+from dpsql.core.engine import RawTable
+from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.release.noisy import NoisyRelease, measure_release
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
-from dpsql.release.columns import released_columns
-from dpsql.release.intervals import output_intervals
-from dpsql.release.noisy import NoisyRelease, measure_release
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.postprocessing.intervals.released import output_intervals
+from dpsql.postprocessing.released_columns import released_columns
 from tests.e2e.bounded import base, generous
 from tests.e2e.test_flights import JULY, LIMITS, TRUTHS, sql_of
 

@@ -22,23 +22,23 @@ import pytest
 from scipy import stats
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Plan
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.scratch import Scratch
-from dpsql.measure.integers import Integers
-from dpsql.measure.measured import Measurement
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.expr import Call
-from dpsql.plan.nodes import key_sources
-from dpsql.policy.complete import complete
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Call
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.release.noisy import NoisyRelease, public_keys
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.release import fieller
-from dpsql.release.classes import Classes, classes
-from dpsql.release.linear import Linear, Noises, Stretch
-from dpsql.release.linear import Sequence as Noise
-from dpsql.release.noisy import NoisyRelease, public_keys
-from dpsql.release.post import post_process
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.postprocessing.intervals import fieller
+from dpsql.postprocessing.intervals.linear import Linear, Noises, Stretch
+from dpsql.postprocessing.intervals.linear import Sequence as Noise
+from dpsql.postprocessing.intervals.noise_classes import Classes, classes
+from dpsql.postprocessing.run import post_process
 
 pytestmark = pytest.mark.statistical
 
@@ -185,7 +185,7 @@ class Laboratory:
         releases = [self._release(plan, place, noise) for place in range(len(plan.releases))]
         scratch = Scratch()
         try:
-            rows = post_process(plan, releases, self.engine, scratch)
+            rows = post_process(plan.post, releases, self.engine, scratch)
         finally:
             scratch.close()
         rep, g, values = rows.columns
@@ -285,7 +285,7 @@ def test_the_best_of_four(laplace: Laboratory) -> None:
 def test_of_the_best_of_four_the_usual_interval_holds_too_few(
     laplace: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.release.derived.Derived._share", lambda *of: Fraction(1))
+    monkeypatch.setattr("dpsql.postprocessing.intervals.derived.Derived._share", lambda *of: Fraction(1))
     equal = f"SELECT rep, g, n - 150 * g AS n FROM ({COUNTS}) AS c"
     best = f"SELECT rep, g, n AS v FROM ({equal}) AS e QUALIFY row_number() OVER (PARTITION BY rep ORDER BY n DESC) = 1"
     assert too_many(laplace.misses(best, 2, truth=f"SELECT rep, g, n AS v FROM ({equal}) AS e"))

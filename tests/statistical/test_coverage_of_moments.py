@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.measure.tails import half_width
-from dpsql.plan.components import Component, Measure, Ratio, Variance
-from dpsql.release.averages import AverageIntervals
-from dpsql.release.variances import VarianceIntervals
+from dpsql.core.ir.components import Component, Measure, Ratio, Variance
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.noise.tails import half_width
+from dpsql.postprocessing.intervals.averages import AverageIntervals
+from dpsql.postprocessing.intervals.variances import VarianceIntervals
 from tests.statistical.test_coverage import LEVEL, Draws, too_few, too_many, total
 from tests.unit.release.reference import average, variance
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.measure.random import discrete_gaussian, discrete_laplace
-from dpsql.measure.random.blocks import Blocks
-from dpsql.measure.random.entropy import Kernel, Words
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.sampler import discrete_gaussian, discrete_laplace
+from dpsql.core.noise.sampler.blocks import Blocks
+from dpsql.core.noise.sampler.entropy import Kernel, Words
 from tests.statistical import goodness
 from tests.statistical.goodness import ALPHA, Sample, verdict
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.measure.backends import EXACT, Backend, OpenDPBackend
+from dpsql.core.noise.backends import EXACT, Backend, OpenDPBackend
 from tests.statistical import goodness
 from tests.statistical.goodness import ALPHA, Sample, homogeneity, verdict
 

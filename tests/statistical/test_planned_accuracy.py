@@ -19,8 +19,8 @@ import pytest
 from scipy import stats
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
 
 pytestmark = pytest.mark.statistical
 

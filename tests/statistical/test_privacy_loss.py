@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.measure.mechanisms import DiscreteLaplace
+from dpsql.core.noise.mechanisms import DiscreteLaplace
 from tests.statistical.goodness import ALPHA
 
 pytestmark = pytest.mark.statistical

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from scipy import stats
 
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.statistical.test_coverage import Draws, Laboratory, too_few, too_many
 
 pytestmark = pytest.mark.statistical

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from tests.statistical.goodness import ALPHA, binomial
 
 pytestmark = pytest.mark.statistical

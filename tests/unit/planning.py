@@ -9,20 +9,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpsql.analysis.context import Context
-from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Facts
-from dpsql.compiler import Plan, Settings
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.nodes import Node, Release, Scan, output_columns
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.nodes import Node, Release, Scan, output_columns
-from dpsql.plan.public import PublicFacts
-from dpsql.plan.walk import Tagged
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.parse import parse
+from dpsql.planner.plan import Plan
+from dpsql.planner.rewrites.context import Limits
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
-from dpsql.rewrite.context import Limits
-from dpsql.session.check import static_plan
-from dpsql.sql.bind import bind
-from dpsql.sql.parse import parse
+from dpsql.policy.policy import Policy
+from dpsql.service.check import static_plan
 
 HEAD = "version: 1\nname: test\ndatabase: test.duckdb\nbudgets: {total: {epsilon: 10, delta: 1e-6}}\n"
 UNITS = "units: {person: {}}\n"
@@ -64,7 +65,7 @@ def sets(found: Any, node: Node) -> set[frozenset[str]]:
 
 
 def _all(node: Node) -> list[Node]:
-    from dpsql.plan.walk import walk
+    from dpsql.core.ir.walk import walk
 
     return list(walk(node))
 

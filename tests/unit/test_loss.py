@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.loss import (
+from dpsql.core.privacy_loss import (
     GRID,
     NO_LOSS,
     PrivacyLoss,

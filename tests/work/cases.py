@@ -1,8 +1,8 @@
 """What the engine does for a statement: its scans, aggregations, joins and sorts, with the rows that DuckDB counts.
 
 No times: the counts are the same on every machine, with any load and with both supported versions of DuckDB. `CASES`
-holds the benchmark's queries, each physical shape of dpsql/sql/shapes, and TPC-H queries, over small tables that are
-made of row numbers alone.
+holds the benchmark's queries, each physical shape of dpsql/core/printing/shapes, and TPC-H queries, over small tables
+that are made of row numbers alone.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Any
 import duckdb
 
 from benchmarks import data, queries
-from dpsql.compiler import Plan, Settings
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.models import Policy
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
+from dpsql.policy.policy import Policy
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tpch"
 SALT = 1

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from benchmarks.planning import FIVE_TABLES, FIVE_TABLES_POLICY
-from dpsql.analysis import derive, values
-from dpsql.plan.nodes import Aggregate, Node, Release
-from dpsql.plan.walk import walk
+from dpsql.core.analysis import derive
+from dpsql.core.analysis import expression_values as values
+from dpsql.core.ir.nodes import Aggregate, Node, Release
+from dpsql.core.ir.walk import walk
 from dpsql.policy.load import parse_policy
 from tests.unit.planning import planned
 

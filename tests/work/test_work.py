@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.sql.shapes import choose, weighted
-from dpsql.sql.shapes.statement import Statement
+from dpsql.core.printing.shapes import choose, weighted
+from dpsql.core.printing.shapes.statement import Statement
 from tests.work.cases import CASES, Case, tables, work_of
 
 SNAPSHOT = Path(__file__).with_name("work.txt")

@@ -13,20 +13,21 @@ from typing import Final
 
 import dpsql
 from dpsql.cli import exits
-from dpsql.cli.shell import accounts
-from dpsql.cli.shell.asking import kept_files
+from dpsql.cli.shell.commands import accounts
+from dpsql.cli.shell.commands.query_commands import kept_files
+from dpsql.cli.shell.commands.set_commands import assign
+from dpsql.cli.shell.commands.statements import Cancelled
 from dpsql.cli.shell.config import Config, from_environment, load_config
-from dpsql.cli.shell.history import History, default_path
+from dpsql.cli.shell.input.history import History, default_path
+from dpsql.cli.shell.input.reading import Step, interactive, run_steps, run_stream
 from dpsql.cli.shell.looks import Looks, changed
-from dpsql.cli.shell.output import Output
-from dpsql.cli.shell.reading import Step, interactive, run_steps, run_stream
-from dpsql.cli.shell.setting import assign
+from dpsql.cli.shell.output.output import Output
 from dpsql.cli.shell.state import Shell
-from dpsql.cli.shell.statements import Cancelled
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.session.settings import switch
-from dpsql.sql.parse import require_dialect
+from dpsql.frontend.parse import require_dialect
+from dpsql.policy.tools.unsaid import unsaid
+from dpsql.service.settings import switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _run(shell: Shell, options: Options, config: Config) -> int:
             exits.say(str(stopped))
             return exits.INTERRUPTED
         return exits.OK
-    from dpsql.cli.shell.loop import run_prompt
+    from dpsql.cli.shell.input.loop import run_prompt
 
     shell.history = _history(options, config)
     shell.confirm = confirmed
@@ -155,8 +156,8 @@ def _greet(shell: Shell) -> None:
         who += f", charged to the shared account {shell.connection.analyst}"
     name = one_line(shell.connection.policy.name)
     print(f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave.")
-    if shell.connection.policy.warnings:
-        exits.complain(shell.connection.policy.warnings)
+    if warnings := unsaid(shell.connection.policy):
+        exits.complain(warnings)
     if shell.history is not None and not shell.history.durable:
         exits.say("the history file cannot be used, so nothing is kept after this shell")
 

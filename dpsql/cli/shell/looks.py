@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpsql.cli.options import Format, Intervals
+from dpsql.core.privacy_loss import exact
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.loss import exact
 
 _ON: Final = frozenset({"on", "true", "yes", "1"})
 _OFF: Final = frozenset({"off", "false", "no", "0"})

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.cli.shell.feed import Feed, Place
+from dpsql.api.statements import SETTINGS, setting_text
+from dpsql.cli.shell.input.items import Feed, Place
 from dpsql.cli.shell.looks import Looks
-from dpsql.cli.shell.output import Output
-from dpsql.dbapi.statements import SETTINGS, setting_text
+from dpsql.cli.shell.output.output import Output
 from dpsql.diagnostics.errors import reject
-from dpsql.session.settings import USUAL, Asked, confidence_level
+from dpsql.service.settings import USUAL, Asked, confidence_level
 
 if TYPE_CHECKING:
     from dpsql import Connection
-    from dpsql.cli.shell.history import History
+    from dpsql.cli.shell.input.history import History
 
 
 @dataclass(slots=True)

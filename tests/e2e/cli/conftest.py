@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli import demo
+from dpsql.cli.commands import demo
 from dpsql.cli.main import main
 
 CODE = re.compile(r"\bDP\d{3}\b")

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.measure.backends import ExactBackend
+from dpsql.core.noise.backends import ExactBackend
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.e2e.cli.conftest import Call, Clinic
 
 pytestmark = pytest.mark.e2e

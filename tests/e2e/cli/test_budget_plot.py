@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.budget.ledger import Entry, Receipt
-from dpsql.cli import budget_plot
-from dpsql.cli.budget_plot import as_html, panels
-from dpsql.loss import PrivacyLoss
+from dpsql.cli.commands import budget_plot
+from dpsql.cli.commands.budget_plot import as_html, panels
+from dpsql.core.ledger.ledger import Entry, Receipt
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.policy.load import load_policy
 
 from .conftest import Call, Clinic

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking.cache import _hash as hashed
+from dpsql.checking.examine.cache import _hash as hashed
 from tests.e2e.cli.conftest import Call
 
 pytestmark = pytest.mark.e2e

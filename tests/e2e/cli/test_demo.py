@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.cli import demo
+from dpsql.cli.commands import demo
 from tests.e2e.cli.conftest import Call
 
 pytestmark = pytest.mark.e2e

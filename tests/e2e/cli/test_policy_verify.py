@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.cli.policy_verify import WARNING
-from dpsql.engine.base import engine_failed
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.cli.commands.policy_verify import WARNING
+from dpsql.core.engine import engine_failed
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.e2e.cli.conftest import Call, Clinic
 
 pytestmark = pytest.mark.e2e

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.api.connection import Connection
 from dpsql.cli import exits, main
-from dpsql.dbapi.connection import Connection
 from dpsql.diagnostics.errors import EngineError
 from tests.e2e.cli.conftest import Call, Clinic
 
@@ -179,8 +179,8 @@ def test_what_nobody_foresaw_is_one_constant_message(
 def test_an_engine_failure_is_1_and_says_that_the_charge_stays(
     dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpsql.engine.base import engine_failed
-    from dpsql.engine.duckdb import DuckDBEngine
+    from dpsql.core.engine import engine_failed
+    from dpsql.engines.duckdb.engine import DuckDBEngine
 
     def fail(*_: object) -> EngineError:
         raise engine_failed()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.compiler.notes import BIAS
+from dpsql.planner.notes import BIAS
 from tests.e2e.cli.conftest import Call, Clinic
 
 pytestmark = pytest.mark.e2e

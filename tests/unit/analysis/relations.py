@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from dpsql.analysis.context import Context
-from dpsql.analysis.derive import derive
-from dpsql.analysis.facts import Facts
-from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.expr import Call, Column, Literal
-from dpsql.plan.nodes import (
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.expressions import Call, Column, Literal
+from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
     Equality,
@@ -23,8 +22,9 @@ from dpsql.plan.nodes import (
     SetOperation,
     output_columns,
 )
-from dpsql.plan.public import PublicFacts
-from dpsql.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, parse_type
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, parse_type
+from dpsql.diagnostics.errors import Rejected
 from tests.unit.planning import policy, sets
 
 POLICY = policy("""

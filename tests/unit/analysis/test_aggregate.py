@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.numbers.cap import Unbounded
-from dpsql.plan.expr import Call, Cast, Literal
-from dpsql.plan.nodes import JoinKind
-from dpsql.types import INTEGER, parse_type
+from dpsql.core.ir.expressions import Call, Cast, Literal
+from dpsql.core.ir.nodes import JoinKind
+from dpsql.core.ir.types import INTEGER, parse_type
+from dpsql.core.numbers.cap import Unbounded
 from tests.unit.analysis.relations import at, facts_of, group, join, keys, refused, scan, stability
 from tests.unit.planning import named
 

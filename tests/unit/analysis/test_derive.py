@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.analysis.context import Context
-from dpsql.analysis.derive import derive
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.expressions import Call, Column, Expr
+from dpsql.core.ir.nodes import Aggregate, Filter, Node, Release
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.expr import Call, Column, Expr
-from dpsql.plan.nodes import Aggregate, Filter, Node, Release
-from dpsql.plan.public import PublicFacts
-from dpsql.plan.walk import walk
-from dpsql.policy.models import Policy
-from dpsql.rewrite.context import RewriteContext
-from dpsql.rewrite.expand_aggregates import expand_aggregates
-from dpsql.sql.bind import bind
-from dpsql.sql.parse import parse
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.parse import parse
+from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
+from dpsql.policy.policy import Policy
 from tests.unit.planning import policy
 
 TABLES = """

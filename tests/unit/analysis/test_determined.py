@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.public import FrequencyOf
-from dpsql.policy.audit import promises
+from dpsql.core.ir.public_facts import FrequencyOf
+from dpsql.policy.tools.audit import promises
 from tests.unit.planning import below_release, planned, policy
 
 POLICY = policy("""

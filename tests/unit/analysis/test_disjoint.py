@@ -10,13 +10,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.analysis import disjoint
-from dpsql.analysis.disjoint import ANY, MOST_CASES, Possible, apart, cases_of
-from dpsql.analysis.facts import Facts
-from dpsql.plan.expr import Call, Column, Expr, Literal, walk
-from dpsql.plan.nodes import Project, Scan
-from dpsql.sql.emit import Names, condition, identifier
-from dpsql.types import BOOLEAN, DOUBLE
+from dpsql.core.analysis import disjoint_conditions as disjoint
+from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, Possible, apart, cases_of
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
+from dpsql.core.ir.nodes import Project, Scan
+from dpsql.core.ir.types import BOOLEAN, DOUBLE
+from dpsql.core.printing.expressions import Names, condition, identifier
 from tests.unit.planning import derived, policy
 
 POOLS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.analysis.empty import never
-from dpsql.plan.expr import Call, Column, Expr, Literal
-from dpsql.types import BIGINT, BOOLEAN, INTEGER
+from dpsql.core.analysis.empty_relations import never
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER
 from tests.unit.planning import derived, policy
 
 POLICY = policy(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.analysis.images import image
+from dpsql.core.analysis.distinct_values import image
+from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.components import Measure
 from tests.unit.planning import below_release, planned, policy
 
 POLICY = policy("""

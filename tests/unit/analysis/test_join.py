@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.core.ir.nodes import Join
+from dpsql.core.ir.public_facts import FrequencyOf, PublicFacts, RowsOf
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Join
-from dpsql.plan.public import FrequencyOf, PublicFacts, RowsOf
 from tests.unit.planning import derived, named, policy, sets
 
 TABLES = """

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.analysis.rules.join_owner import meets_owner
-from dpsql.plan.nodes import Aggregate, Filter, Item, JoinKind, SetKind
+from dpsql.core.analysis.rules.join_same_unit import meets_owner
+from dpsql.core.ir.nodes import Aggregate, Filter, Item, JoinKind, SetKind
 from tests.unit.analysis.relations import at, column, combine, facts_of, filled, join, refused, scan, stability
 from tests.unit.planning import named
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.analysis.facts import Facts
-from dpsql.plan.nodes import Join, JoinKind, Node, Values
-from dpsql.types import INTEGER
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.nodes import Join, JoinKind, Node, Values
+from dpsql.core.ir.types import INTEGER
 from tests.unit.analysis.relations import at, column, facts_of, filled, join, scan, stability
 
 

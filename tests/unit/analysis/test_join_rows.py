@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.analysis.rules.join_rows import as_rows
+from dpsql.core.analysis.rules.join_by_frequency import as_rows
+from dpsql.core.ir.nodes import Filter, JoinKind, Truncate
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import Filter, JoinKind, Truncate
 from tests.unit.analysis.relations import at, facts_of, filled, join, keys, refused, scan, stability
 
 # log: 3 rows differ, at most 2 of a k; notes: 1 and 5.

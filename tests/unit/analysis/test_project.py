@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.numbers.cap import Unbounded
+from dpsql.core.numbers.cap import Unbounded
 from tests.unit.planning import derived, named, policy, sets
 
 TABLES = """

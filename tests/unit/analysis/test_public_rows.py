@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import (
+from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
     Item,
@@ -18,7 +17,8 @@ from dpsql.plan.nodes import (
     WindowCall,
     output_columns,
 )
-from dpsql.types import BIGINT, INTEGER
+from dpsql.core.ir.types import BIGINT, INTEGER
+from dpsql.diagnostics.errors import Rejected
 from tests.unit.analysis.relations import column, facts_of, scan
 
 ROWS = Values((column("a"), column("b")), ((1, 5), (2, None)))

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.analysis.public_groups import groups_of_an_id, shown_groups
-from dpsql.analysis.rules.release import contributions
-from dpsql.numbers.cap import finite
-from dpsql.plan.components import Component, KeySource, Measure
-from dpsql.plan.expr import Call, Literal
-from dpsql.plan.nodes import BoundContributions, Filter, GroupKeys, Item, Node, Release
-from dpsql.types import BOOLEAN, INTEGER
+from dpsql.core.analysis.public_groups import groups_of_an_id, shown_groups
+from dpsql.core.analysis.rules.release import contributions
+from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.expressions import Call, Literal
+from dpsql.core.ir.nodes import BoundContributions, Filter, GroupKeys, Item, Node, Release
+from dpsql.core.ir.types import BOOLEAN, INTEGER
+from dpsql.core.numbers.cap import finite
 from tests.unit.analysis.relations import at, column, facts_of, refused, scan
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.plan.nodes import Filter, SetKind
-from dpsql.types import VARCHAR
+from dpsql.core.ir.nodes import Filter, SetKind
+from dpsql.core.ir.types import VARCHAR
 from tests.unit.analysis.relations import combine, facts_of, filled, keys, refused, scan, stability
 from tests.unit.planning import named
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.expr import Call, Expr, Literal
-from dpsql.plan.nodes import (
+from dpsql.core.ir.expressions import Call, Expr, Literal
+from dpsql.core.ir.nodes import (
     Filter,
     Item,
     Join,
@@ -18,7 +18,7 @@ from dpsql.plan.nodes import (
     Unnest,
     output_columns,
 )
-from dpsql.types import BOOLEAN, INTEGER
+from dpsql.core.ir.types import BOOLEAN, INTEGER
 from tests.unit.analysis.relations import at, column, combine, facts_of, group, join, scan, stability
 
 UNION, INTERSECT, EXCEPT = SetKind.UNION, SetKind.INTERSECT, SetKind.EXCEPT

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.plan.expr import Call, Literal
-from dpsql.plan.nodes import Equality, JoinKind, Truncate
-from dpsql.types import INTEGER
+from dpsql.core.ir.expressions import Call, Literal
+from dpsql.core.ir.nodes import Equality, JoinKind, Truncate
+from dpsql.core.ir.types import INTEGER
 from tests.unit.analysis.relations import at, facts_of, join, refused, scan, stability
 
 

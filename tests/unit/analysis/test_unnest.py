@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.analysis.rules.unnest import unnest
-from dpsql.numbers.cap import finite
-from dpsql.plan.nodes import Unnest
+from dpsql.core.analysis.rules.unnest import unnest
+from dpsql.core.ir.nodes import Unnest
+from dpsql.core.numbers.cap import finite
 from tests.unit.analysis.relations import at, column, facts_of, keys, refused, scan, stability
 from tests.unit.planning import named
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpsql.plan.expr import LiteralValue
-from dpsql.plan.nodes import Values
-from dpsql.types import DOUBLE, INTEGER, SqlType
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.nodes import Values
+from dpsql.core.ir.types import DOUBLE, INTEGER, SqlType
 from tests.unit.analysis.relations import column, facts_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsql.audit.curves import Moved, gaussian_delta, gaussian_rho, own_delta
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 REACH = 400
 Noise = DiscreteLaplace | DiscreteGaussian

@@ -17,14 +17,16 @@ from dpsql.audit.run import keeps_promises
 from dpsql.audit.search import Search
 from dpsql.audit.values import fresh, pool
 from dpsql.audit.world import World
-from dpsql.compiler import Plan, Settings, compile_query
+from dpsql.core.ir.types import parse_type
+from dpsql.core.policy.tables import Column
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.synthetic import SyntheticEngine
-from dpsql.policy.models import Policy
-from dpsql.policy.tables import Column
-from dpsql.session.facts import FactStore
-from dpsql.types import parse_type
+from dpsql.engines.duckdb.synthetic import SyntheticEngine
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
+from dpsql.service.public_facts import FactStore
 from tests.statistical.audited import CASES, policy
 
 NAMES = (

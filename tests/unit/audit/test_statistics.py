@@ -21,7 +21,7 @@ from dpsql.audit.statistics import (
     lower_bound,
     upper_bound,
 )
-from dpsql.measure.mechanisms import DiscreteLaplace
+from dpsql.core.noise.mechanisms import DiscreteLaplace
 
 
 @pytest.mark.parametrize("level", [0.05, 1e-3, 5e-8])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.ledger import Entry
-from dpsql.budget.sqlite import SqliteLedger
-from dpsql.loss import PrivacyLoss
+from dpsql.core.ledger.ledger import Entry
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.budget.accountant import cost, in_terms_of
+from dpsql.core.ledger.accountant import cost, in_terms_of
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, rho_to_epsilon
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import NO_LOSS, PrivacyLoss, rho_to_epsilon
 
 F = Fraction
 LAPLACE = PrivacyLoss(epsilon=F(1, 2))

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.budget.book import settle
-from dpsql.budget.chain import BrokenChain, Identity, Row
-from dpsql.budget.ledger import Entry
-from dpsql.loss import PrivacyLoss
+from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Row
+from dpsql.core.ledger.ledger import Entry
+from dpsql.core.ledger.privacy_filter import settle
+from dpsql.core.privacy_loss import PrivacyLoss
 
 FINE = PrivacyLoss(Fraction(1, 3**200))
 ENTRY = Entry("an id", "ana", {"person": FINE}, "plan", "policy", "SELECT 1", {"person": FINE}, ("one", "two"))

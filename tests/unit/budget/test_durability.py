@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget import head as head_module
-from dpsql.budget import sqlite as sqlite_module
-from dpsql.budget.chain import Point
-from dpsql.budget.disk import flush
-from dpsql.budget.head import Head
-from dpsql.budget.ledger import Caps, Entry
+from dpsql.core.ledger import head as head_module
+from dpsql.core.ledger import sqlite as sqlite_module
+from dpsql.core.ledger.durable_files import flush
+from dpsql.core.ledger.hash_chain import Point
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.diagnostics.errors import CannotOpen
 
 from .conftest import Place
@@ -178,7 +178,7 @@ def test_one_flush_serves_all_who_wait(place: Place, charge: Charge, monkeypatch
 
 _OTHER = """
 import sys
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.sqlite import SqliteLedger
 SqliteLedger.open(sys.argv[1], sys.argv[2], "clinic", "approx_dp").close()
 """
 
@@ -218,7 +218,7 @@ def test_a_log_that_was_taken_away_all_the_same_is_noticed_before_the_receipt(pl
 def test_a_forked_child_may_not_open_what_its_parent_has_open(place: Place) -> None:
     program = """
     import os, sys
-    from dpsql.budget.sqlite import SqliteLedger
+    from dpsql.core.ledger.sqlite import SqliteLedger
     from dpsql.diagnostics.errors import CannotOpen
 
     def attempt():

@@ -16,11 +16,11 @@ from itertools import permutations
 
 import pytest
 
-from dpsql.budget.accountant import Accountant, cost
-from dpsql.budget.book import Book, settle
-from dpsql.budget.ledger import Caps, Entry
+from dpsql.core.ledger.accountant import Accountant, cost
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.privacy_filter import Book, settle
+from dpsql.core.privacy_loss import PrivacyLoss, exact, rho_to_delta, rho_to_epsilon
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import PrivacyLoss, exact, rho_to_delta, rho_to_epsilon
 
 F = Fraction
 Outcomes = tuple[tuple[float, float], ...]

@@ -18,12 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget import schema, sqlite
-from dpsql.budget.chain import FORMAT
-from dpsql.budget.ledger import Account, Caps, Entry
-from dpsql.budget.sqlite import accept_head
+from dpsql.core.ledger import sqlite
+from dpsql.core.ledger import sqlite_schema as schema
+from dpsql.core.ledger.hash_chain import FORMAT
+from dpsql.core.ledger.ledger import Account, Caps, Entry
+from dpsql.core.ledger.sqlite import accept_head
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.loss import PrivacyLoss
 
 from .conftest import Place
 
@@ -162,8 +163,8 @@ def test_a_full_disk_is_a_refusal_and_the_old_file_stays(old: Place, monkeypatch
 def test_kill_9_while_it_is_brought_up_to_date_leaves_one_of_the_two_formats(old: Place, done: int) -> None:
     program = """
 import os, signal, sys
-from dpsql.budget import schema
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger import schema
+from dpsql.core.ledger.sqlite import SqliteLedger
 
 def upgrade(connection):
     for column in schema._ADDED[: int(sys.argv[3])]:

@@ -17,9 +17,9 @@ from types import FrameType
 
 import pytest
 
-from dpsql.budget import head as heads
-from dpsql.budget.ledger import Caps
-from dpsql.budget.sqlite import SqliteLedger, accept_head
+from dpsql.core.ledger import head as heads
+from dpsql.core.ledger.ledger import Caps
+from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from tests.contracts.test_ledgers import entry
 
 PACKAGE = str(Path(heads.__file__).parent)

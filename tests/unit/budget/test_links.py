@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.answers.locks import alone
-from dpsql.answers.sqlite import SqliteAnswers
-from dpsql.budget import file as files
-from dpsql.budget.head import Head
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger, accept_head
+from dpsql.answers.store.locks import alone
+from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.core.ledger import sqlite_file as files
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.plain_files import located, oddity
+from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.paths import located, oddity
 from tests.unit.budget.conftest import Place
 from tests.unit.budget.test_founding import Interleaved, found
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.loss import PrivacyLoss
 
 from .conftest import Place
 
@@ -135,7 +135,7 @@ def test_a_writer_who_comes_meanwhile_is_noticed(shelf: Place, charge: Charge) -
 def _immutable(place: Place) -> SqliteLedger:
     """As `look` gives it to who may not write; the superuser always may."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsql.budget.sqlite.writable", lambda path: False)
+        patch.setattr("dpsql.core.ledger.sqlite.writable", lambda path: False)
         return look(place)
 
 

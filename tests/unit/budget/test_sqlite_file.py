@@ -17,11 +17,11 @@ from typing import ClassVar
 
 import pytest
 
-from dpsql.budget.head import Head
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger, accept_head
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
-from dpsql.loss import PrivacyLoss
 
 from .conftest import Place
 
@@ -381,7 +381,7 @@ def test_a_clock_that_goes_back_leaves_the_order_of_the_entries(
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return datetime(next(cls.years), 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr("dpsql.budget.sqlite.datetime", Clock)
+    monkeypatch.setattr("dpsql.core.ledger.sqlite.datetime", Clock)
     fill(place, charge)
     with place.open() as ledger:
         assert [r.entry.id for r in ledger.history()] == ["0", "1", "2", "3", "4"]

@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from dpsql.loss import PrivacyLoss
+from dpsql.core.privacy_loss import PrivacyLoss
 
 from .conftest import Place
 
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.processes
 _SPEND = """
 import sys
 from fractions import Fraction
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.loss import PrivacyLoss
+from dpsql.core.privacy_loss import PrivacyLoss
 
 path, head, name, requests, budget = sys.argv[1:]
 caps = Caps(total={"patient": PrivacyLoss(Fraction(budget))})

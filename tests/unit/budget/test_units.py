@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.budget.book import Book
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.sqlite import SqliteLedger
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.privacy_filter import Book
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.policy.units import UnitNames
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.policy.units import UnitNames
 from tests.unit.budget.conftest import Place
 
 

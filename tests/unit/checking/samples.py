@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from dpsql.checking.document import Document
-from dpsql.checking.finding import Finding
-from dpsql.checking.settings import Asked, Settings, settle
-from dpsql.checking.statements import Options, check_text
+from dpsql.checking.documents.document import Document
+from dpsql.checking.examine.settings import Asked, Settings, settle
+from dpsql.checking.examine.statements import Options, check_text
+from dpsql.checking.report.finding import Finding
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 POLICY = Path(__file__).resolve().parents[2] / "policies" / "pages.yaml"
 GOOD = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking.baseline import Baseline, read_baseline, write_baseline
+from dpsql.checking.report.baseline import Baseline, read_baseline, write_baseline
 from dpsql.diagnostics.errors import Rejected
 from tests.unit.checking.samples import GOOD, NO_BOUNDS, NO_KEY, found
 

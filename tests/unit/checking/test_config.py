@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import pytest
 
-from dpsql.checking.config import Configuration, find_configuration, read_configuration
-from dpsql.checking.formats import FORMATS
-from dpsql.checking.settings import Asked, settle
-from dpsql.cli.check_options import CheckFormat
+from dpsql.checking.examine.config import Configuration, find_configuration, read_configuration
+from dpsql.checking.examine.settings import Asked, settle
+from dpsql.checking.report.formats import FORMATS
+from dpsql.cli.commands.check_options import CheckFormat
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 
 EVERY_KEY = """

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.checking.dbt import Checked, read_models
-from dpsql.checking.dbt_project import parts_of, read_project
-from dpsql.checking.statements import Options, check_document
+from dpsql.checking.documents.dbt import Checked, read_models
+from dpsql.checking.documents.dbt_project import parts_of, read_project
+from dpsql.checking.examine.statements import Options, check_document
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE / "dbt" / "clinic"

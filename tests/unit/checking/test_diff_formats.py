@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.checking.diff import Comparison, Pair, Query
-from dpsql.checking.diff_formats import About, as_markdown, as_text
-from dpsql.checking.formats.texts import code_span
-from dpsql.checking.measures import ColumnMeasure, Measures
-from dpsql.loss import PrivacyLoss
+from dpsql.checking.examine.measures import ColumnMeasure, Measures
+from dpsql.checking.report.diff import Comparison, Pair, Query
+from dpsql.checking.report.diff_formats import About, as_markdown, as_text
+from dpsql.checking.report.formats.texts import code_span
+from dpsql.core.privacy_loss import PrivacyLoss
 
 ABOUT = About("origin/main", "0123456789abcdef", "clinic.yaml", "there")
 HOSTILE = [

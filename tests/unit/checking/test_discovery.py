@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking.discovery import Wanted, discover
+from dpsql.checking.documents.discovery import Wanted, discover
 
 
 @pytest.fixture

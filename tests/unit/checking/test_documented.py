@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dpsql.checking.config import Configuration
+from dpsql.checking.examine.config import Configuration
 from dpsql.cli.app import app
 
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "howto"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.checking.finding import Finding
-from dpsql.checking.fixing import ROUNDS, apply_fixes, fix_text, write_fixed
-from dpsql.checking.settings import Asked
-from dpsql.cli.check import Wish, run
+from dpsql.checking.examine.settings import Asked
+from dpsql.checking.report.finding import Finding
+from dpsql.checking.report.fixing import ROUNDS, apply_fixes, fix_text, write_fixed
+from dpsql.cli.commands.check import Wish, run
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Span
 from dpsql.diagnostics.errors import Rejected
 

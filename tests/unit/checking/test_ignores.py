@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.checking.limits import Limits
-from dpsql.checking.statements import Options
+from dpsql.checking.examine.limits import Limits
+from dpsql.checking.examine.statements import Options
 from tests.unit.checking.samples import DEAR, GOOD, NO_BOUNDS, NO_KEY, codes, shown
 
 OK = "-- dpsql: ignore[DP301] fees are public here"

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.checking.limits import Limits
-from dpsql.checking.statements import Options, check_text
+from dpsql.checking.examine.limits import Limits
+from dpsql.checking.examine.statements import Options, check_text
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.policy.load import parse_policy
 from tests.unit.checking.samples import CHEAP, DEAR, GOOD, NO_BOUNDS, POLICY, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.checking.mapping import Change, Mapping, compared, edited
+from dpsql.checking.documents.mapping import Change, Mapping, compared, edited
 from dpsql.diagnostics.diagnostic import Span
 
 

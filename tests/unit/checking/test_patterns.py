@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking.discovery import Wanted, discover
-from dpsql.checking.patterns import Patterns
+from dpsql.checking.documents.discovery import Wanted, discover
+from dpsql.checking.documents.patterns import Patterns
 
 # pattern, path (a folder ends with /), whether it matches; each row as `git check-ignore` of git 2.39 says
 TABLE = [

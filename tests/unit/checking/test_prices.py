@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
-from dpsql.checking.document import Document
-from dpsql.checking.examination import examine
-from dpsql.checking.prices import BudgetReport, as_json, as_text, budget_report
+from dpsql.checking.documents.document import Document
+from dpsql.checking.examine.examination import examine
+from dpsql.checking.examine.prices import BudgetReport, as_json, as_text, budget_report
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.loss import PrivacyLoss
 from dpsql.policy.load import parse_policy
 from tests.unit.checking.samples import CHEAP, DEAR, GOOD, NO_BOUNDS, POLICY
 

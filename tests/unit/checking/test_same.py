@@ -20,16 +20,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.checking import cache as caching
-from dpsql.checking import examination, parallel
-from dpsql.checking.cache import Cache
-from dpsql.checking.examination import Examination, examine
-from dpsql.checking.finding import Report
-from dpsql.checking.formats import FORMATS
-from dpsql.checking.limits import Limits
-from dpsql.checking.records import from_record, to_record
-from dpsql.checking.run import check_documents
-from dpsql.checking.settings import Settings
+from dpsql.checking.examine import cache as caching
+from dpsql.checking.examine import examination, parallel
+from dpsql.checking.examine.cache import Cache
+from dpsql.checking.examine.examination import Examination, examine
+from dpsql.checking.examine.limits import Limits
+from dpsql.checking.examine.records import from_record, to_record
+from dpsql.checking.examine.run import check_documents
+from dpsql.checking.examine.settings import Settings
+from dpsql.checking.report.finding import Report
+from dpsql.checking.report.formats import FORMATS
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.diagnostics.errors import Rejected

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking.selection import Selection, is_protected, selection, wrong_codes
-from dpsql.checking.statements import Options
+from dpsql.checking.examine.selection import Selection, is_protected, selection, wrong_codes
+from dpsql.checking.examine.statements import Options
 from dpsql.diagnostics.codes import CODES
 from tests.unit.checking.samples import NO_BOUNDS, NO_KEY, codes
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.checking import rendering
-from dpsql.checking.document import Document
-from dpsql.checking.making import variables_of
-from dpsql.checking.rendering import Failure, Limits, Rendered, Renderer, Worker
-from dpsql.checking.statements import Options, check_document
-from dpsql.checking.templates import Templater, Templates
+from dpsql.checking.documents import rendering
+from dpsql.checking.documents.document import Document
+from dpsql.checking.documents.rendering import Failure, Limits, Rendered, Renderer, Worker
+from dpsql.checking.documents.sources import variables_of
+from dpsql.checking.documents.templates import Templater, Templates
+from dpsql.checking.examine.statements import Options, check_document
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 from tests.moments import stopped_at_each
 
 POLICIES = Path(__file__).resolve().parent.parent.parent / "policies"

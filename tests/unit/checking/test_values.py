@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.checking import parallel
-from dpsql.checking.cache import Cache
-from dpsql.checking.comments import directives_in
-from dpsql.checking.config import read_configuration
-from dpsql.checking.diff import Side, compare
-from dpsql.checking.examination import examine
-from dpsql.checking.ignores import read_ignores
-from dpsql.checking.parameters import given_in
-from dpsql.checking.prices import CHARGED, REFUSED, budget_report
-from dpsql.checking.records import from_record, to_record
-from dpsql.checking.run import check_documents, examine_documents
-from dpsql.checking.settings import Asked, settle
-from dpsql.checking.statements import Options
-from dpsql.checking.values import Value, given_values, read_constant
+from dpsql.checking.documents.comments import directives_in
+from dpsql.checking.documents.parameters import given_in
+from dpsql.checking.documents.values import Value, given_values, read_constant
+from dpsql.checking.examine import parallel
+from dpsql.checking.examine.cache import Cache
+from dpsql.checking.examine.config import read_configuration
+from dpsql.checking.examine.examination import examine
+from dpsql.checking.examine.ignores import read_ignores
+from dpsql.checking.examine.prices import CHARGED, REFUSED, budget_report
+from dpsql.checking.examine.records import from_record, to_record
+from dpsql.checking.examine.run import check_documents, examine_documents
+from dpsql.checking.examine.settings import Asked, settle
+from dpsql.checking.examine.statements import Options
+from dpsql.checking.report.diff import Side, compare
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.editor.hover import hover
-from dpsql.sql.placeholders import placeholders
-from dpsql.sql.split import split_text
+from dpsql.frontend.placeholders import placeholders
+from dpsql.frontend.text.split import split_text
 from tests.unit.checking.samples import CHEAP, GOOD, codes, documents, found, policy, settings, shown
 
 NAMED = "SELECT COUNT(*) AS n FROM patients WHERE age > $lo"

@@ -15,14 +15,14 @@ import pytest
 
 from dpsql.cli.answer import Style, answer_text, as_csv, as_json, footer_of
 from dpsql.cli.options import Format, Intervals
-from dpsql.loss import PrivacyLoss, left_text
-from dpsql.numbers.confidence import LEVEL
-from dpsql.plan.expr import Column
-from dpsql.plan.nodes import Values
-from dpsql.release.post import Rows as Table
-from dpsql.release.result import Release, unique_names
-from dpsql.release.told import Told
-from dpsql.types import DOUBLE
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Values
+from dpsql.core.ir.types import DOUBLE
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import PrivacyLoss, left_text
+from dpsql.postprocessing.run import Rows as Table
+from dpsql.postprocessing.told import Told
+from dpsql.results.answer import Release, unique_names
 
 
 def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon: str = "0.2", **others: Any) -> Any:

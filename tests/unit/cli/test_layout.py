@@ -16,7 +16,7 @@ from dpsql.cli.layout import (
     unaligned_table,
     vertical_list,
 )
-from dpsql.release.cells import cell
+from dpsql.results.cells import cell
 
 ROWS = [[cell("north"), cell(12, 3.0)], [cell("日本"), cell(1234, 30.0)], [cell(None), cell(None)]]
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler import Plan, address
-from dpsql.compiler.address import Grounds, Rows, digest
-from dpsql.functions.domains import DateRange
-from dpsql.functions.value import Domain
-from dpsql.plan.components import Measure
-from dpsql.release.noisy import Given, wanted
-from dpsql.rewrite.keys.domains import LazyKeys
+from dpsql.answers import address
+from dpsql.answers.address import Grounds, Rows, digest
+from dpsql.core.functions.domains import DateRange
+from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.functions.value import Domain
+from dpsql.core.ir.components import Measure
+from dpsql.core.release.noisy import Given, wanted
+from dpsql.planner.plan import Plan
 from tests.unit.planning import planned, policy, printed_by_processes
 
 TABLES = """
@@ -244,7 +245,7 @@ def test_names_to_wait_for_are_those_of_the_groups_not_of_the_numbers() -> None:
 
 def test_column_numbers_do_not_matter() -> None:
     """A plan whose columns have other numbers asks the same."""
-    from dpsql.plan.renumber import renumbered
+    from dpsql.core.ir.renumber import renumbered
 
     plan = planned("SELECT kind, word, COUNT(*), AVG(y) FROM t WHERE x > 3 GROUP BY kind, word", POLICY)
     (release,) = plan.releases

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import explain
-from dpsql.plan.components import Count
+from dpsql.core.ir.components import Count
+from dpsql.planner import explain
 from tests.unit.planning import planned, policy
 
 TABLES = """

@@ -7,10 +7,12 @@ from itertools import combinations
 
 import pytest
 
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.compiler.identity import fingerprint
+from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.public_facts import FrequencyOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.public import FrequencyOf, PublicFacts
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from tests.unit.planning import UNITS, planned, policy, printed_by_processes
 
 TABLES = """

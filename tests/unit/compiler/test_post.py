@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.compiler import Settings
-from dpsql.compiler.post import post_processing
-from dpsql.compiler.sharing import releases_of
+from dpsql.core.analysis.releases_of_plan import releases_of
+from dpsql.core.ir.nodes import output_columns
+from dpsql.core.printing.expressions import identifier
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import output_columns
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
-from dpsql.sql.emit import identifier
+from dpsql.planner.settings import Settings
+from dpsql.postprocessing.planning.plan import post_processing
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 from tests.unit.planning import policy
 
 POLICY = policy("""

@@ -6,15 +6,17 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.compiler.explain import as_text
+from dpsql.core.ir.nodes import Release, Scan
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import PrivacyLoss
-from dpsql.plan.nodes import Release, Scan
-from dpsql.plan.public import PublicFacts
+from dpsql.planner.compile import compile_query
+from dpsql.planner.explain import as_text
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 from tests.unit.planning import HEAD, planned, policy
 
 TABLES = """

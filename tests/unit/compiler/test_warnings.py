@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Plan, Settings
-from dpsql.compiler.explain import as_text, dumps
+from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.plan.public import KeysOf, PublicFacts
-from dpsql.policy.models import Policy
-from dpsql.session.check import check, static_plan
+from dpsql.planner.explain import as_text, dumps
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
+from dpsql.service.check import check, static_plan
 
 
 def policy(**tables: object) -> Policy:
@@ -202,7 +203,7 @@ def test_warnings_show_in_explain() -> None:
 
 def test_public_keys_count_once_they_are_known() -> None:
     """The check does not know the keys of a public table; with the data at hand EXPLAIN does."""
-    from dpsql.compiler import compile_query
+    from dpsql.planner.compile import compile_query
 
     days = {"public": True, "unique": [["d"]], "columns": {"d": {"type": "integer", "nullable": False}}}
     table = visits()

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.compiler import Plan, Settings, compile
+from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.plan.public import KeysOf, PublicFacts
-from dpsql.policy.models import Policy
-from dpsql.session.check import static_plan
+from dpsql.planner import compile
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
+from dpsql.service.check import static_plan
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "bigint", "nullable": False},

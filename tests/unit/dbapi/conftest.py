@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 
 POLICY: dict[str, Any] = {
     "version": 1,

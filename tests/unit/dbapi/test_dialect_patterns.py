@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 
 POLICY: dict[str, Any] = {
     "version": 1,

@@ -17,8 +17,7 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.release import frames
-from dpsql.types import (
+from dpsql.core.ir.types import (
     BIGINT,
     BLOB,
     FLOAT,
@@ -34,6 +33,7 @@ from dpsql.types import (
     decimal,
     list_of,
 )  # fmt: skip
+from dpsql.results import frames
 
 EVERY = """\
 SELECT city, country, founded, counted, harbour, share, height, streets, CAST(NULL AS VARCHAR) AS nothing FROM cities"""

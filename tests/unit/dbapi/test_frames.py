@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 from tests.unit.dbapi.conftest import POLICY, cities, members
 
 SQL = """\

@@ -467,7 +467,7 @@ def test_what_an_engine_says_is_not_shown(opened: Opener, monkeypatch: pytest.Mo
         def broken(*_: object) -> None:
             raise RuntimeError("row 17: Ada Lovelace")
 
-        monkeypatch.setattr("dpsql.engine.duckdb.read", broken)
+        monkeypatch.setattr("dpsql.engines.duckdb.engine.read", broken)
         with pytest.raises(dpsql.OperationalError) as error:
             cur.execute("SELECT COUNT(*) FROM members WHERE age < 3")
         assert isinstance(error.value, dpsql.EngineError) and "Ada" not in str(error.value)

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 import dpsql
-from dpsql.cli.shell.feed import Place
+from dpsql.api.statements import Explain, Set, Show, amount_text, special
+from dpsql.cli.shell.commands.statements import run_statement
+from dpsql.cli.shell.input.items import Place
 from dpsql.cli.shell.state import Shell
-from dpsql.cli.shell.statements import run_statement
-from dpsql.dbapi.statements import Explain, Set, Show, amount_text, special
 from tests.unit.dbapi.conftest import Opener
 
 READ = {

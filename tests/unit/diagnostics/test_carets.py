@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.render import render_text
 from dpsql.policy.load import load_policy
-from dpsql.session.check import examine
+from dpsql.service.check import examine
 
 POLICY = load_policy(Path(__file__).parents[2] / "policies" / "clinic.yaml")
 

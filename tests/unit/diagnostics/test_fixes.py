@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsql.checking.finding import Finding
-from dpsql.checking.fixing import fix_text
+from dpsql.checking.report.finding import Finding
+from dpsql.checking.report.fixing import fix_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source
+from dpsql.frontend.text import repairs
+from dpsql.frontend.text.repairs import with_fixes
 from dpsql.policy.load import load_policy
-from dpsql.session.check import examine
-from dpsql.sql import repairs
-from dpsql.sql.repairs import with_fixes
+from dpsql.service.check import examine
 
 POLICY = load_policy(Path(__file__).parents[2] / "policies" / "clinic.yaml")
 

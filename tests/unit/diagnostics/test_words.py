@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.core.ir.types import BIGINT, INTEGER, VARCHAR
 from dpsql.diagnostics.words import with_article
-from dpsql.types import BIGINT, INTEGER, VARCHAR
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.printing.windows import AGGREGATES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
 from dpsql.editor.completion import Candidate, complete, quoted
-from dpsql.editor.lexer import RESERVED
-from dpsql.policy.models import Policy
-from dpsql.session.check import check
-from dpsql.sql.calls import INTERVAL_ENDS
-from dpsql.sql.parse import parse
-from dpsql.sql.windows import AGGREGATES
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS
+from dpsql.frontend.parse import parse
+from dpsql.frontend.text.lexer import RESERVED
+from dpsql.policy.policy import Policy
+from dpsql.service.check import check
 
 POLICY = Policy.model_validate(
     {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpsql.editor.hover import hover
 from dpsql.policy.load import load_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
 CLINIC, FLIGHTS = load_policy(POLICIES / "clinic.yaml"), load_policy(POLICIES / "flights.yaml")

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.checking.settings import Asked
-from dpsql.cli import lsp
+from dpsql.checking.examine.settings import Asked
+from dpsql.cli.commands import lsp
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor.actions import actions, fix_all

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.core.engine import Engine, RawTable, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engine.base import Engine, RawTable, engine_failed
-from dpsql.engine.fake import FakeEngine
+from dpsql.engines.fake import FakeEngine
 
 
 def test_answers_in_order_and_remembers() -> None:

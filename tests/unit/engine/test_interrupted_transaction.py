@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 

@@ -10,8 +10,8 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.limits import Limits
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.resources import Limits
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.0, "4", 4097, 10**9])

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engine.duckdb import _lock_down
+from dpsql.engines.duckdb.engine import _lock_down
 
 
 class Refusing:

@@ -10,10 +10,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dpsql.core.engine import engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engine.base import engine_failed
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.files import refusal
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.files import refusal
 
 
 def refused(folder: Path, database: str | None, sources: dict[str, str] | None = None, **options: object) -> CannotOpen:

@@ -16,10 +16,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engine import progress
-from dpsql.engine.base import guarded
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.progress import watched
+from dpsql.core.engine import guarded
+from dpsql.engines import progress
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.progress import watched
 
 
 class Screen(io.StringIO):
@@ -165,7 +165,7 @@ def test_it_is_looked_at_while_the_query_runs_and_not_after(screen: Screen) -> N
 
 def test_rich_is_loaded_when_there_is_something_to_show() -> None:
     code = (
-        "import sys, duckdb; from dpsql.engine.duckdb import DuckDBEngine;"
+        "import sys, duckdb; from dpsql.engines.duckdb.engine import DuckDBEngine;"
         "e = DuckDBEngine.wrap(duckdb.connect(), progress=True); e.fetch('SELECT 1'); print('rich' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

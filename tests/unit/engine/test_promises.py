@@ -13,8 +13,16 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.promises import dangling, longer_lists, nulls, outside_column, outside_list, rows_per_id, without_id
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.promises import (
+    dangling,
+    longer_lists,
+    nulls,
+    outside_column,
+    outside_list,
+    rows_per_id,
+    without_id,
+)
 
 Rows = Sequence[tuple[Any, ...]]
 PARENT = (("p", "q"), "parents", ("x", "y"))

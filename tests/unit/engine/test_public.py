@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.public import frequency, key_list, row_count
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.public_facts import frequency, key_list, row_count
 
 
 @pytest.fixture

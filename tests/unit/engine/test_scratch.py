@@ -10,9 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpsql.core.ir.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    NULL,
+    TIMESTAMP,
+    VARCHAR,
+    SqlType,
+    decimal,
+    list_of,
+)
 from dpsql.diagnostics.errors import EngineError
-from dpsql.engine.scratch import Scratch
-from dpsql.types import BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, NULL, TIMESTAMP, VARCHAR, SqlType, decimal, list_of
+from dpsql.engines.duckdb.scratch import Scratch
 
 CASES: list[tuple[SqlType, list[Any]]] = [
     (HUGEINT, [2**127 - 1, -(2**127), 0, None, -1, 2**64]),

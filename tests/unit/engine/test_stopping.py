@@ -15,14 +15,14 @@ from typing import Any
 import duckdb
 import pytest
 
+from dpsql.core import engine as base
+from dpsql.core.engine import RawTable
+from dpsql.core.ir.types import parse_type
+from dpsql.core.stopping import CHUNK, Stop, columns_of, until_stopped
 from dpsql.diagnostics.errors import EngineError
-from dpsql.engine import base
-from dpsql.engine import duckdb as duckdb_engine
-from dpsql.engine.base import RawTable
-from dpsql.engine.duckdb import DuckDBEngine, open_scratch
-from dpsql.engine.scratch import Scratch
-from dpsql.engine.stopping import CHUNK, Stop, columns_of, until_stopped
-from dpsql.types import parse_type
+from dpsql.engines.duckdb import engine as duckdb_engine
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_scratch
+from dpsql.engines.duckdb.scratch import Scratch
 
 PATIENCE = 60.0
 DATES = f"SELECT DATE '2020-01-01' + i::INTEGER AS d, i FROM range({5 * CHUNK}) s(i) ORDER BY i"

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.views import Rows, file_identity, identity, reads_of
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.views import Rows, file_identity, identity, reads_of
 
 SETUP = """
 CREATE SCHEMA s;

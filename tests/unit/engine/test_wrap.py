@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engine.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 
 
 @pytest.fixture

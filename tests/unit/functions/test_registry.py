@@ -9,13 +9,12 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.functions.base import SignatureError
-from dpsql.functions.cast import cast, spell_cast
-from dpsql.functions.domains import DateRange, Midnights, TimestampRange
-from dpsql.functions.registry import REGISTRY, apply, describe_registry, literal, lookup
-from dpsql.functions.value import Domain, Scalar, Value, type_range
-from dpsql.numbers.interval import Interval, everything, interval, point
-from dpsql.types import (
+from dpsql.core.functions.cast import cast, spell_cast
+from dpsql.core.functions.domains import DateRange, Midnights, TimestampRange
+from dpsql.core.functions.function import SignatureError
+from dpsql.core.functions.registry import REGISTRY, apply, describe_registry, literal, lookup
+from dpsql.core.functions.value import Domain, Scalar, Value, type_range
+from dpsql.core.ir.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -29,6 +28,7 @@ from dpsql.types import (
     SqlType,
     decimal,
 )
+from dpsql.core.numbers.interval import Interval, everything, interval, point
 
 
 def raw(t: SqlType, *, nullable: bool = False) -> Value:

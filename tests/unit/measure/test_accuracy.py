@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from dpsql.measure.rates import DIGITS, gaussian_rate, laplace_rate
+from dpsql.core.noise.least_rate import DIGITS, gaussian_rate, laplace_rate
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 LESS = 1 - Fraction(1, 1 << (DIGITS - 1))
 """By this factor at least the number before lies below."""

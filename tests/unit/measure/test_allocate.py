@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.diagnostics.errors import Rejected
-from dpsql.measure.mechanisms import DiscreteLaplace
-from dpsql.rewrite.context import Limits
+from dpsql.planner.rewrites.context import Limits
 from tests.unit.planning import planned, policy
 
 TABLES = """

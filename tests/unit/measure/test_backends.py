@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.noise import backends
+from dpsql.core.noise.backends import EXACT, OpenDPBackend, at_least, backend, root_at_least
 from dpsql.diagnostics.errors import Rejected
-from dpsql.measure import backends
-from dpsql.measure.backends import EXACT, OpenDPBackend, at_least, backend, root_at_least
 
 positive = st.one_of(
     st.fractions(min_value=Fraction(1, 10**6), max_value=1 << 55),
@@ -113,7 +113,7 @@ def test_opendp_is_not_loaded_for_our_own_noise() -> None:
     import subprocess
 
     program = (
-        "import sys\nfrom fractions import Fraction\nfrom dpsql.measure.backends import backend\n"
+        "import sys\nfrom fractions import Fraction\nfrom dpsql.core.noise.backends import backend\n"
         "assert len(backend('exact').gaussian(Fraction(4), 3)) == 3\n"
         "assert not any(name.split('.')[0] == 'opendp' for name in sys.modules)"
     )

@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from dpsql.analysis.disjoint import ANY, cases_of
-from dpsql.compiler import Plan, Settings, charges_of, compile_query
-from dpsql.compiler.explain import as_json, as_text
+from dpsql.answers.reuse import Reuse
+from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
+from dpsql.core.ir.components import Measure
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.parallel_composition import bundles, counted
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.measure.bundles import bundles, counted
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.plan.components import Measure
-from dpsql.plan.public import PublicFacts
+from dpsql.planner.compile import charges_of, compile_query
+from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
-from dpsql.release.reuse import Reuse
+from dpsql.policy.policy import Policy
 
 TABLES = """
   orders:

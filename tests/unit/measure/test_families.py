@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.compiler import Plan, Settings, charges_of, compile_query
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho, pure_to_rho
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import PrivacyLoss, epsilon_to_rho, pure_to_rho
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.plan.public import PublicFacts
+from dpsql.planner.compile import charges_of, compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 TABLES = """
   people:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.measure.integers import Integers, combined, outwards, quotients, rounded
+from dpsql.core.noise.integer_columns import Integers, combined, outwards, quotients, rounded
 from tests.unit.release import reference
 
 EDGES = [0, 1, -1, 1 << 53, (1 << 53) + 1, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, -(1 << 63), -(1 << 63) - 1]

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.measure.reaches import Mechanism, reaches
-from dpsql.measure.sums import half_width_of_sum
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.quantiles_of_sums import Mechanism, reaches
+from dpsql.core.noise.widths_of_counts import half_width_of_sum
 
 LAPLACE, FINE = DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(40))
 RARE = DiscreteLaplace(Fraction(1, 5))

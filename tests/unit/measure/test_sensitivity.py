@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from dpsql.analysis.facts import Contribution
-from dpsql.measure.sensitivity import known, sensitivity
-from dpsql.plan.components import Component, Measure
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.noise.sensitivity import known, sensitivity
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
 truths = Component(Measure.DISTINCT, values=2)

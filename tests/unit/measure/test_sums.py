@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.measure import sums
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.measure.sums import half_width_of_sum, laplace_tail
+from dpsql.core.noise import widths_of_counts as sums
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.widths_of_counts import half_width_of_sum, laplace_tail
 
 LEVELS = [Fraction(1, 2), Fraction(95, 100), Fraction(999, 1000), 1 - Fraction(1, 10**6)]
 

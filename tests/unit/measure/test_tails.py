@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-import dpsql.measure.tails as tails
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.measure.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
-from dpsql.plan.components import Component, Measure
+import dpsql.core.noise.tails as tails
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.noise.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
 
 LEVEL = Fraction(95, 100)
 Law = tuple[NDArray[np.float64], NDArray[np.float64]]

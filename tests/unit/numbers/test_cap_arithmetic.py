@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.numbers.cap import ONE, ZERO, Cap, Finite, Unbounded, add, finite, larger, smaller, times
 from dpsql.diagnostics.diagnostic import Reason
-from dpsql.numbers.cap import ONE, ZERO, Cap, Finite, Unbounded, add, finite, larger, smaller, times
 
 R1, R2 = Reason("DP201", "no bound on a"), Reason("DP201", "no bound on b")
 values = st.fractions(min_value=0, max_value=10**6, max_denominator=100)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.numbers.exact import exp_minus, floor, log, monotone
-from dpsql.numbers.interval import Interval, everything, interval
+from dpsql.core.numbers.enclosures import exp_minus, floor, log, monotone
+from dpsql.core.numbers.interval import Interval, everything, interval
 
 CONTEXT = Context(prec=120, Emin=-(10**8), Emax=10**8)
 fractions = st.fractions(min_value=0, max_value=300, max_denominator=10**12)

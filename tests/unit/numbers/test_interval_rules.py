@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.numbers import interval as rules
+from dpsql.core.numbers.interval import Interval, everything, interval, point
 from dpsql.diagnostics.diagnostic import Reason
-from dpsql.numbers import interval as rules
-from dpsql.numbers.interval import Interval, everything, interval, point
 
 WHY = Reason("DP201", "no bounds on x")
 finite = st.fractions(min_value=-50, max_value=50, max_denominator=8)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dpsql.numbers.normal import erfc_root, pi, root, two_sided
+from dpsql.core.numbers.normal import erfc_root, pi, root, two_sided
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 

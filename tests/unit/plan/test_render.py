@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.nodes import Filter
-from dpsql.plan.render import expression, symbol
+from dpsql.core.ir.nodes import Filter
+from dpsql.core.ir.render import expression, symbol
 from tests.unit.planning import derived, policy
 
 TABLES = """

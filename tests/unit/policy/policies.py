@@ -7,7 +7,7 @@ from pathlib import Path
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 SAMPLES = Path(__file__).parents[2] / "policies"
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql import types
+from dpsql.core.ir import types
+from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.core.policy.tables import ForeignKey, Key
+from dpsql.core.policy.units import RowUnit
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
-from dpsql.policy.complete import complete
-from dpsql.policy.draft import draft_policy
 from dpsql.policy.load import parse_policy
-from dpsql.policy.show import describe, show_policy
-from dpsql.policy.tables import ForeignKey, Key
-from dpsql.policy.units import RowUnit
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.policy.tools.draft import draft_policy
+from dpsql.policy.tools.show import describe, show_policy
 from tests.unit.policy.policies import SAMPLES, good
 
 PEOPLE = CatalogueTable(

@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 from tests.unit.policy.policies import good, mistakes, spoiled
 
 # (what is exchanged, by what, what the message says, the text under the caret)

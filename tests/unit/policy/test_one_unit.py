@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.policy.catalogue import Catalogue, CatalogueTable
-from dpsql.policy.models import Policy
-from dpsql.policy.one_unit import rows_have_one_unit
+from dpsql.core.policy.catalogue import Catalogue, CatalogueTable
+from dpsql.policy.policy import Policy
+from dpsql.policy.resolve.one_unit import rows_have_one_unit
 
 ORDERS, RAW, CODES = '"d"."main"."orders"', '"d"."main"."raw"', '"d"."main"."codes"'
 ROWS, OTHER, PERSON = "unit: {rows: 1}", "unit: {rows: 2, of: other}", "unit: {column: id, of: person}"

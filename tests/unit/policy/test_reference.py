@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dpsql.policy.file.schema import policy_schema
 from dpsql.policy.load import parse_policy
-from dpsql.policy.schema import policy_schema
 
 
 def test_every_key_is_on_the_page(root: Path) -> None:

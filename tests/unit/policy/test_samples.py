@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql import types
-from dpsql.loss import PrivacyLoss
+from dpsql.core.ir import types
+from dpsql.core.policy.tables import ForeignKey, Frequency, Key, RowLimit, TableDomain, ValuesDomain
+from dpsql.core.policy.units import Hop, IdUnit, PathUnit, RowUnit
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.models import Policy
-from dpsql.policy.tables import ForeignKey, Frequency, Key, RowLimit, TableDomain, ValuesDomain
-from dpsql.policy.units import Hop, IdUnit, PathUnit, RowUnit
+from dpsql.policy.policy import Policy
 from tests.unit.policy.policies import SAMPLES, good
 
 

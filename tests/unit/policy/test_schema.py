@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.policy.file.schema import policy_schema
+from dpsql.policy.file.yaml_text import read_yaml
 from dpsql.policy.load import load_policy
-from dpsql.policy.schema import policy_schema
-from dpsql.policy.yaml_text import read_yaml
 from tests.unit.policy.policies import GOOD, SAMPLES
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.policy.source import SourceCall, SourceError, Struct, parse_source
+from dpsql.core.policy.source import SourceCall, SourceError, Struct, parse_source
 
 
 def test_forms() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.policy.units import Hop, IdUnit, PathUnit, RowUnit
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.audit import promises, protection
-from dpsql.policy.models import Policy
-from dpsql.policy.units import Hop, IdUnit, PathUnit, RowUnit
+from dpsql.policy.policy import Policy
+from dpsql.policy.tools.audit import promises, protection
 
 
 def policy(tables: dict[str, Any], **more: Any) -> Policy:

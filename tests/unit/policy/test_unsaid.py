@@ -6,7 +6,7 @@ import pytest
 
 import dpsql
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 from tests.unit.policy.policies import GOOD
 
 REGION = "region: {type: varchar, domain: [a, b]}"

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.release.apart import are_keys
-from dpsql.types import (
+from dpsql.answers.distinct_keys import are_keys
+from dpsql.core.ir.types import (
     BIGINT,
     BOOLEAN,
     DATE,

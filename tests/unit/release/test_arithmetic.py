@@ -10,13 +10,13 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.measure.integers import Integers
-from dpsql.plan.components import Variance
-from dpsql.release.arithmetic import averages, linear, variances
-from dpsql.release.columns import _typed
-from dpsql.release.intervals import around
-from dpsql.release.outwards import above, below
-from dpsql.types import parse_type
+from dpsql.core.ir.components import Variance
+from dpsql.core.ir.types import parse_type
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.postprocessing.arithmetic import averages, linear, variances
+from dpsql.postprocessing.intervals.outward_rounding import above, below
+from dpsql.postprocessing.intervals.released import around
+from dpsql.postprocessing.released_columns import _typed
 from tests.unit.release import reference
 
 COEFFICIENTS = st.fractions(-(10**6), 10**6, max_denominator=10**6)

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize
 
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteLaplace, Exact
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.measure.tails import Noise, curvature, tail, worthwhile
-from dpsql.measure.tails import two_laplace_tail as tail_of_arrays
-from dpsql.plan.components import Component, Measure, Ratio
-from dpsql.release.averages import AverageIntervals
+from dpsql.core.ir.components import Component, Measure, Ratio
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.noise.tails import Noise, curvature, tail, worthwhile
+from dpsql.core.noise.tails import two_laplace_tail as tail_of_arrays
+from dpsql.postprocessing.intervals.averages import AverageIntervals
 
 LEVEL = Fraction(95, 100)
 scales = st.floats(0.01, 1000)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.release.cells import Cell, cell, plain
+from dpsql.results.cells import Cell, cell, plain
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.release import matching
-from dpsql.release.matching import numbered, places
+from dpsql.core.release import key_matching as matching
+from dpsql.core.release.key_matching import numbered, places
 
 SMALL = st.integers(-4, 4)
 HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])

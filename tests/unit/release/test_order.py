@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.engine.base import RawTable
-from dpsql.measure.integers import Integers
-from dpsql.release.noisy import Exacts, _fetch
-from dpsql.release.order import in_order
+from dpsql.core.engine import RawTable
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.release.key_order import in_order
+from dpsql.core.release.noisy import Exacts, _fetch
 
 KINDS: list[st.SearchStrategy[Any]] = [
     st.integers(-3, 3) | st.sampled_from([1 << 62, -(1 << 63), (1 << 63) - 1]),

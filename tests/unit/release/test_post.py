@@ -8,15 +8,15 @@ from itertools import product
 
 import pytest
 
-from dpsql.compiler.plan import Plan
-from dpsql.dbapi.connection import Connection
-from dpsql.engine.duckdb import DuckDBEngine
-from dpsql.engine.scratch import Scratch
-from dpsql.release.columns import released_columns
-from dpsql.release.intervals import output_intervals
-from dpsql.release.noisy import NoisyRelease, measure_release
-from dpsql.release.post import post_process
-from dpsql.release.reuse import Reuse
+from dpsql.answers.reuse import Reuse
+from dpsql.api.connection import Connection
+from dpsql.core.release.noisy import NoisyRelease, measure_release
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.planner.plan import Plan
+from dpsql.postprocessing.intervals.released import output_intervals
+from dpsql.postprocessing.released_columns import released_columns
+from dpsql.postprocessing.run import post_process
 
 RENAMED = [
     "SELECT city, COUNT(*) AS n, SUM(fee) AS s, AVG(age) AS a FROM members GROUP BY city",
@@ -47,8 +47,8 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     scratch = Scratch()
     try:
         noisy = [measure_release(r, engine, receipt, 7) for r in plan.releases]
-        direct = post_process(plan, noisy, engine, scratch)
-        through = post_process(replace(plan, post=replace(plan.post, renamed=None)), noisy, engine, scratch)
+        direct = post_process(plan.post, noisy, engine, scratch)
+        through = post_process(replace(plan.post, renamed=None), noisy, engine, scratch)
     finally:
         scratch.close()
     assert direct.rows and direct.derived is not None and through.derived is not None

@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from dpsql.budget.ledger import Caps, Entry
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Plan
-from dpsql.engine.base import RawTable
-from dpsql.engine.fake import FakeEngine
-from dpsql.measure.backends import ExactBackend
-from dpsql.release.noisy import measure_release
+from dpsql.core.engine import RawTable
+from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.backends import ExactBackend
+from dpsql.core.release.noisy import measure_release
+from dpsql.engines.fake import FakeEngine
+from dpsql.planner.plan import Plan
 from tests.unit.planning import planned, policy
 
 POLICY = policy(

@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.ir.components import Output
+from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.components import Output
-from dpsql.release.intervals import Bounds, output_intervals
-from dpsql.release.noisy import NoisyRelease
-from dpsql.release.result import Release, first_rows, half_widths, told, unique_names
+from dpsql.postprocessing.intervals.released import Bounds, output_intervals
+from dpsql.results.answer import Release, first_rows, half_widths, told, unique_names
 
 MIXED = """\
 SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS age, COUNT(*) > 5 AS many, CAST(NULL AS INTEGER) AS nothing,
@@ -187,9 +187,9 @@ def test_a_page_has_intervals_of_the_rows_that_it_shows(shared: Connection, monk
         asked.append(len(noisy.keys))
         return output_intervals(noisy, output, level)
 
-    monkeypatch.setattr("dpsql.release.derived_columns.output_intervals", counted)
-    for name in ("html.MOST_ROWS", "html.SHOWN", "result._SHOWN"):
-        monkeypatch.setattr(f"dpsql.release.{name}", 1)
+    monkeypatch.setattr("dpsql.postprocessing.intervals.derived_columns.output_intervals", counted)
+    for name in ("html.MOST_ROWS", "html.SHOWN", "answer._SHOWN"):
+        monkeypatch.setattr(f"dpsql.results.{name}", 1)
     page, text = result._repr_html_(), repr(result)
     assert set(asked) == {1} and re.findall("<tr>.*?</tr>", page) == last and "3 rows, of which the first 1" in page
     assert text.splitlines()[1].startswith("Oslo") and text.endswith("… (3 rows)")

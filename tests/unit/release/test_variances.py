@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.measure.measured import Measurement
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
-from dpsql.measure.sensitivity import Sensitivity
-from dpsql.measure.tails import Noise, tail
-from dpsql.plan.components import Component, Measure, Variance
-from dpsql.release.averages import MeanHull
-from dpsql.release.variances import VarianceIntervals
+from dpsql.core.ir.components import Component, Measure, Variance
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.noise.tails import Noise, tail
+from dpsql.postprocessing.intervals.averages import MeanHull
+from dpsql.postprocessing.intervals.variances import VarianceIntervals
 from tests.unit.release.reference import variance
 
 LEVEL = Fraction(95, 100)

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from dpsql.compiler import Plan, Settings, compile_query
+from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ir.public_facts import FrequencyOf, KeysOf, PublicFacts, Request, RowsOf
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.components import KeySource
-from dpsql.plan.nodes import key_sources
-from dpsql.plan.public import FrequencyOf, KeysOf, PublicFacts, Request, RowsOf
-from dpsql.policy.models import Policy
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
 
 NATIONS = (("ALGERIA", 0), ("CHINA", 2), ("FRANCE", 3), ("GERMANY", 3), ("INDIA", 2), ("JAPAN", 2), ("PERU", 1))
 NATION_ROWS = tuple((number, name, region) for number, (name, region) in enumerate(NATIONS))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.ir.nodes import GroupKeys, Release, key_sources
+from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.nodes import GroupKeys, Release, key_sources
-from dpsql.plan.walk import walk
 from tests.unit.rewrite.key_plans import TABLES, keys, plan, policy, sources
 
 ASIA = ["CHINA", "INDIA", "JAPAN"]

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler.explain import as_json, as_text
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.ir.components import Count, Measure, Sum
+from dpsql.core.ir.nodes import Release
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.components import Count, Measure, Sum
-from dpsql.plan.nodes import Release
+from dpsql.planner.explain import as_json, as_text
 from tests.unit.planning import planned, policy
 from tests.unit.session.conftest import club_folder, con, ledger  # noqa: F401 — fixtures
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan.nodes import key_sources
+from dpsql.core.ir.nodes import key_sources
 from tests.unit.rewrite.key_plans import SUPPLIER_ROWS, plan
 
 ONE = (

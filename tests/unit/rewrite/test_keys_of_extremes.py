@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan.nodes import key_sources
+from dpsql.core.ir.nodes import key_sources
 from tests.unit.planning import planned, policy
 
 POLICY = policy("""

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Settings, compile_query
+from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.public import PublicFacts
-from dpsql.policy.models import Policy
+from dpsql.planner.compile import compile_query
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
 
 POLICY = Policy.model_validate(
     {

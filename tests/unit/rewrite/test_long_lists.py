@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Settings, compile_query
+from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.nodes import key_sources, keyed_by
+from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
-from dpsql.plan.components import KeySource
-from dpsql.plan.nodes import key_sources, keyed_by
-from dpsql.plan.public import PublicFacts
-from dpsql.policy.models import Policy
+from dpsql.planner.compile import compile_query
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
 from tests.unit.rewrite.key_plans import TABLES, keys, plan, policy
 
 AUTO = policy(max_keys=100, private_keys="auto")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.nodes import Join, JoinKind
-from dpsql.plan.walk import walk
+from dpsql.core.ir.nodes import Join, JoinKind
+from dpsql.core.ir.walk import walk
 from tests.unit.rewrite.key_plans import plan
 
 PER_PERSON = "SELECT people.pid, COUNT(trips.age) AS n FROM people LEFT JOIN people AS trips USING (pid) GROUP BY 1"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.compiler import Plan
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Release, Scan, Truncate
+from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Release, Scan, Truncate
-from dpsql.plan.walk import walk
+from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 STORE = load_policy(Path(__file__).parent.parent.parent / "policies" / "store.yaml")
 

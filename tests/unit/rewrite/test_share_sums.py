@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.compiler import Plan
-from dpsql.plan.components import Component, Count, Measure, Sum, coefficients, moved
+from dpsql.core.ir.components import Component, Count, Measure, Sum, coefficients, moved
+from dpsql.planner.plan import Plan
 from tests.unit.planning import planned, policy
 
 POLICY = policy(

@@ -7,14 +7,16 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.compiler import Plan, Settings, compile_query
-from dpsql.compiler.explain import as_json, as_text
+from dpsql.core.ir.components import Component, Count, End, coefficients, moved
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.render import expression
+from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.core.noise.widths_of_counts import half_width_of_sum
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.measure.mechanisms import DiscreteLaplace
-from dpsql.measure.sums import half_width_of_sum
-from dpsql.plan.components import Component, Count, End, coefficients, moved
-from dpsql.plan.public import PublicFacts
-from dpsql.plan.render import expression
+from dpsql.planner.compile import compile_query
+from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from tests.unit.planning import policy
 
 COLUMNS = """\

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.memory import MemoryLedger
 
 POLICY = """\
 version: 1

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.memory import MemoryAnswers
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.answers.account import answers_beside
+from dpsql.answers.store.memory import MemoryAnswers
+from dpsql.api.connection import Connection, connect
+from dpsql.core.engine import RawTable
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
-from dpsql.engine.base import RawTable
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.release.result import Release
-from dpsql.session.account import answers_beside
+from dpsql.results.answer import Release
 from tests.unit.session.conftest import POLICY
 
 COUNT = "SELECT COUNT(*) AS n FROM members"

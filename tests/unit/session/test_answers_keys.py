@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
 
 COLUMNS = {
     "word": ("varchar", "CASE WHEN i % 4 > 0 THEN 'k''' || i % 4 END"),

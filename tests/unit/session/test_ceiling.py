@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.release.result import Release
-from dpsql.session.query import Query
+from dpsql.results.answer import Release
+from dpsql.service.query import Query
 from tests.unit.session.conftest import POLICY
 
 COUNT = "SELECT COUNT(*) AS n FROM members"

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.25) "

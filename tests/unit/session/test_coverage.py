@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import PrivacyLoss
 
 HOURS = "SELECT COUNT(*) AS n, AVG(hours) AS h FROM visits"
 """1,000 members with five visits each, of which four count."""

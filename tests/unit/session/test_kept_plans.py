@@ -11,12 +11,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.compiler import Plan
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.session import planning as module
-from dpsql.session import plans
+from dpsql.service import kept_plans as plans
+from dpsql.service import planning as module
 
 QUERIES = (
     "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY city",

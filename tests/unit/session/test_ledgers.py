@@ -10,8 +10,8 @@ from sqlalchemy import create_engine, text
 
 import dpsql
 from dpsql.cli.main import main
-from dpsql.loss import PrivacyLoss
-from dpsql.session.ledgers import FORGETS
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.service.ledgers import FORGETS
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 FREE = PrivacyLoss()

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
-from dpsql.loss import PrivacyLoss
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 ACCOUNTANTS = ["pure_dp", "approx_dp", "zcdp"]
 CAPS = {"pure_dp": "{epsilon: 1e6}", "approx_dp": "{epsilon: 1e6, delta: 0.1}", "zcdp": "{rho: 1e6, delta: 0.1}"}

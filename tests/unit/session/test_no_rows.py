@@ -10,15 +10,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.answers.account import answers_beside
+from dpsql.api.connection import Connection, connect
+from dpsql.core.engine import RawTable
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
-from dpsql.engine.base import RawTable
-from dpsql.engine.fake import FakeEngine
-from dpsql.loss import PrivacyLoss
+from dpsql.engines.fake import FakeEngine
 from dpsql.policy.load import parse_policy
-from dpsql.session.account import answers_beside
-from dpsql.session.check import check
+from dpsql.service.check import check
 from tests.unit.session.conftest import POLICY
 
 FREE = {

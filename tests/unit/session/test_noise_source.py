@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection, connect
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise import backends
+from dpsql.core.noise.backends import EXACT, ExactBackend, OpenDPBackend
+from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import NO_LOSS
-from dpsql.measure import backends
-from dpsql.measure.backends import EXACT, ExactBackend, OpenDPBackend
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 WIDE = "SELECT city, COUNT(*) AS n, SUM(fee) AS s, SUM(age) AS a, AVG(age) AS m FROM members GROUP BY city"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
 from dpsql.diagnostics.errors import Rejected
 
 ROUGHLY = 10  # ε is 50 below, so that the noise is smaller and a wrong filter shows

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
+from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 POLICY = {
     "version": 1,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.engine import RawTable
+from dpsql.core.ir.components import Ratio
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import EngineError, Rejected
-from dpsql.engine.base import RawTable
-from dpsql.engine.fake import FakeEngine
-from dpsql.loss import PrivacyLoss
-from dpsql.plan.components import Ratio
+from dpsql.engines.fake import FakeEngine
 from dpsql.policy.load import parse_policy
 
 POLICY = """

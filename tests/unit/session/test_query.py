@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Rejected
-from dpsql.loss import PrivacyLoss
 
 PRICED = [
     "SELECT COUNT(*) FROM members",
@@ -78,7 +78,7 @@ def test_the_preview_is_the_run(con: Connection) -> None:
 
 
 def test_a_plan_of_another_policy_is_refused(con: Connection, club_folder, ledger: MemoryLedger) -> None:  # type: ignore[no-untyped-def]
-    from dpsql.dbapi.connection import connect
+    from dpsql.api.connection import connect
 
     plan = con.sql("SELECT COUNT(*) FROM members").plan(epsilon=1)
     with connect(club_folder / "given.yaml", ledger=ledger) as other, pytest.raises(Rejected) as refusal:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler import Settings
-from dpsql.dbapi.connection import connect
+from dpsql.api.connection import connect
+from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
-from dpsql.session.settings import Asked
+from dpsql.planner.settings import Settings
+from dpsql.service.settings import Asked
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 PRIVATE = "SELECT note, COUNT(*) AS n FROM members GROUP BY note"

@@ -14,8 +14,9 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
-from dpsql.session import connection, settings
-from dpsql.session.connection import Session
+from dpsql.service import session as connection
+from dpsql.service import settings
+from dpsql.service.session import Session
 
 FILES = (connection.__file__, settings.__file__)
 

@@ -8,9 +8,9 @@ import warnings
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.dbapi.connection import Connection
-from dpsql.loss import PrivacyLoss
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import PrivacyLoss
 
 NOWHERE = "SELECT COUNT(*) AS n FROM members WHERE city = 'Rome'"
 """A value that the policy does not list: DP505."""

@@ -10,15 +10,15 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.core.engine import RawTable, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError, Rejected
-from dpsql.engine.base import RawTable, engine_failed
-from dpsql.engine.fake import FakeEngine
-from dpsql.policy.audit import Kind, promises
+from dpsql.engines.fake import FakeEngine
 from dpsql.policy.issues import dotted
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.models import Policy
-from dpsql.session.declared import checks
-from dpsql.session.verify import Checked, Verification, verify, verify_policy
+from dpsql.policy.policy import Policy
+from dpsql.policy.tools.audit import Kind, promises
+from dpsql.service.declared import checks
+from dpsql.service.verify import Checked, Verification, verify, verify_policy
 
 ROOT = Path(__file__).resolve().parents[3]
 POLICIES = [

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.answers.sqlite import SqliteAnswers
-from dpsql.budget.ledger import Account
-from dpsql.budget.sqlite import SqliteLedger
-from dpsql.loss import NO_LOSS, PrivacyLoss
+from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.core.ledger.ledger import Account
+from dpsql.core.ledger.sqlite import SqliteLedger
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from tests.unit.session.version_0_1 import make
 
 MADE: dict[str, Any] = json.loads((make.HERE / "made.json").read_text(encoding="utf-8"))

@@ -8,16 +8,16 @@ from functools import cache
 import duckdb
 import pytest
 
+from dpsql.core.ir.conditions import conjuncts
+from dpsql.core.ir.expressions import Call, Column
+from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Project, Scan
+from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.expr import Call, Column
-from dpsql.plan.logic import conjuncts
-from dpsql.plan.nodes import Filter, Join, JoinKind, Node, Project, Scan
-from dpsql.plan.stages import Bound
-from dpsql.plan.walk import walk
-from dpsql.policy.models import Policy
-from dpsql.sql.bind import bind
-from dpsql.sql.parse import parse
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.bound import Bound
+from dpsql.frontend.parse import parse
+from dpsql.policy.policy import Policy
 from tests.unit.planning import planned, policy
 
 TABLES = {

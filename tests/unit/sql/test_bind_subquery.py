@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, inputs, output_columns
+from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.expr import Call, Cast, Column, Expr, Literal, columns_of
-from dpsql.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, inputs, output_columns
-from dpsql.plan.walk import expressions, walk
-from dpsql.sql.bind import bind
-from dpsql.sql.parse import parse
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.parse import parse
 from tests.unit.planning import policy
 
 POLICY = policy(

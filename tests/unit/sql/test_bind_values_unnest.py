@@ -10,13 +10,13 @@ from typing import Any
 import duckdb
 import pytest
 
+from dpsql.core.ir.nodes import Filter, Join, Unnest, Values
+from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.nodes import Filter, Join, Unnest, Values
-from dpsql.plan.walk import walk
-from dpsql.policy.models import Policy
-from dpsql.sql.bind import bind
-from dpsql.sql.bind_values import MOST_ROWS
-from dpsql.sql.parse import parse
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.bind.values import MOST_ROWS
+from dpsql.frontend.parse import parse
+from dpsql.policy.policy import Policy
 from tests.unit.planning import below_release, planned, policy
 from tests.unit.sql.test_bind_from import refused
 

@@ -14,8 +14,8 @@ import pytest
 import dpsql
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.session.check import static_plan
-from dpsql.sql.dialects import DIALECTS
+from dpsql.frontend.dialects import DIALECTS
+from dpsql.service.check import static_plan
 from tests.unit.planning import policy
 
 POLICY = policy("""

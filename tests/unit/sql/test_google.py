@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from sqlglot import exp
 
-from dpsql.compiler.clause import with_clause
-from dpsql.compiler.settings import Settings
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.sql.google import Clause, bounds_of
-from dpsql.sql.parse import Parsed, parse
+from dpsql.frontend.google.clause import Clause, bounds_of
+from dpsql.frontend.parse import Parsed, parse
+from dpsql.planner.clause import with_clause
+from dpsql.planner.settings import Settings
 
 BARE = "SELECT region, COUNT(*) AS n, SUM(x + 1) AS s FROM t GROUP BY region"
 

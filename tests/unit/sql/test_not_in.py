@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 from tests.unit.planning import policy
 
 POLICY = policy("""

@@ -7,7 +7,7 @@ import sqlglot.parser
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.sql.parse import MAX_DEPTH, MAX_LENGTH, parse
+from dpsql.frontend.parse import MAX_DEPTH, MAX_LENGTH, parse
 
 COMPILED = not sqlglot.parser.__file__.endswith(".py")
 """Whether these tests run with sqlglot compiled: tests/e2e/test_compiled_parser.py."""

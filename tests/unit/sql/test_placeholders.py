@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import dpsql
+from dpsql.core.ir.render import expression
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.render import expression
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
+from dpsql.service.check import static_plan
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_values_go_where_the_text_says(policies: Path, sql: str, values: list[in
 
 
 def explained(plan: object) -> list[str]:
-    from dpsql.compiler.explain import component_name, operator
-    from dpsql.compiler.plan import Plan
+    from dpsql.planner.explain import component_name, operator
+    from dpsql.planner.plan import Plan
 
     assert isinstance(plan, Plan)
     nodes = [operator(t.node) for t in plan.tree.walk()]

@@ -13,19 +13,19 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.compiler import Settings
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Call, Column, walk
+from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.types import INTEGER
+from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.grid_integers import quantized
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.value import Value
-from dpsql.plan.components import Component, Measure
-from dpsql.plan.expr import Call, Column, walk
-from dpsql.plan.nodes import Release
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
-from dpsql.sql.emit import Names
-from dpsql.sql.quantize import quantized
-from dpsql.types import INTEGER
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 
 POLICY = """\
 version: 1

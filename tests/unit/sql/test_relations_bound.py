@@ -6,11 +6,9 @@ import datetime as dt
 
 import pytest
 
-from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import Rejected
-from dpsql.plan.expr import Cast, Column, Literal
-from dpsql.plan.expr import walk as walk_expr
-from dpsql.plan.nodes import (
+from dpsql.core.ir.expressions import Cast, Column, Literal
+from dpsql.core.ir.expressions import walk as walk_expr
+from dpsql.core.ir.nodes import (
     Aggregate,
     Filter,
     Frame,
@@ -25,13 +23,15 @@ from dpsql.plan.nodes import (
     inputs,
     output_columns,
 )
-from dpsql.plan.renumber import renumbered
-from dpsql.plan.walk import expressions, walk
-from dpsql.sql import grouping_sets
-from dpsql.sql.bind import bind
-from dpsql.sql.parameters import MOST_TABLES, Numbering
-from dpsql.sql.parse import parse
-from dpsql.types import DATE, INTEGER
+from dpsql.core.ir.renumber import renumbered
+from dpsql.core.ir.types import DATE, INTEGER
+from dpsql.core.ir.walk import expressions, walk
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.bind import grouping_sets
+from dpsql.frontend.bind.parameters import MOST_TABLES, Numbering
+from dpsql.frontend.bind.statement import bind
+from dpsql.frontend.parse import parse
 from tests.unit.planning import policy
 
 PUBLIC = policy("""

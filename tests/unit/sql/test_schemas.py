@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.budget.memory import MemoryLedger
-from dpsql.compiler.explain import as_text
+from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.explain import as_text
 from dpsql.policy.load import parse_policy
-from dpsql.policy.models import Policy
-from dpsql.session.check import check
+from dpsql.policy.policy import Policy
+from dpsql.service.check import check
 from tests.unit.planning import planned, scans
 
 COLUMNS = "columns: {id: {type: bigint, nullable: false}, x: {type: integer, bounds: [0, 9]}}"
@@ -133,9 +133,9 @@ def test_no_other_table_answers_to_it(sql: str) -> None:
 
 def test_it_is_one_question() -> None:
     """However a table is called, the stored answer is the same."""
-    from dpsql.dbapi.connection import Connection
-    from dpsql.engine.base import RawTable
-    from dpsql.engine.fake import FakeEngine
+    from dpsql.api.connection import Connection
+    from dpsql.core.engine import RawTable
+    from dpsql.engines.fake import FakeEngine
 
     engine = FakeEngine([RawTable(("m0",), ([7],))], tables=("orders",))
     with Connection(named("orders"), engine, ledger=MemoryLedger("Shop", "approx_dp")) as con:

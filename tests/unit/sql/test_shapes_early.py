@@ -9,12 +9,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.compiler import Plan, Settings
+from dpsql.core.printing.shapes import weighted
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
-from dpsql.sql.shapes import weighted
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 
 POLICY = """\
 version: 1

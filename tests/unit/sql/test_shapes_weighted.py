@@ -11,13 +11,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.compiler import Plan, Settings
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.printing.shapes.weighted import SMALL, divisors, scaled
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.plan.components import Component, Measure
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
-from dpsql.session.check import static_plan
-from dpsql.session.settings import Asked
-from dpsql.sql.shapes.weighted import SMALL, divisors, scaled
+from dpsql.service.check import static_plan
+from dpsql.service.settings import Asked
 
 POLICY = """\
 version: 1

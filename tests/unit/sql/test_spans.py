@@ -7,7 +7,7 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.sql.spans import span_of
+from dpsql.frontend.text.spans import span_of
 from tests.unit.planning import planned, policy
 
 TABLES = """

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.sql.split import Statement, split_statements
+from dpsql.frontend.text.split import Statement, split_statements
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.sql.split import split_text
+from dpsql.frontend.text.split import split_text
 
 TOKENS = [
     "SELECT", "a", ",", "'it''s -- no comment'", '"/* nor this */"', "1.5", "<=", "::", "$$ # nor -- this $$", "é",

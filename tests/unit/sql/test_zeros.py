@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.compiler import Plan
-from dpsql.plan.expr import Literal, walk
-from dpsql.plan.nodes import Release
+from dpsql.core.ir.expressions import Literal, walk
+from dpsql.core.ir.nodes import Release
+from dpsql.planner.plan import Plan
 from tests.unit.planning import planned, policy
 
 POLICY = policy(

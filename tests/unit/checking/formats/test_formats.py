@@ -14,9 +14,9 @@ import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.checking.finding import Finding, Report
-from dpsql.checking.formats import FORMATS, full
-from dpsql.checking.formats.texts import fingerprints, path_of, uri_of
+from dpsql.checking.report.finding import Finding, Report
+from dpsql.checking.report.formats import FORMATS, full
+from dpsql.checking.report.formats.texts import fingerprints, path_of, uri_of
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
 from dpsql.diagnostics.pages_loader import load_page

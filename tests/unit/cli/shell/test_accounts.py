@@ -12,12 +12,12 @@ import pytest
 
 import dpsql
 from dpsql.cli.shell.app import confirmed
-from dpsql.cli.shell.feed import Meta, Place
-from dpsql.cli.shell.meta import run_command
+from dpsql.cli.shell.commands.statements import Cancelled, cost, run_statement
+from dpsql.cli.shell.commands.table import run_command
+from dpsql.cli.shell.input.items import Meta, Place
 from dpsql.cli.shell.state import Shell
-from dpsql.cli.shell.statements import Cancelled, cost, run_statement
-from dpsql.session import running
-from dpsql.session.planning import Planner
+from dpsql.service import running
+from dpsql.service.planning import Planner
 
 POLICY = """\
 version: 1
@@ -94,7 +94,7 @@ def test_what_was_stopped_while_it_was_charged_is_looked_up(
     two: tuple[Shell, dpsql.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Ctrl-C comes when the ledger has written the entry and the run does not know it yet."""
-    from dpsql.budget.sqlite import SqliteLedger
+    from dpsql.core.ledger.sqlite import SqliteLedger
 
     shell, reserve = two[0], SqliteLedger.reserve
 

@@ -10,10 +10,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 import dpsql
-from dpsql.cli.shell.completion import ShellCompleter
+from dpsql.cli.shell.input.completion import ShellCompleter
+from dpsql.cli.shell.input.meta_words import unquoted, words
 from dpsql.cli.shell.state import Shell
-from dpsql.cli.shell.words import unquoted, words
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 NAMES = ["visits", "Räder & Fahrten", 'say "so"', "main.orders", "two  spaces", "it's", "a:b", "b\\c"]
 POLICY = Policy.from_dict(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.cli.shell.feed import Feed, Meta, Place, Sql
-from dpsql.cli.shell.loop import finished
+from dpsql.cli.shell.input.items import Feed, Meta, Place, Sql
+from dpsql.cli.shell.input.loop import finished
 from dpsql.diagnostics.errors import Rejected
-from dpsql.sql.scan import ends_outside, is_empty, scan, with_variables
+from dpsql.frontend.text.unfinished import ends_outside, is_empty, scan, with_variables
 
 
 def items(*lines: str) -> list[str]:

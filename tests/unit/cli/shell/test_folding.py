@@ -12,9 +12,9 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.budget.memory import MemoryLedger
-from dpsql.cli.shell.folding import folded
-from dpsql.cli.shell.output import line_width
+from dpsql.cli.shell.output.folding import folded
+from dpsql.cli.shell.output.output import line_width
+from dpsql.core.ledger.memory import MemoryLedger
 
 POLICY: dict[str, Any] = {
     "version": 1,

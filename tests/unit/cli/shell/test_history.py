@@ -13,8 +13,8 @@ from types import FrameType
 
 import pytest
 
-from dpsql.cli.shell import history
-from dpsql.cli.shell.history import History
+from dpsql.cli.shell.input import history
+from dpsql.cli.shell.input.history import History
 
 
 def mode(path: Path) -> int:

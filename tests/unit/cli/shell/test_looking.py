@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 import dpsql
-from dpsql.cli.shell.looking import functions, help_on
+from dpsql.cli.shell.commands.show_commands import functions, help_on
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import Rejected
 

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 import dpsql
-from dpsql.cli.shell.feed import Meta, Place
-from dpsql.cli.shell.meta import run_command
-from dpsql.cli.shell.output import Output, open_new, too_long
+from dpsql.cli.shell.commands.table import run_command
+from dpsql.cli.shell.input.items import Meta, Place
+from dpsql.cli.shell.output.output import Output, open_new, too_long
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import Rejected
 
@@ -55,7 +55,7 @@ def test_a_file_that_comes_there_meanwhile_is_not_emptied(
             path.write_text("precious")
         return system(name, flags, *mode)
 
-    monkeypatch.setattr("dpsql.cli.shell.output.os.open", racing)
+    monkeypatch.setattr("dpsql.cli.shell.output.output.os.open", racing)
     assert refused(str(path)) == "DP903" and path.read_text() == "precious"
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from dpsql.cli.shell.loop import finished
-from dpsql.cli.shell.prompt import open_sign
+from dpsql.cli.shell.input.loop import finished
+from dpsql.cli.shell.input.prompt import open_sign
 
 SIGNS = {
     "": "-",

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.cli.shell.accounts import Left, share, short
-from dpsql.cli.shell.highlight import ExplainLexer, ShellLexer, painted_explain
-from dpsql.cli.shell.looking import _functions, _matching
-from dpsql.cli.shell.meta import COMMANDS, GROUPS, help_text, split_name, unknown
-from dpsql.cli.shell.output import line_width
+from dpsql.cli.shell.commands.accounts import Left, share, short
+from dpsql.cli.shell.commands.show_commands import _functions, _matching
+from dpsql.cli.shell.commands.table import COMMANDS, GROUPS, help_text, split_name, unknown
+from dpsql.cli.shell.input.highlight import ExplainLexer, ShellLexer, painted_explain
+from dpsql.cli.shell.output.output import line_width
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.layout import printable
-from dpsql.loss import PrivacyLoss
-from dpsql.policy.models import Policy
+from dpsql.policy.policy import Policy
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.cli.shell.words import unquoted, words
+from dpsql.cli.shell.input.meta_words import unquoted, words
 from dpsql.diagnostics.errors import Rejected
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.measure import random as sampler
-from dpsql.measure.random import discrete_gaussian, discrete_laplace
-from dpsql.measure.random.blocks import Blocks
-from dpsql.measure.random.entropy import Kernel
+from dpsql.core.noise import sampler
+from dpsql.core.noise.sampler import discrete_gaussian, discrete_laplace
+from dpsql.core.noise.sampler.blocks import Blocks
+from dpsql.core.noise.sampler.entropy import Kernel
 
 Draw = Callable[[Fraction, int], list[int]]
 both = pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])

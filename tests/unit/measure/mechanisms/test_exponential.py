@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.measure.random.blocks import _SLACK, Blocks
-from dpsql.measure.random.entropy import Kernel, Words
-from dpsql.measure.random.exponential import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
+from dpsql.core.noise.sampler.blocks import _SLACK, Blocks
+from dpsql.core.noise.sampler.entropy import Kernel, Words
+from dpsql.core.noise.sampler.exponential import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
 
 CONTEXT = Context(prec=60)
 TOP = LIMIT << POINT
@@ -146,7 +146,7 @@ def test_every_decision_in_bulk_is_the_exact_one(blocks: Blocks, spread: int) ->
 @pytest.mark.parametrize("name", ["_SLACK", "SHORT"])
 def test_a_bound_taken_for_the_number_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twins: deciding as if the fixed-point exponent, or the table's product, were exact."""
-    monkeypatch.setattr(f"dpsql.measure.random.blocks.{name}", 0)
+    monkeypatch.setattr(f"dpsql.core.noise.sampler.blocks.{name}", 0)
     spread = 2 if name == "SHORT" else 1000
     assert sum(wrong_decisions(blocks, spread) for blocks in WIDE[4:7]) > 0
 
@@ -188,7 +188,7 @@ def test_sums_enclose_the_distribution_of_the_blocks(power: int, scale: Fraction
 @pytest.mark.parametrize(("power", "scale"), [(1, 1), (1, 8), (1, 60), (2, 1), (2, 8)])
 def test_sums_enclose_without_a_margin(power: int, scale: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no digits to spare every rounding shows: the terms', the sums', and what follows the last term."""
-    monkeypatch.setattr("dpsql.measure.random.blocks._GUARD_BITS", 0)
+    monkeypatch.setattr("dpsql.core.noise.sampler.blocks._GUARD_BITS", 0)
     blocks = Blocks(Fraction(1, scale) if power == 1 else Fraction(1, 2 * scale**2), 1 if power == 1 else 2, 0)
     terms = [exp_of(blocks.step * k**power) for k in range(3000 if power == 1 else 140)]
     whole = 1 / (1 - exp_of(blocks.step)) if power == 1 else sum(terms, Fraction(0))

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dpsql.measure.mechanisms import DiscreteGaussian
-from dpsql.measure.mechanisms import gaussian as module
+from dpsql.core.noise.mechanisms import DiscreteGaussian
+from dpsql.core.noise.mechanisms import gaussian as module
 
 CONTEXT = Context(prec=120, Emin=-(10**9), Emax=10**9)
 small = st.fractions(min_value=Fraction(1, 50), max_value=600, max_denominator=50)

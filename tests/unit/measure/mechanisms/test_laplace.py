@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.loss import NO_LOSS, PrivacyLoss
-from dpsql.measure.mechanisms import DiscreteLaplace, Exact
-from dpsql.measure.random import discrete_laplace
+from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
+from dpsql.core.noise.sampler import discrete_laplace
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
 CONTEXT = Context(prec=100)
 BAD_SCALES = [Fraction(0), Fraction(-1), Fraction((1 << 55) + 1), 1.0, 0.1, 3, None, "1"]

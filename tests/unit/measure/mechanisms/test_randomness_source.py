@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 import dpsql
-from dpsql.measure import random as source
-from dpsql.measure.random import discrete_gaussian, discrete_laplace
+from dpsql.core.noise import sampler as source
+from dpsql.core.noise.sampler import discrete_gaussian, discrete_laplace
 
 WIDE = Fraction(1 << 50)  # two honest lists of 50 draws share a value with probability about 1e-12
 ROOT = Path(dpsql.__file__).parent
-SAMPLER = ROOT / "measure" / "random"
+SAMPLER = ROOT / "core" / "noise" / "sampler"
 ALLOWED = SAMPLER / "entropy.py"
-SALTS = {"budget/chain.py": {"secrets"}}  # the ledger's salt and nonce: secrets, not noise, and no noise may use them
+SALTS = {"core/ledger/hash_chain.py": {"secrets"}}  # the ledger's salt and nonce: not noise, and no noise may use them
 
 
 def laplace() -> list[int]:
@@ -160,7 +160,7 @@ def test_no_other_module_draws() -> None:
     assert ALLOWED in files and len(files) > 10
     found = {f.relative_to(ROOT).as_posix(): set(sources_of_randomness(ast.parse(f.read_text("utf-8")))) for f in files}
     uses = {name: kinds - SALTS.get(name, set()) for name, kinds in found.items()}
-    assert {name: kinds for name, kinds in uses.items() if kinds} == {"measure/random/entropy.py": {"urandom"}}
+    assert {name: kinds for name, kinds in uses.items() if kinds} == {"core/noise/sampler/entropy.py": {"urandom"}}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_suspects_are_found(text: str) -> None:
 def test_pricing_loads_no_numpy() -> None:
     """Planning and `dpsql check` price noise without drawing any: they should not pay for loading the sampler."""
     program = (
-        "import sys; from fractions import Fraction as F; from dpsql.measure.mechanisms import *\n"
+        "import sys; from fractions import Fraction as F; from dpsql.core.noise.mechanisms import *\n"
         "m = DiscreteLaplace.calibrate(F(1), F(1, 2)); m.half_width(F(19, 20)); m.variance()\n"
         "KeyThreshold.calibrate(m, 1, 1, F(1, 100)).delta\n"
         "assert 'numpy' not in sys.modules\n"

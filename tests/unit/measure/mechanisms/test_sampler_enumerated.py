@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pytest
 
-from dpsql.measure.integers import Integers
-from dpsql.measure.random.blocks import Blocks
-from dpsql.measure.random.entropy import BitSource, Kernel, Words
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.sampler.blocks import Blocks
+from dpsql.core.noise.sampler.entropy import BitSource, Kernel, Words
 
 ROUNDING = Fraction(1, 10**60)  # far above the error of 80 decimal digits, far below any mass seen here
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.measure.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, delta_of
-from dpsql.measure.mechanisms.threshold import SMALLEST_DELTA
-from dpsql.numbers.normal import erfc_root
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, delta_of
+from dpsql.core.noise.partition_selection import SMALLEST_DELTA
+from dpsql.core.numbers.normal import erfc_root
 
 CONTEXT = Context(prec=200, Emin=-(10**9), Emax=10**9)
 scales = st.one_of(

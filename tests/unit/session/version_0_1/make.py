@@ -99,7 +99,7 @@ def fill(folder: Path) -> None:
 def make() -> None:
     """Write all files."""
     import dpsql
-    from dpsql.budget.sqlite import SqliteLedger
+    from dpsql.core.ledger.sqlite import SqliteLedger
 
     made = {}
     for accountant, account in ACCOUNTS.items():

@@ -1,0 +1,123 @@
+"""What a released number answers, as a hash: equal addresses, equal exact integers, whatever query asked for them.
+
+*Claim.* Two components with one address have the same exact integer for every group key, over the same data and under
+the same ledger's salt. *Why.* The address is taken of all that the integers are computed from: the version of the rules
+that make statements of plans; the finished plan below the release with its columns numbered by occurrence (what else
+the query selects, and what it calls it, has no part in it), its group keys with their public lists, the bounding of
+contributions, the component with its clip, grid, center, weight and filter; the rows of the releases that it reads, as
+values; the policy with its `data_version`; and where the engine's order decides what is kept, whose order it is.
+Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be false.*
+If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
+`data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
+tests/unit/compiler/test_address.py, tests/property/test_answers.py, tests/unit/session/test_version_0_1.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from dpsql.core.analysis.releases_of_plan import Releases, releases_of
+from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.nodes import GroupKeys, Node, Release, Values, inputs
+from dpsql.core.ir.walk import with_inputs
+from dpsql.planner.plan import Plan
+
+RULES = 2
+"""Version of the rules that measure, part of every address: no answer of an older one is served.
+
+Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
+clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order, and
+is scaled down to no more groups than the public keys let it be in.
+"""
+
+Rows = Sequence[tuple[LiteralValue, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all components of one release stand on. ordered: those for which an `order` decides what is kept."""
+
+    below: Node
+    node: Release
+    setting: tuple[str, ...]
+    ordered: tuple[Component, ...] = ()
+    order: str = ""
+
+    def address(self, component: Component, keys: str = "") -> str:
+        """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
+        order = f"kept in the order of {self.order}" if component in self.ordered else ""
+        return fingerprint(self.setting, order, keys, self.below, self.node.keys, component, numbered=True)
+
+    def address_of_keys(self) -> str:
+        """The address of a set of private keys with their noisy counts, found with the declared least number."""
+        assert self.node.threshold is not None
+        least = f"keys of at least {self.node.min_units}"
+        return self.address(self.node.components[self.node.threshold], least)
+
+    @property
+    def name(self) -> str:
+        """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
+        return fingerprint(self.setting, self.below, self.node.keys, numbered=True)
+
+
+class Grounds:
+    """The grounds of all releases of one plan."""
+
+    def __init__(self, plan: Plan, data_version: str, order: str = "") -> None:
+        """order: whose order decides what is kept where not all is: engine and version
+        (core/printing/kept_first.py)."""
+        self._plan = plan
+        self._order = order
+        self._found: Releases = releases_of(plan.tree)
+        self._version = f"version {data_version}"
+        self._lists: dict[int, KeySource] = {}
+
+    def reads(self, place: int) -> frozenset[int]:
+        """The releases whose rows a release reads."""
+        return frozenset(self._places(self._plan.releases[place].measured.node.input))
+
+    def _places(self, node: Node) -> list[int]:
+        if isinstance(node, Release):
+            return [self._found.index[id(node)]]
+        return [place for below in inputs(node) for place in self._places(below)]
+
+    def ground(self, place: int, rows: Mapping[int, Rows] | None = None) -> Ground:
+        """rows: of each release that this one reads, its released rows; None: stand on the releases themselves.
+
+        With rows, releases of other queries that gave the very same rows lead to the same ground.
+        """
+        measured = self._plan.releases[place].measured
+        below = measured.node.input if rows is None else self._with(measured.node.input, rows)
+        units = sorted(measured.contributions)
+        setting = (f"rules {RULES}", self._plan.policy_hash, self._version, *units)
+        found = {i for s in self._plan.releases[place].statements if s.ordered for i in s.components}
+        ordered = tuple(measured.node.components[i] for i in sorted(found))
+        return Ground(self._plain(below), measured.node, setting, ordered, self._order)
+
+    def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
+        if isinstance(node, Release):
+            columns = (*node.keys, *(o.column for o in node.outputs))
+            return Values(columns, tuple(rows[self._found.index[id(node)]]))
+        return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
+
+    def _plain(self, node: Node) -> Node:
+        """The node with its public key lists as a hash: the keys count, however they are written or were found."""
+        node = with_inputs(node, tuple(self._plain(child) for child in inputs(node)))
+        if isinstance(node, GroupKeys) and node.sources is not None:
+            return replace(node, sources=tuple(self._hashed(s) for s in node.sources))
+        return node
+
+    def _hashed(self, source: KeySource) -> KeySource:
+        if id(source) not in self._lists:  # the plan holds the source as long as this lives
+            self._lists[id(source)] = KeySource(source.positions, ((digest(source.keys),),), "")
+        return self._lists[id(source)]
+
+
+def digest(keys: Sequence[tuple[LiteralValue, ...]]) -> str:
+    """A SHA-256 of the keys, however they are held. A lazy list keeps it: those of a kept plan are read once."""
+    return keys.digest if isinstance(keys, LazyKeys) else sha256(repr(tuple(keys)).encode()).hexdigest()

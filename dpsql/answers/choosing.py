@@ -1,0 +1,296 @@
+"""Which stored answers a run is given: all that the account holds, and of others' what leaves it within a ceiling.
+
+*Claim.* Whatever is stored, and whoever bought it, an account is charged at most what `fits` admits, by default what
+new noise for all of the query would cost; what it holds it is given, for nothing. The choice depends on no number that
+the account has not got. *Why.* The choice begins with what is held, the rest being new: a part of what was asked, so
+never dearer. Each step after it is taken only if `fits` admits all that the account is then charged. What is looked at
+are ids, noise, prices and sizes, which the plan and the ledger determine; numbers are read only as rows of a release
+that a later one reads, and of those only that the account holds where a price is told (`preview`). *When it would be
+false.* If a held answer made something else dearer: it cannot, for a set of new noise is never dearer than a larger
+one. If `fits` judged another price than the one that is charged: both are `Reuse.in_account`. *Tested by*
+tests/property/test_ceiling.py, tests/unit/session/test_ceiling.py, tests/unit/session/test_answers.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from dpsql.answers.address import Ground, Grounds, Rows
+from dpsql.answers.distinct_keys import are_keys
+from dpsql.answers.reuse import Reuse
+from dpsql.answers.store.names import draw_of, unchanged
+from dpsql.answers.store.store import AnswerStore
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
+from dpsql.core.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
+from dpsql.core.release.released import Answer
+from dpsql.planner.plan import Plan
+from dpsql.postprocessing.released_columns import released_columns
+
+
+def look_up(
+    plan: Plan,
+    grounds: Grounds,
+    store: AnswerStore,
+    held: Collection[str],
+    paid: Callable[[], Collection[str]],
+    fits: Callable[[Reuse], bool],
+    *,
+    dearer: bool = False,
+    preview: bool = False,
+) -> Reuse:
+    """What stored answers give of a plan.
+
+    held: ids of the answers that the account has. paid: tells the ids of all that the ledger names, if it comes to
+    that; others are left alone, whatever the store says. A release that reads others can be given only if they are
+    given whole: new noise there makes another question of it.
+    fits: whether the account may be charged for this; asked before each step beyond what it holds.
+    dearer: others' answers are taken one by one. Else those of one bundle (`core/noise/parallel_composition.py`) are
+    taken all or none: where a part has to be drawn, drawing the whole costs no more.
+    preview: nothing will be charged, so nothing may depend on the numbers of answers that the account has not: what
+    reads those counts as new. Else whoever asks for prices could tell from them whether he has guessed a number.
+    Raises CannotOpen (DP407).
+    """
+    choice = _Choice(plan, grounds, store, held, cache(paid), fits, dearer, preview)
+    for place in range(len(plan.releases)):
+        choice.hold(place)
+    for place in range(len(plan.releases)):
+        choice.receive(place)
+    return choice.with_given()
+
+
+def released_rows(noisy: NoisyRelease) -> Rows:
+    """The rows of a release as later ones read them: group keys, then released columns."""
+    columns = [*noisy.key_columns, *released_columns(noisy)]
+    if not columns:
+        return [()] * len(noisy.keys)
+    return list(zip(*columns, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Stored answers that would do for one component: those the account holds, the most accurate in front; and those
+    it does not, the least accurate in front, which costs it least. Of equal ones the newest first.
+    """
+
+    own: Sequence[Answer]
+    others: Sequence[Answer]
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What is given so far, release by release, and what was found in the store on the way."""
+
+    plan: Plan
+    grounds: Grounds
+    store: AnswerStore
+    held: Collection[str]
+    paid: Callable[[], Collection[str]]
+    fits: Callable[[Reuse], bool]
+    dearer: bool
+    preview: bool
+    given: list[Given] = field(init=False)
+    rows: dict[int, Rows] = field(default_factory=dict)
+    known: dict[int, Ground] = field(default_factory=dict)
+    keys: dict[int, _Ranked] = field(default_factory=dict)
+    stored: dict[tuple[int, str], Mapping[int, _Ranked]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.given = [Given() for _ in self.plan.releases]
+
+    def with_given(self, place: int = 0, given: Given | None = None) -> Reuse:
+        """The choice, with something else given of one release."""
+        whole = [given if given is not None and at == place else g for at, g in enumerate(self.given)]
+        # By id: an answer that serves two releases is received once.
+        new = {a.id: a for g in whole for a in g.answers.values() if a.id not in self.held}
+        return Reuse(tuple(whole), tuple(new.values()))
+
+    def hold(self, place: int) -> None:
+        """Give what the account holds of a release; of several sets of private keys the one over which that is most."""
+        ground, best = self._ground(place), Given()
+        if ground is None:
+            return
+        for begun in self._begun(place, ground, own=True):
+            found = {i: r.own[0] for i, r in self._ranked(place, ground, begun).items() if r.own}
+            if len(begun.answers) + len(found) > len(best.answers):
+                best = Given({**begun.answers, **found}, begun.keys)
+        self.given[place] = best
+
+    def receive(self, place: int) -> None:
+        """Give what others have bought, as far as it fits; of several sets of private keys as above."""
+        ground, best = self._ground(place), self.given[place]
+        if ground is None or not wanted(self.plan.releases[place].measured, best):
+            return
+        private = self.plan.releases[place].measured.threshold is not None and best.keys is None
+        for begun in self._begun(place, ground, own=False) if private else [best]:
+            if begun is best or self.fits(self.with_given(place, begun)):
+                filled = self._filled(place, ground, begun)
+                best = filled if len(filled.answers) > len(best.answers) else best
+        self.given[place] = best
+
+    def _filled(self, place: int, ground: Ground, given: Given) -> Given:
+        ranked = self._ranked(place, ground, given)
+        missing = [
+            {i: ranked[i].others for i in bundle if i in ranked and i not in given.answers}
+            for bundle in self.plan.releases[place].measured.bundles
+        ]
+        # Mostly somebody else asked the same, and all of it fits.
+        first = [option for rest in missing for option in itertools.islice(self._options(rest), 1)]
+        if not first:
+            return given
+        whole = _with(given, *first)
+        if self.fits(self.with_given(place, whole)):
+            return whole
+        refused: set[tuple[object, ...]] = set()
+        for rest in missing:
+            for option in self._options(rest):
+                price, more = (len(rest), *self._price(place, option)), _with(given, option)
+                if price in refused:  # what did not fit once does not fit beside more
+                    continue
+                if self.fits(self.with_given(place, more)):
+                    given = more
+                    break
+                refused.add(price)
+        return given
+
+    def _options(self, rest: Mapping[int, Sequence[Answer]]) -> Iterator[dict[int, Answer]]:
+        """Ways to receive what is missing of a bundle: drawn at one time; else each for itself."""
+        draws: dict[str, dict[int, Answer]] = {}
+        for i, answers in rest.items():
+            for answer in answers:
+                draws.setdefault(draw_of(answer.id), {}).setdefault(i, answer)
+        # In the order in which the first component ranks them.
+        yield from (option for option in draws.values() if len(option) == len(rest))
+        cheapest = {i: answers[0] for i, answers in rest.items() if answers}
+        if len(rest) > 1 and cheapest and (self.dearer or len(cheapest) == len(rest)):
+            yield cheapest
+
+    def _price(self, place: int, option: Mapping[int, Answer]) -> tuple[object, ...]:
+        """What tells apart how much dearer a run is with this option than with new noise in its place."""
+        measured = self.plan.releases[place].measured
+        taken = {a.id for given in self.given for a in given.answers.values()}
+        draws = [draw_of(a.id) for a in option.values()]
+        return tuple(
+            (
+                tuple(measured.loss_of(i, unit) for unit in measured.contributions),
+                frozenset(a.losses.items()), a.conversion, a.id in taken, draws.index(draw_of(a.id)),
+            )
+            for i, a in option.items()
+        )  # fmt: skip
+
+    # --- the store -------------------------------------------------------------------------------------------------
+
+    def _ground(self, place: int) -> Ground | None:
+        """What a release stands on; None if that is not known: it reads a release of which something is new."""
+        if place not in self.known:
+            rows = {at: self._rows(at) for at in self.grounds.reads(place)}
+            known = {at: found for at, found in rows.items() if found is not None}
+            if len(known) < len(rows):
+                return None
+            self.known[place] = self.grounds.ground(place, known)
+        return self.known[place]
+
+    def _rows(self, place: int) -> Rows | None:
+        """The rows of a release that is given whole, and may be read."""
+        if place not in self.rows:
+            planned, given = self.plan.releases[place], self.given[place]
+            seen = not self.preview or all(a.id in self.held for a in given.answers.values())
+            if not seen or wanted(planned.measured, given):
+                return None
+            self.rows[place] = released_rows(assembled(planned, given))
+        return self.rows[place]
+
+    def _begun(self, place: int, ground: Ground, *, own: bool) -> Iterator[Given]:
+        """What the answers of a release begin with: nothing, or one of the stored sets of private keys."""
+        measured = self.plan.releases[place].measured
+        if measured.threshold is None:
+            yield Given()
+            return
+        deciding, address = measured.node.threshold, ground.address_of_keys()
+        assert deciding is not None
+        if place not in self.keys:
+            found = self.store.find([address]).get(address, ())
+            self.keys[place] = self._rank(found, measured.measurements[deciding].mechanism)
+        for keys in self.keys[place].own if own else self.keys[place].others:
+            if keys.shown is None or not _as_good(keys, measured.threshold):
+                continue
+            if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):
+                continue
+            yield Given({deciding: keys}, keys.shown.keys)
+
+    def _ranked(self, place: int, ground: Ground, begun: Given) -> Mapping[int, _Ranked]:
+        """Component → the stored answers for it over the keys that were begun with, one number for each of them."""
+        measured = self.plan.releases[place].measured
+        deciding = measured.node.threshold
+        over = "" if deciding is None else begun.answers[deciding].id
+        if (place, over) not in self.stored:
+            height = _height(measured) if begun.keys is None else len(begun.keys)
+            places = [i for i in wanted(measured, Given()) if i != deciding]
+            addresses = {i: ground.address(measured.node.components[i], over) for i in places}
+            found = self.store.find(addresses.values())
+            self.stored[place, over] = {
+                i: self._rank(
+                    [a for a in found.get(address, ()) if a.shown is None and len(a.values) == height],
+                    measured.measurements[i].mechanism,
+                )
+                for i, address in addresses.items()
+            }
+        return self.stored[place, over]
+
+    def _rank(self, stored: Sequence[Answer], planned: Mechanism) -> _Ranked:
+        """Those that are at least as accurate as planned."""
+        own: list[tuple[float, int, Answer]] = []
+        others: list[tuple[float, int, Answer]] = []
+        for at, answer in enumerate(stored):
+            made = _made(answer)
+            if made is None or not as_accurate(made, planned) or not unchanged(answer):
+                continue
+            if answer.id in self.held:
+                own.append((made.variance(), -at, answer))
+            elif answer.id in self.paid():
+                others.append((-made.variance(), -at, answer))
+        return _Ranked(*([a for _, _, a in sorted(side, key=lambda f: f[:2])] for side in (own, others)))
+
+
+def _with(given: Given, *options: Mapping[int, Answer]) -> Given:
+    """More answers, over the same keys."""
+    return Given({**given.answers, **{i: answer for option in options for i, answer in option.items()}}, given.keys)
+
+
+def _height(measured: MeasuredRelease) -> int:
+    """How many public keys a release has."""
+    sources = key_sources(measured.node)
+    assert sources is not None
+    return math.prod(len(s.keys) for s in sources)
+
+
+def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
+    """Whether stored keys show all that planned ones would, at no larger δ."""
+    shown = keys.shown
+    if shown is None or len(shown.keys) != len(keys.values):
+        return False
+    return shown.threshold <= planned.threshold and shown.delta <= planned.delta
+
+
+def as_accurate(made: Mechanism, planned: Mechanism) -> bool:
+    """Whether noise is no wider than planned: exact within a family, by variance between two."""
+    match made, planned:
+        case DiscreteLaplace(scale=a), DiscreteLaplace(scale=b):
+            return a <= b
+        case DiscreteGaussian(sigma_squared=a), DiscreteGaussian(sigma_squared=b):
+            return a <= b
+        case _:
+            return made.variance() <= planned.variance()
+
+
+def _made(answer: Answer) -> Mechanism | None:
+    """The noise that an answer was made with; None if this version does not know it."""
+    try:
+        return made_by(answer.mechanism, answer.parameter)
+    except ValueError:
+        return None

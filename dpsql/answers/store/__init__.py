@@ -1,0 +1,1 @@
+"""Where released numbers are kept."""

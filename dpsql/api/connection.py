@@ -1,0 +1,145 @@
+"""The connection that users hold: a session with PEP 249's methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from dpsql.api.cursor import Cursor
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics import errors
+from dpsql.diagnostics.errors import reject
+from dpsql.planner.settings import Settings
+from dpsql.service.arguments import Parameters
+from dpsql.service.session import Session, open_data
+from dpsql.service.settings import USUAL, Amount, Asked
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def connect(
+    source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
+    *,
+    policy: str | PathLike[str] | Policy | None = None,
+    frames: Mapping[str, object] | None = None,
+    analyst: str | None = None,
+    ledger: str | PathLike[str] | Ledger | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    allow_dearer: bool | None = None,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    progress: bool = False,
+) -> Connection:
+    """Open a session.
+
+    source: a policy (file or object), whose data is opened read-only and locked; or a DuckDB connection that is already
+        open, together with `policy=` (nothing is locked then; results say so).
+    frames: table name of the policy → pandas, polars or Arrow table that holds its rows, private or public as the
+        policy says; no table that has a `source:` or lies in the policy's `database:`. They are copied; on a connection
+        of yours they are registered.
+    analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
+    ledger: path of the ledger, instead of the policy's; `":memory:"` for one that is forgotten with the session, its
+        answers too; or a Ledger object.
+    epsilon, delta, allow_dearer: defaults of this session's queries.
+    threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
+        spilled to a private temporary folder.
+    progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
+        it moves depends on private rows and is not covered by ε.
+    Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
+
+    >>> with dpsql.connect("clinic.yaml", analyst="ana") as con:
+    ...     con.sql("SELECT COUNT(*) AS n FROM patients").cost(epsilon=0.5)
+    PrivacyLoss(epsilon=0.5)
+    """
+    name: object = analyst
+    if name == "" or not isinstance(name, str | None):
+        raise reject("DP903", "an analyst is a name", help=["leave it out to spend the shared budget"])
+    keeper: object = ledger
+    if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
+        raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
+    settings = Asked(epsilon, delta, allow_dearer=allow_dearer).settled(Settings())
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
+    return Connection(completed, engine, analyst, ledger, settings)
+
+
+class Connection(Session):
+    """An open session: `sql` for a query to look at first, `execute` and `cursor` as in PEP 249.
+
+    A context manager; closing twice is allowed. Threads may share it: their queries run one after the other. In async
+    code run it in a thread:  `await asyncio.to_thread(con.execute, sql)`.
+
+    Every query is charged durably before it runs, so there is nothing to commit and nothing that could be rolled back:
+    `commit` and `rollback` do nothing, and in particular give nothing back.
+
+    >>> con = dpsql.connect("clinic.yaml", epsilon=0.5)
+    >>> con.execute("SELECT COUNT(*) AS n FROM patients").spent
+    PrivacyLoss(epsilon=0.5)
+    >>> con.budget.spent
+    PrivacyLoss(epsilon=0.5)
+    """
+
+    Warning: ClassVar = errors.Warning
+    Error: ClassVar = errors.Error
+    InterfaceError: ClassVar = errors.InterfaceError
+    DatabaseError: ClassVar = errors.DatabaseError
+    DataError: ClassVar = errors.DataError
+    OperationalError: ClassVar = errors.OperationalError
+    IntegrityError: ClassVar = errors.IntegrityError
+    InternalError: ClassVar = errors.InternalError
+    ProgrammingError: ClassVar = errors.ProgrammingError
+    NotSupportedError: ClassVar = errors.NotSupportedError
+
+    def __reduce__(self) -> NoReturn:
+        """Copies and pickles would be second holders of one ledger and one engine. Raises Rejected DP903."""
+        raise reject(
+            "DP903", "a connection is neither copied nor pickled",
+            help=["threads may share it; another process opens its own with dpsql.connect(…)"],
+        )  # fmt: skip
+
+    def cursor(self) -> Cursor:
+        """A new cursor. Raises Rejected DP903 once the connection is closed."""
+        self.require_open()
+        return Cursor(self)
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
+        coverage: bool | None = None,
+        fresh: bool = False,
+    ) -> Cursor:
+        """`Cursor.execute` on a new cursor, which also has the columns, intervals, notes and frames of the answer.
+
+        Raises Rejected, BudgetExceeded, EngineError.
+        """
+        return self.cursor().execute(
+            sql, parameters, epsilon=epsilon, delta=delta, rho=rho,
+            max_error=max_error, confidence=confidence, weights=weights, allow_dearer=allow_dearer,
+            coverage=coverage, fresh=fresh,
+        )  # fmt: skip
+
+    def executemany(
+        self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]], *, epsilon: Amount | None = None
+    ) -> Cursor:
+        """`Cursor.executemany` on a new cursor."""
+        return self.cursor().executemany(sql, parameters, epsilon=epsilon)
+
+    def commit(self) -> None:
+        """Nothing: what was charged is charged durably already. Raises Rejected DP903 once the connection is closed."""
+        self.require_open()
+
+    def rollback(self) -> None:
+        """Nothing: an answer that was seen cannot be given back, and nothing is refunded. Raises Rejected DP903."""
+        self.require_open()

@@ -1,0 +1,106 @@
+"""What the policy says about a text, before anything is ignored: a function of text, dialect, values of parameters and
+policy alone.
+
+So it can be made in another process, and kept (cache.py): it names no file and holds no setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from dpsql.checking.documents.comments import Remark, directives_in
+from dpsql.checking.documents.values import Values
+from dpsql.checking.examine.ignores import read_ignores
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+
+_NO_VALUES: Final[Values] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one run of a statement takes from the budget.
+
+    epsilon: the ε that its privacy clause or the policy's default asks for; None: neither says, and the cost is not
+    known. cost: privacy unit → loss in the policy's accountant, for every unit that the statement touches.
+    """
+
+    epsilon: Fraction | None
+    cost: tuple[tuple[str, PrivacyLoss], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: where it stands in the text, its shape, findings and price (None: it was refused).
+
+    A diagnostic whose source is None points into the text.
+    """
+
+    span: Span
+    shape: str
+    diagnostics: tuple[Diagnostic, ...]
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The statements of a text, and what its comments say that ask for findings to be ignored or are wrong."""
+
+    statements: tuple[Statement, ...]
+    remarks: tuple[Remark, ...]
+
+
+def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES) -> Examination:
+    """Every statement against the policy. parameters: values for all texts, beside those of this one's comments.
+
+    Raises Rejected DP903 for an unknown dialect.
+    """
+    from dpsql.checking.documents.parameters import given_in
+    from dpsql.frontend.text.split import split_text
+
+    parts = split_text(text, dialect)
+    given = given_in(text, parts, dialect, parameters)
+    ignores = read_ignores(text, directives_in(text, parts))
+    return Examination(
+        tuple(
+            _examine(part.text, part.start, part.shape, policy, dialect, values)
+            for part, values in zip(parts.statements, given.values, strict=True)
+        ),
+        (*ignores, *given.wrong),
+    )
+
+
+def _examine(text: str, start: int, shape: str, policy: Policy, dialect: str, values: Values) -> Statement:
+    from dpsql.checking.documents.parameters import with_help
+    from dpsql.service.check import examine as examine_query
+
+    found = examine_query(Source(text, ""), policy, values, dialect=dialect)
+    diagnostics = tuple(_in_text(with_help(d, text, dialect, values), text, start) for d in found.diagnostics)
+    price = None
+    if found.plan is not None:
+        cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
+        stated = not cost or policy.defaults.epsilon is not None or _says_epsilon(text, dialect)
+        price = Price(found.plan.epsilon if stated and cost else None if cost else Fraction(0), cost if stated else ())
+    return Statement(Span(start, start + len(text)), shape, diagnostics, price)
+
+
+def _in_text(diagnostic: Diagnostic, text: str, start: int) -> Diagnostic:
+    source = diagnostic.source
+    if source is not None and source.text != text:
+        return diagnostic
+    if source is None or diagnostic.span is None:
+        diagnostic = replace(diagnostic, span=Span(0, len(text.split("\n", 1)[0].rstrip("\r"))))
+    return replace(diagnostic.within(Source(""), start), source=None)
+
+
+def _says_epsilon(text: str, dialect: str) -> bool:
+    """Whether a statement that has a plan has a privacy clause with an ε."""
+    if "differential_privacy" not in text.lower() and "anonymization" not in text.lower():
+        return False
+    from dpsql.frontend.parse import parse
+
+    clause = parse(Source(text), dialect).clause
+    return clause is not None and clause.epsilon is not None

@@ -1,0 +1,81 @@
+"""How much ε the queries of a repository may ask for: `max_epsilon` in one query, `max_epsilon_per_file` in one file.
+
+What a query asks for is the ε of its privacy clause, else the policy's default. A query for which neither says
+anything asks for nothing yet: whoever runs it says how much, and the policy's own limits hold then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.checking.examine.examination import Statement
+from dpsql.core.privacy_loss import show_left, show_spent
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+
+_EPSILON = re.compile(r"\bepsilon\s*=\s*[0-9.][0-9.eE+-]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The largest ε of one query and of all queries of one file together; None: no limit."""
+
+    query: Fraction | None = None
+    file: Fraction | None = None
+
+    def exceeded(
+        self, text: str, statements: Sequence[Statement], dialect: str = "duckdb"
+    ) -> Mapping[int, tuple[Diagnostic, ...]]:
+        """Number of a statement → the findings (DP412) about its ε; the file's limit is found at the statement that
+        goes beyond it first. dialect: what the text is written in."""
+        found: dict[int, tuple[Diagnostic, ...]] = {}
+        total = Fraction(0)
+        for number, statement in enumerate(statements):
+            asked = None if statement.price is None else statement.price.epsilon
+            if asked is None or (self.query is None and self.file is None):
+                continue
+            before, total = total, total + asked
+            if self.query is not None and asked > self.query:
+                alone = f"the query asks for ε = {show_spent(asked)}"
+                found[number] = (_finding(text, statement, alone, self.query, "query", dialect),)
+            if self.file is not None and before <= self.file < total:
+                whole = f"the queries of this file up to here ask for ε = {show_spent(total)} together"
+                found[number] = (*found.get(number, ()), _finding(text, statement, whole, self.file, "file", dialect))
+        return found
+
+
+def _finding(text: str, statement: Statement, asked: str, limit: Fraction, of: str, dialect: str) -> Diagnostic:
+    span, said = _place(text, statement.span, dialect)
+    option = "max_epsilon" if of == "query" else "max_epsilon_per_file"
+    repair = f"ask for less in the privacy clause:  OPTIONS (epsilon = {show_left(limit)})"
+    if of == "file":
+        repair = "ask for less, or move queries to another file"
+    elif not said:
+        clause = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = {show_left(limit)})"
+        repair = f"give the query a privacy clause:  {clause}"
+    return Diagnostic(
+        "DP412",
+        f"{asked}; the check allows {show_left(limit)} in one {of}",
+        None,
+        span,
+        "" if said else "the policy's default",
+        (repair, f"or raise  {option}  of the check"),
+    )
+
+
+def _place(text: str, statement: Span, dialect: str) -> tuple[Span, bool]:
+    """Where the statement says its ε, and whether it does; else its first line. A column or a comment may say
+    `epsilon = 1` as well: only the privacy clause counts."""
+    from dpsql.frontend.parse import parse
+    from dpsql.frontend.text.spans import code_of
+
+    own = text[statement.start : statement.end]
+    clause = parse(Source(own), dialect).clause
+    if clause is not None and clause.span is not None and clause.epsilon is not None:
+        match = _EPSILON.search(code_of(own), clause.span.start, clause.span.end)
+        found = clause.span if match is None else Span(*match.span())
+        return Span(statement.start + found.start, statement.start + found.end), True
+    line = own.split("\n", 1)[0].rstrip("\r")
+    return Span(statement.start, statement.start + len(line)), False

@@ -1,0 +1,1 @@
+"""What is found, and how it is shown."""

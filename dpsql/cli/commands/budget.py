@@ -1,0 +1,205 @@
+"""`dpsql budget`: what has been spent of each unit and what is left, from policy and ledger; the data is not opened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpsql.cli.answer import loss_json
+from dpsql.cli.commands import budget_plot
+from dpsql.cli.json_text import document
+from dpsql.cli.layout import print_table
+from dpsql.cli.options import ReportFormat
+from dpsql.core.ledger.ledger import Entry, Ledger, Receipt
+from dpsql.core.ledger.sqlite import accept_head
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
+from dpsql.diagnostics.errors import reject
+from dpsql.policy.load import load_policy
+from dpsql.results.cells import Cell, cell
+from dpsql.service.ledgers import FORGETS, Place, look_at_ledger, place_of, shown
+
+_LONGEST: Final = 120
+"""Characters of a statement in the history's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One line: what an analyst (None: all together) has spent of a unit. limit: None if no cap is declared."""
+
+    unit: str
+    analyst: str | None
+    spent: PrivacyLoss
+    limit: PrivacyLoss | None
+
+    @property
+    def left(self) -> PrivacyLoss | None:
+        """None if no cap is declared."""
+        return None if self.limit is None else remaining(self.limit, self.spent)
+
+
+def run(
+    policy: str,
+    analyst: str | None,
+    ledger: str | None,
+    format: ReportFormat,
+    history: bool,
+    plot: str | None,
+    accept: bool,
+) -> int:
+    """Raises CannotOpen (policy, ledger), Rejected DP903 (the plot cannot be made)."""
+    if plot is not None:
+        budget_plot.check(plot)
+    loaded = load_policy(policy)
+    place = place_of(loaded, ledger)
+    if accept:
+        if place is None:
+            raise reject("DP903", "a ledger in memory has no head", help=["leave  --accept-head  out"])
+        accept_head(*place)
+        print(f"{place.path} is accepted as it stands", file=sys.stderr)
+    found = look_at_ledger(loaded, place)
+    try:
+        accounts, everything = read_accounts(loaded, found, analyst)
+    finally:
+        if found is not None:
+            found.close()
+    entries = everything if analyst is None else [r for r in everything if r.entry.analyst == loaded.account(analyst)]
+    if plot is not None:
+        budget_plot.write(plot, loaded, everything, analyst)
+    match format:
+        case ReportFormat.TABLE:
+            print_budget(loaded, accounts, entries if history else None, place, len(entries))
+        case ReportFormat.JSON:
+            print(document(_as_json(loaded, accounts, entries, place, history)))
+    return 0
+
+
+def read_accounts(
+    policy: Policy, ledger: Ledger | None, analyst: str | None
+) -> tuple[list[Account], Sequence[Receipt]]:
+    """The accounts of every unit, its total first (of one analyst, if one is given), and all of the ledger's entries.
+
+    A ledger that was never made (None) is an empty one. Raises CannotOpen DP407.
+    """
+    wanted = None if analyst is None else policy.account(analyst)
+    spent: dict[tuple[str, str | None], PrivacyLoss] = {}
+    entries: Sequence[Receipt] = ()
+    if ledger is not None:
+        spent = {(a.unit, a.analyst): a.spent for a in ledger.accounts()}
+        entries = ledger.history()
+    names = [*policy.budgets.analysts, *(a for _, a in spent if a is not None)]
+    if wanted is not None:
+        names = [wanted]
+    found = []
+    for unit in policy.units:
+        found.append(Account(unit, None, spent.get((unit, None), NO_LOSS), policy.caps_for().total.get(unit)))
+        for name in sorted(set(names)):
+            limit = policy.caps_for(None if name == "*" else name).analyst.get(unit)
+            found.append(Account(unit, name, spent.get((unit, name), NO_LOSS), limit))
+    return found, entries
+
+
+def print_budget(
+    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, place: Place | None, count: int
+) -> None:
+    """The table of accounts, and the entries if wanted."""
+    header, rows = account_rows(policy, accounts)
+    print_table(header, rows, sys.stdout)
+    print(closing_line(policy, place, count))
+    if history is not None:
+        print()
+        print_table(*history_rows(history), sys.stdout)
+
+
+def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[str], list[list[Cell]]]:
+    """The table of accounts: header and rows."""
+    in_rho = policy.privacy.accountant == "zcdp"
+    header = ("unit", "account", "spent", "left", "limit")
+    return header, [
+        [
+            cell(a.unit),
+            cell("total" if a.analyst is None else a.analyst),
+            cell(_spent_text(a.spent, in_rho)),
+            cell("no limit" if a.left is None else left_text(a.left, in_rho=in_rho)),
+            cell("" if a.limit is None else left_text(a.limit, in_rho=in_rho)),
+        ]
+        for a in accounts
+    ]
+
+
+def closing_line(policy: Policy, place: Place | None, count: int) -> str:
+    """`(2 queries charged)  clinic, approx_dp, clinic.ledger.sqlite`."""
+    charged = f"({count} quer{'y' if count == 1 else 'ies'} charged)"
+    where = f"{shown(place)}; {FORGETS}" if place is None else shown(place)
+    return f"{charged}  {policy.name}, {policy.privacy.accountant}, {where}"
+
+
+def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[Cell]]]:
+    """The table of what was charged: header and rows."""
+    return ("#", "UTC", "account", "charged", "statement"), [
+        [
+            cell(r.sequence),
+            cell(r.reserved_at[:16].replace("T", " ")),
+            cell(r.entry.analyst),
+            cell(_charged(r.entry)),
+            cell(_shortened(r.entry.statement)),
+        ]
+        for r in history
+    ]
+
+
+def _shortened(statement: str) -> str:
+    """A statement as one line that a table can hold; JSON has it whole."""
+    line = " ".join(statement.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _charged(entry: Entry) -> str:
+    """New noise first; then stored answers, which count for the account and not in total."""
+    new = [f"{loss} of {unit}" for unit, loss in entry.charges.items()]
+    return "; ".join([*new, *(f"{loss} of {unit} (stored answers)" for unit, loss in entry.received.items())])
+
+
+def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:
+    return "ρ 0" if in_rho and not spent.rho else str(spent)
+
+
+def _as_json(
+    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], place: Place | None, history: bool
+) -> Mapping[str, Any]:
+    """`analyst` null is the total; `limit` and `left` are null where no cap is declared."""
+    found: dict[str, Any] = {
+        "policy": policy.name,
+        "accountant": policy.privacy.accountant,
+        "ledger": shown(place),
+        "queries": len(entries),
+        "accounts": [
+            {
+                "unit": a.unit,
+                "analyst": a.analyst,
+                "spent": loss_json(a.spent),
+                "left": None if a.left is None else loss_json(a.left),
+                "limit": None if a.limit is None else loss_json(a.limit),
+            }
+            for a in accounts
+        ],
+    }
+    if history:
+        found["history"] = [
+            {
+                "sequence": r.sequence,
+                "analyst": r.entry.analyst,
+                "reserved_at": r.reserved_at,
+                "charges": {unit: loss_json(loss) for unit, loss in r.entry.charges.items()},
+                "received": {unit: loss_json(loss) for unit, loss in r.entry.received.items()},
+                "answers": list(r.entry.answers),
+                "statement": r.entry.statement,
+                "plan": r.entry.plan_hash,
+                "policy": r.entry.policy_hash,
+                "hash": r.hash,
+            }
+            for r in entries
+        ]
+    return found

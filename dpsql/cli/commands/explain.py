@@ -1,0 +1,49 @@
+"""`dpsql explain`: the plan of a query, as text or JSON, with what it would cost now. Spends nothing."""
+
+from __future__ import annotations
+
+from dpsql.api.connection import connect
+from dpsql.cli.inputs import one_query, pointing_into
+from dpsql.cli.json_text import document
+from dpsql.cli.options import ExplainFormat
+from dpsql.diagnostics.errors import Error
+from dpsql.planner.explain import as_json, as_text, dumps
+from dpsql.planner.plan import Plan
+from dpsql.service.planning import Question
+from dpsql.service.settings import Asked
+
+
+def run(
+    policy: str,
+    sql: str | None,
+    file: str | None,
+    asked: Asked,
+    analyst: str | None,
+    ledger: str | None,
+    format: ExplainFormat,
+    engine_sql: bool,
+    dialect: str,
+) -> int:
+    """Raises dpsql.Error."""
+    source = one_query(sql, file)
+    with connect(policy, analyst=analyst, ledger=ledger) as connection:
+        try:
+            plan = connection.planner.preview(Question(source.text, dialect=dialect), asked)
+            charge = connection.outlook(plan)
+        except Error as error:
+            raise pointing_into(error, source) from None
+    match format:
+        case ExplainFormat.TEXT:
+            print(as_text(plan, engine_sql, charge))
+        case ExplainFormat.JSON:
+            found = as_json(plan, charge)
+            print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan, charge))
+    return 0
+
+
+def _statements(plan: Plan) -> list[dict[str, str]]:
+    return [
+        {"release": release.label, "shape": str(statement.shape), "sql": statement.shown}
+        for release in plan.releases
+        for statement in release.statements
+    ]

@@ -1,0 +1,93 @@
+"""`dpsql policy check | schema | audit | show`: for the custodian who writes a policy and for whoever reviews it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from dpsql.cli.exits import complain
+from dpsql.cli.files import write_text
+from dpsql.cli.json_text import document
+from dpsql.cli.options import ExplainFormat
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import escaped, printable
+from dpsql.policy.file.schema import policy_schema
+from dpsql.policy.issues import did_you_mean
+from dpsql.policy.load import load_policy
+from dpsql.policy.tools.audit import promises, protection
+from dpsql.policy.tools.show import describe, show_policy
+from dpsql.policy.tools.unsaid import unsaid
+
+
+def check(file: str, data: bool) -> int:
+    """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree."""
+    policy: Policy = load_policy(file)
+    if data:
+        from dpsql.api.connection import connect
+
+        with connect(policy) as connection:
+            policy = connection.policy
+    if warnings := unsaid(policy):
+        complain(warnings)
+    print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
+    return 0
+
+
+def summary(policy: Policy) -> str:
+    """`policy clinic is valid: 3 tables (1 public), 1 unit, 14 promises to keep`."""
+    public = sum(t.public for t in policy.tables.values())
+    parts = [
+        f"{_counted(len(policy.tables), 'table')} ({public} public)",
+        _counted(len(policy.units), "unit"),
+        f"{_counted(len(promises(policy)), 'promise')} that nothing enforces (`dpsql policy audit`)",
+    ]
+    return f"policy {policy.name} is valid: {', '.join(parts)}"
+
+
+def schema(output: str | None) -> int:
+    """Raises Rejected DP903 if the file cannot be written."""
+    write_text(json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n", output)
+    return 0
+
+
+def audit(file: str, format: ExplainFormat) -> int:
+    """Raises CannotOpen."""
+    policy = load_policy(file)
+    found = promises(policy)
+    match format:
+        case ExplainFormat.JSON:
+            listed = [{**asdict(p), "page": p.page} for p in found]
+            print(document({"policy": policy.name, "promises": listed, "protection": list(protection(policy))}))
+        case ExplainFormat.TEXT:
+            print(f"The guarantee of policy {policy.name} rests on {_counted(len(found), 'promise')}.")
+            for p in found:
+                print(
+                    printable(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}\n  page:     {p.page}")
+                )
+            for line in protection(policy):
+                print(printable(f"\nsomeone's protection when {line}"))
+    return 0
+
+
+def show(file: str, table: str | None, format: ExplainFormat) -> int:
+    """Raises CannotOpen; Rejected DP903 for a table that the policy does not list."""
+    policy = load_policy(file)
+    name = None
+    if table is not None:
+        found = policy.table(table)
+        if found is None:
+            raise reject("DP903", f"the policy lists no table {table!r}{did_you_mean(table, policy.tables)}")
+        name = found.name
+    match format:
+        case ExplainFormat.TEXT:
+            print(printable(show_policy(policy, name)))
+        case ExplainFormat.JSON:
+            facts = describe(policy)
+            shown = facts if name is None else facts["tables"][name]
+            print(escaped(json.dumps(shown, indent=2, ensure_ascii=False)))
+    return 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

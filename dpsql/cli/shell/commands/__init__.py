@@ -1,0 +1,1 @@
+"""What a statement or a meta-command does."""

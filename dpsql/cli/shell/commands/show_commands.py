@@ -1,0 +1,264 @@
+"""Meta-commands that show what there is: tables, functions, the policy, the budget. They spend nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Final
+
+from dpsql.cli.commands import budget as budgets
+from dpsql.cli.commands.rule import for_terminal
+from dpsql.cli.layout import Row, plain_table
+from dpsql.cli.shell.commands.accounts import spent
+from dpsql.cli.shell.input.meta_words import unquoted
+from dpsql.cli.shell.state import Shell
+from dpsql.core.functions.registry import describe_registry
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Bound, Column, Table, TableDomain, ValuesDomain
+from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.pages_loader import load_page
+from dpsql.editor.words import AGGREGATES
+from dpsql.policy.issues import did_you_mean
+from dpsql.policy.tools.show import promises, show_policy, whose_rows
+from dpsql.results.cells import cell
+from dpsql.service.ledgers import shown
+
+_VALUES = 8
+"""Listed values of a column that \\d shows; \\policy has all."""
+
+
+def _table(shell: Shell, header: Sequence[str], rows: Sequence[Row], *after: str) -> None:
+    text = plain_table(header, rows, color=shell.output.color)
+    shell.output.write("\n".join([text, *map(printable, after)]) + "\n", shell.looks.pager)
+
+
+def describe(shell: Shell, arguments: list[str]) -> None:
+    """All tables, or one."""
+    if not arguments:
+        tables(shell, arguments)
+        return
+    for table in _matching(shell.connection.policy, arguments[0]):
+        _describe(shell, table)
+
+
+def _describe(shell: Shell, table: Table) -> None:
+    rows = [
+        [
+            cell(c.name),
+            cell(c.type or ("unknown" if c.sql_type is None else str(c.sql_type))),
+            cell("" if c.is_nullable else "not null"),
+            cell(_known(c)),
+        ]
+        for c in table.columns.values()
+    ]
+    facts = [f"  {text}" for text in promises(table)]
+    _table(shell, ("column", "type", "nullable", "known in public"), rows, f"{table.name}: {whose_rows(table)}", *facts)
+
+
+def _found(policy: Policy, name: str) -> Table:
+    found = policy.called(*name.split("."))
+    if found is None:
+        raise reject("DP102", f"the policy lists no table {name!r}{did_you_mean(name, policy.tables)}")
+    return found
+
+
+def _matching(policy: Policy, word: str) -> list[Table]:
+    """The tables of a name, or of a pattern with * and ?. Raises Rejected DP102 if there is none."""
+    if word.startswith('"') or not _is_pattern(word):
+        return [_found(policy, unquoted(word))]
+    found = [t for t in policy.tables.values() if _like(t.name, word)]
+    if not found:
+        raise reject("DP102", f"the policy lists no table like {word!r}", help=["\\d  lists the tables"])
+    return found
+
+
+def _is_pattern(word: str) -> bool:
+    return bool(set(word) & set("*?"))
+
+
+def _like(name: str, pattern: str) -> bool:
+    """Whether a name is like a pattern, in which * stands for any characters and ? for one; in any case."""
+    return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]"))
+
+
+def _known(column: Column) -> str:
+    """Bounds and domain of a column, as the policy says them."""
+    parts = []
+    if column.bounds is not None:
+        low, high = ("…" if end is None else _end(end) for end in column.bounds)
+        parts.append(f"{low} to {high}")
+    match column.domain:
+        case ValuesDomain(values=values, null=null):
+            shown = [str(v) for v in values[:_VALUES]] + (["…"] if len(values) > _VALUES else [])
+            parts.append("one of " + ", ".join(shown) + (" or NULL" if null else ""))
+        case TableDomain(table=table, column=name):
+            parts.append(f"one of {table}.{name}")
+        case None:
+            pass
+    return "; ".join(parts)
+
+
+def _end(end: Bound) -> str:
+    return f"{float(end):g}" if isinstance(end, Fraction) and end.denominator != 1 else str(end)
+
+
+def tables(shell: Shell, arguments: list[str]) -> None:
+    """All tables or those of a name or pattern, private ones with whose rows they hold."""
+    policy = shell.connection.policy
+    shown = _matching(policy, arguments[0]) if arguments else list(policy.tables.values())
+    rows = [
+        [
+            cell(t.name),
+            cell("public" if t.public else "private"),
+            cell(_whose(policy, t.name)),
+            cell(len(t.columns)),
+        ]
+        for t in shown
+    ]
+    _table(shell, ("table", "kind", "unit", "columns"), rows, f"({len(rows)} table{'' if len(rows) == 1 else 's'})")
+
+
+def _whose(policy: Policy, table: str) -> str:
+    return ", ".join(u.name for u in policy.units.values() if table in u.tables)
+
+
+def functions(shell: Shell, arguments: list[str]) -> None:
+    """The functions of the registry, or those whose names are like a pattern, or begin with a word that is none."""
+    word = arguments[0] if arguments else ""
+    pattern = word if _is_pattern(word) else f"{word}*"
+    found = [f for f in _functions() if any(_like(name, pattern) for name in f.names)]
+    if not found:
+        said = "is like" if pattern == word else "begins with"
+        raise reject("DP903", f"there is no function whose name {said} {word!r}", help=["\\df  lists all"])
+    rows = [[cell(f.names[0].lower()), cell(f.signature), cell(f.family)] for f in found]
+    _table(shell, ("function", "written", "family"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """One line of the registry."""
+
+    names: tuple[str, ...]
+    signature: str
+    summary: str
+    family: str
+
+
+def _functions() -> list[_Function]:
+    aggregates = [_Function((name.upper(),), a.signature, a.summary, "aggregate") for name, a in AGGREGATES.items()]
+    return aggregates + [
+        _Function(tuple(n.upper() for n in _names(f)), str(f["signature"]), str(f["summary"]), family)
+        for family, found in describe_registry().items()
+        for f in found
+    ]
+
+
+def _names(f: dict[str, object]) -> list[str]:
+    names = f["names"]
+    return [str(n) for n in names] if isinstance(names, list) else []
+
+
+def databases(shell: Shell, arguments: list[str]) -> None:
+    """The policy as psql lists databases."""
+    policy = shell.connection.policy
+    data = str(policy.database_path) if policy.database_path is not None else "files of the tables"
+    row = [
+        cell(policy.name),
+        cell(data),
+        cell(", ".join(policy.units)),
+        cell(policy.privacy.accountant),
+        cell(policy.data_version),
+    ]
+    _table(shell, ("policy", "data", "units", "accountant", "data version"), [row])
+
+
+def policy(shell: Shell, arguments: list[str]) -> None:
+    """The policy in force, or one table of it."""
+    loaded = shell.connection.policy
+    name = _found(loaded, unquoted(arguments[0])).name if arguments else None
+    shell.output.write(printable(show_policy(loaded, name)) + "\n", shell.looks.pager)
+
+
+def conninfo(shell: Shell, arguments: list[str]) -> None:
+    """Who asks what."""
+    from dpsql import __version__
+
+    connection = shell.connection
+    loaded, account = connection.policy, connection.analyst
+    who = f"analyst {shell.analyst}" if shell.analyst is not None else "no analyst"
+    data = loaded.database_path if loaded.database_path is not None else "the files of its tables"
+    for line in (
+        f"policy {loaded.name} ({loaded.file}), {loaded.privacy.accountant}",
+        f"{who}, account {account}",
+        f"data: {data}, read only",
+        f"ledger: {shown(connection.ledger_place)}",
+        f"epsilon: {shell.amount('epsilon')}, delta: {shell.amount('delta')}",
+        f"dpsql {__version__}",
+    ):
+        shell.output.line(printable(line))
+
+
+def budget(shell: Shell, arguments: list[str]) -> None:
+    """The accounts of the analyst and in total; with `history` his queries."""
+    if arguments and arguments[0] != "history":
+        raise reject("DP903", f"\\budget takes nothing or history, not {arguments[0]!r}", help=["\\budget history"])
+    loaded, account, place = shell.connection.policy, shell.connection.analyst, shell.connection.ledger_place
+    accounts, entries = spent(shell, account)
+    own = [r for r in entries if r.entry.analyst == account]
+    _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, len(own)))
+    if arguments:
+        _table(shell, *budgets.history_rows(own))
+
+
+def copyright(shell: Shell, arguments: list[str]) -> None:
+    """The licence in short."""
+    shell.output.line("dpsql is free software under the Apache License, Version 2.0:")
+    shell.output.line("use, copy, change and pass it on under its terms, without warranty of any kind.")
+    shell.output.line("https://www.apache.org/licenses/LICENSE-2.0")
+
+
+_SQL_HELP = """\
+One SELECT (or WITH … SELECT) at a time, ended by ;
+
+  SELECT region, COUNT(*) AS n, AVG(cost) AS mean_cost
+  FROM visits JOIN patients USING (patient_id)
+  WHERE age >= 18
+  GROUP BY region
+  ORDER BY n DESC;
+
+Aggregates: COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, VAR_SAMP, STDDEV_SAMP … over private tables;
+CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and arithmetic above the aggregates are free.
+  SET epsilon = 0.2;   RESET epsilon;   SHOW epsilon;
+  and so with delta, rho, confidence, allow_dearer, coverage
+  EXPLAIN SELECT …;    shows noise and price, and spends nothing
+\\df lists the functions, \\h NAME explains one, \\h DP201 explains a code."""
+
+
+_IN_SQL_HELP: Final = ("SELECT", "WITH", "FROM", "EXPLAIN", "SET", "RESET", "SHOW", "SQL")
+"""Words on which psql has help, and which the help above is about."""
+
+
+def help_on(shell: Shell, arguments: list[str]) -> None:
+    """On SQL, a function or a code."""
+    name = arguments[0].upper() if arguments else "SQL"
+    if name in _IN_SQL_HELP:
+        shell.output.write(_SQL_HELP + "\n", shell.looks.pager)
+        return
+    if name in CODES:
+        page, columns = load_page(name), shell.output.columns
+        text = for_terminal(page, columns) if shell.output.color and columns is not None else page
+        shell.output.write(text, shell.looks.pager)
+        return
+    found = [f for f in _functions() if name.rstrip("()") in f.names]
+    if not found:
+        raise _no_help(arguments[0])
+    for f in found:
+        shell.output.line(f"{f.signature}\n  {f.summary}")
+
+
+def _no_help(name: str) -> Rejected:
+    return reject("DP903", f"there is no help on {name!r}", help=["\\df  lists functions,  \\?  meta-commands"])

@@ -1,0 +1,123 @@
+"""Facts and hints of a table's columns, from the policy."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.facts import ColumnFact, Hint
+from dpsql.core.functions.domains import DateRange, TimestampRange
+from dpsql.core.functions.registry import position
+from dpsql.core.functions.value import Domain, Value, type_range
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.public_facts import KeysOf
+from dpsql.core.ir.types import Kind
+from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
+from dpsql.core.policy.tables import Column as Declared
+from dpsql.diagnostics.diagnostic import Reason
+from dpsql.diagnostics.words import number
+
+
+def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> ColumnFact:
+    """What is known of a raw column: its type, nullability and keys. Its interval is open; bounds are only a hint."""
+    declared = table.column(column.name)
+    assert declared is not None
+    bounds = _bounds(declared, column)
+    value = Value(
+        column.type,
+        # Only numbers are clipped to declared bounds: what is made of a text or a date has to be clipped in the query.
+        everything(_unbounded(column, table, declared)) if column.type.numeric else everything(),
+        type_range(column.type),
+        declared.is_nullable,
+        column.type.kind is not Kind.DOUBLE,
+        _domain(declared, column, bounds, ctx),
+    )
+    return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
+
+
+def _bounds(declared: Declared, column: Column) -> Interval | None:
+    if declared.bounds is None:
+        return None
+    low, high = declared.bounds
+
+    def place(end: object) -> Fraction | None:
+        if end is None:
+            return None
+        if isinstance(end, Fraction):
+            return end
+        if column.type.kind is Kind.TIMESTAMP and isinstance(end, dt.date) and not isinstance(end, dt.datetime):
+            end = dt.datetime(end.year, end.month, end.day)
+        return position(end, column.type)  # type: ignore[arg-type]
+
+    return Interval(place(low), place(high))
+
+
+def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
+    where = f"tables.{table.name}.columns.{column.name}"
+    low, high = _example(declared)
+    missing = "`bounds` open at one end" if declared.bounds is not None else "no `bounds`"
+    return Reason(
+        "DP201",
+        f"{column.name} has no bounds",
+        None,
+        f"column with {missing} in the policy: {where}",
+        (
+            f"custodian: add to {where}:  bounds: [{low}, {high}]",
+            f"or, in this query:  CLIP({column.name}, {low}, {high})",
+        ),
+    )
+
+
+def _example(declared: Declared) -> tuple[object, object]:
+    """Bounds to propose: the ends of a listed domain, which is public, and an end that is declared.
+
+    Where nothing is known a word stands: a number would be pasted, and clip every value to a constant that is paid for.
+    """
+    listed = declared.domain.values if isinstance(declared.domain, ValuesDomain) else ()
+    numbers = [v for v in listed if isinstance(v, int | float | Decimal) and not isinstance(v, bool)]
+    if numbers and len(numbers) == len(listed):
+        return min(numbers), max(numbers)
+    low, high = declared.bounds or (None, None)
+    return _end(low, "lower"), _end(high, "upper")
+
+
+def _end(end: Bound | None, unknown: str) -> str:
+    return unknown if end is None else number(end) if isinstance(end, Fraction) else str(end)
+
+
+def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Context) -> Domain | None:
+    """The public keys a column offers: listed, from a public table, booleans, or everything between its bounds."""
+    null = declared.is_nullable
+    match declared.domain:
+        case ValuesDomain(values=values, null=with_null):
+            return Domain(values, with_null)
+        case TableDomain(table=source, column=name, null=with_null):
+            found = ctx.public.key_list(KeysOf(source, (name,), ctx.max_keys))
+            if found is None:
+                return None
+            return Domain(tuple(key[0] for key in found if key[0] is not None), with_null)
+    if column.type.kind is Kind.BOOLEAN:
+        return Domain((False, True), null)
+    if bounds is None or bounds.lo is None or bounds.hi is None:
+        return None
+    match column.type.kind:
+        case Kind.INTEGER:
+            return Domain(range(-((-bounds.lo) // 1), bounds.hi // 1 + 1), null)
+        case Kind.DATE:
+            return Domain(DateRange(_day(bounds.lo), _day(bounds.hi)), null)
+        case Kind.TIMESTAMP:
+            return Domain(TimestampRange(_instant(bounds.lo), _instant(bounds.hi)), null)
+        case _:
+            return None
+
+
+def _day(at: Fraction) -> dt.date:
+    return dt.date(1970, 1, 1) + dt.timedelta(days=int(at))
+
+
+def _instant(at: Fraction) -> dt.datetime:
+    return dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(at))

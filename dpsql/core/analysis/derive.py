@@ -1,0 +1,114 @@
+"""Facts for every node of a plan, bottom-up: one `match`, one rule per operator, default deny."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.empty_relations import no_rows
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.rules.contribution_bounding import bound_contributions
+from dpsql.core.analysis.rules.filter import filter_
+from dpsql.core.analysis.rules.group_keys import group_keys
+from dpsql.core.analysis.rules.join import join
+from dpsql.core.analysis.rules.private_aggregate import aggregate, combined
+from dpsql.core.analysis.rules.project import project
+from dpsql.core.analysis.rules.public_rows import grouped, order, window
+from dpsql.core.analysis.rules.release import release
+from dpsql.core.analysis.rules.scan import scan
+from dpsql.core.analysis.rules.set_operation import set_operation
+from dpsql.core.analysis.rules.truncate import truncate
+from dpsql.core.analysis.rules.unnest import unnest
+from dpsql.core.analysis.rules.values import values
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    SetOperation,
+    Sort,
+    Truncate,
+    Unnest,
+    Values,
+    Window,
+    inputs,
+    output_columns,
+)
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.walk import Tagged
+
+
+def derive(node: Node, ctx: Context) -> Tagged[Facts]:
+    """The plan with its facts. Raises Rejected where a rule refuses.
+
+    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again. The
+    rules of Aggregate and Release alone look at `drafting`: what stands on one is derived anew from the finished tree.
+    """
+    known = ctx.known(node)
+    if known is not None:
+        return known
+    below = tuple(derive(child, ctx) for child in inputs(node))
+    take(1 + len(output_columns(node)))
+    found = Tagged(node, _facts(node, tuple(t.fact for t in below), ctx), below)
+    draft = ctx.drafting and (isinstance(node, Aggregate | Release) or any(id(t.node) in ctx.drafted for t in below))
+    # It holds the node, so the number cannot be given to another one.
+    (ctx.drafted if draft else ctx.derived)[id(node)] = found
+    return found
+
+
+def _facts(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+    found, empty = _rule(node, below, ctx), no_rows(node, below)
+    return found if found.empty is empty else replace(found, empty=empty)
+
+
+def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+    match node:
+        case Scan():
+            return scan(node, ctx)
+        case Values():
+            return values(node)
+        case Filter():
+            return filter_(node, below[0])
+        case Project():
+            return project(node, below[0])
+        case Join():
+            return join(node, below[0], below[1], ctx)
+        case SetOperation():
+            return set_operation(node, below[0], below[1], ctx)
+        case Unnest():
+            return unnest(node, below[0])
+        case Truncate():
+            return truncate(node, below[0])
+        case GroupKeys():
+            return group_keys(node, below[0])
+        case BoundContributions():
+            return bound_contributions(node, below[0])
+        case Release():
+            return release(node, below[0], ctx)
+        case Aggregate():
+            return _aggregate(node, below[0], ctx)
+        case Window():
+            return window(node, below[0])
+        case Sort():
+            return order(node, below[0], "ORDER BY")
+        case Limit():
+            return order(node, below[0], "LIMIT")
+        case _:
+            assert_never(node)
+
+
+def _aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
+    """Over private rows an aggregate stays private, or must become a release; while drafting it is taken for one."""
+    if not below.public:
+        if node.inner:
+            return aggregate(node, below, ctx)
+        if not ctx.drafting:
+            raise combined(node)
+    return grouped(node)

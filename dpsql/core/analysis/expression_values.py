@@ -1,0 +1,122 @@
+"""What is known about the value of every expression, from what is known about columns: one walk, no special cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dpsql.core.functions.arithmetic import ZERO_DIVISOR
+from dpsql.core.functions.cast import cast
+from dpsql.core.functions.function import SignatureError
+from dpsql.core.functions.registry import apply, literal, lookup
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, larger_than
+from dpsql.core.ir.render import expression, operand, symbol
+from dpsql.core.ir.step_count import take
+from dpsql.diagnostics.diagnostic import Reason, Span
+from dpsql.diagnostics.errors import Rejected, reject
+
+Env = Mapping[int, Value]
+"""Column number → what is known of the column."""
+
+
+def evaluate(expr: Expr, env: Env) -> Value:
+    """All facts about an expression.
+
+    An interval that is open carries the reasons: a column's own (DP201), or DP202 where an expression lost it.
+    Raises Rejected DP106 if a function's arguments do not fit.
+    """
+    match expr:
+        case Column(uid=uid):
+            return _pointed(env[uid], expr.span)
+        case Literal(value=value, type=type_):
+            return literal(value, type_)
+        case Cast(arg=arg, type=target):
+            inner = evaluate(arg, env)
+            try:
+                return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span, expr)
+            except SignatureError as error:
+                raise _misused("CAST", str(error), expr.span, "CAST(x AS type) → type") from None
+        case Call(function=name, args=args):
+            values = tuple(evaluate(a, env) for a in args)
+            return call(name, values, expr.span, expr)
+
+
+def call(name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | None = None) -> Value:
+    """All facts about a call of the registered function `name`. expr: the call, for messages.
+
+    Raises Rejected DP105, DP106.
+    """
+    take(2 + len(values), span)
+    function = lookup(name)
+    if function is None:
+        raise reject("DP105", f"function {name} is not known", span=span, help=["use a function of the SQL reference"])
+    try:
+        return _explained(apply(function, values), values, name, span, expr)
+    except SignatureError as error:
+        raise _misused(name, str(error), span, function.signature) from None
+
+
+def _pointed(value: Value, span: Span | None) -> Value:
+    """A column's reasons for being open, at the place where the query names the column."""
+    if span is None or value.interval.bounded or not value.interval.why:
+        return value
+    return value.with_interval(value.interval.because(tuple([r.at(span) for r in value.interval.why])))
+
+
+def _misused(name: str, error: str, span: Span | None, signature: str) -> Rejected:
+    """Signature errors name their repair after a semicolon; without one, the signature is the repair."""
+    message, _, repair = error.partition("; ")
+    return reject("DP106", f"{symbol(name)}: {message}", span=span, help=[repair or signature])
+
+
+def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None, expr: Expr | None) -> Value:
+    """Give an open numeric interval its reasons: the arguments', else that this expression lost it.
+
+    A closed interval needs none: what was open below it was closed by a clip and must not be blamed above.
+    """
+    if result.interval.bounded:
+        return result.with_interval(result.interval.because(())) if result.interval.why else result
+    why = result.interval.why
+    if not why:
+        why = tuple(dict.fromkeys(r for a in args if not a.interval.bounded for r in a.interval.why))
+    if not why:
+        why = (
+            Reason(
+                "DP202",
+                f"the bounds are lost in {name if symbol(name) == name else f'x {symbol(name)} y'}",
+                span,
+                "nothing is known about how large this can be",
+                (f"bound it in the query:  CLIP({_shown(expr) if result.type.numeric else '…'}, lower, upper)",),
+            ),
+        )
+    why = tuple([r if r.span is not None else _named(r.at(span), expr, args) for r in why])
+    return result.with_interval(result.interval.because(why))
+
+
+def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason:
+    """A division's reason, with repairs in the query's own words."""
+    match expr:
+        case Call(function="div", args=(above, below)) if reason.help == ZERO_DIVISOR.help:
+            top = args[1].interval.hi
+            low, most = (1, top) if top is not None and top > 1 and top.denominator == 1 else ("lower", "upper")
+            kept = f"CLIP({_shown(below)}, {low}, {most})"
+            return replace(
+                reason,
+                help=(
+                    f"keep the divisor away from zero:  {_shown(above, operand)} / {kept}",
+                    f"or bound the quotient:  CLIP({_shown(expr)}, lower, upper)",
+                ),
+            )
+        case _:
+            return reason
+
+
+_LONGEST = 60
+"""Characters of an expression that a message repeats."""
+
+
+def _shown(expr: Expr | None, write: Callable[[Expr], str] = expression) -> str:
+    """A part of the query in its own words, if it is short."""
+    text = "" if expr is None or larger_than(expr, 40) else write(expr)
+    return text if 0 < len(text) <= _LONGEST else "…"

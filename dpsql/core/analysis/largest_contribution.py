@@ -1,0 +1,62 @@
+"""How much of one component a single unit can contribute: in all, and in one group.
+
+Claim: with contributions bounded as `limits` says, the integers of one unit, before the weight grid F, have
+    Σ|v| ≤ in_all, Σv² ≤ squares and max|v| ≤ in_group.
+Why: each of at most G groups (or of c rows) holds at most M rows of at most B units. Where the component clips the
+    unit's own total of a group to [a, b], a group holds at most T = max(|a|, |b|) instead. Under a limit of C rows in
+    all, both hold: at most C·B in all, and at most T in each of at most G groups; Σv² is convex, so largest where
+    groups are full. A unit is in a group or not. Of V possible values a group counts each once, however often.
+When it would be false: a clip, a weight or a limit on distinct values that the emitted SQL does not apply (it reads
+    them from here; only the weighted shapes do, hence `scaled`); a number of groups that nothing enforces; an image
+    with more than V values (`Component.values`, checked by the rule of releases).
+Tested by: tests/property/test_contributions.py, tests/property/test_public_groups.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component, Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Norms of one unit's vector, in the component's integer units and whole rows (before the weight grid)."""
+
+    in_all: int
+    squares: int
+    in_group: int
+
+
+def reach(component: Component, limits: Contribution) -> Reach:
+    """The reach of one unit in a component."""
+    rows, groups, each = limits.rows, limits.most_groups, component.magnitude
+    match component.measure:
+        case Measure.UNITS:
+            return Reach(groups, groups, 1)
+        case Measure.DISTINCT:
+            alike = rows if limits.scaled else limits.rows_in_one_group  # values are cut over all groups
+            return _at_most(rows, groups, alike if component.values is None else min(alike, component.values))
+        case Measure.COUNT | Measure.SUM:
+            if component.per_group is None or not limits.scaled:
+                return Reach(rows * each, limits.l2_squared * each**2, limits.rows_in_one_group * each)
+            clipped = component.most_per_group
+            if limits.by_rows is None:
+                return Reach(groups * clipped, groups * clipped**2, clipped)
+            return _at_most(rows * each, groups, clipped)
+
+
+def _at_most(in_all: int, groups: int, in_group: int) -> Reach:
+    """At most `in_all`, and at most `in_group` in each of at most `groups` groups."""
+    in_all = min(in_all, groups * in_group)
+    in_group = min(in_group, in_all)
+    return Reach(in_all, squares(in_all, in_group), in_group)
+
+
+def squares(in_all: int, in_group: int) -> int:
+    """The largest Σv² where Σ|v| ≤ in_all and max|v| ≤ in_group: as many of the largest as there is room for."""
+    if not in_group:
+        return 0
+    full, rest = divmod(in_all, in_group)
+    return full * in_group**2 + rest**2

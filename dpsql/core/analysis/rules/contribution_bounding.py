@@ -1,0 +1,57 @@
+"""Bounding what one id contributes.
+
+Claim: one id changes the weighted counts of the release above by at most `rows` in all (l1), or by at most
+    `per_group` in each group and `per_group · groups` in all.
+Why: the emitted SQL multiplies each contribution by an exact integer weight that depends on that id's rows alone, so
+    only its own vector moves when it is added; Σ over its K groups of at most M·G/max(K, G) is at most M·G. With
+    truncation only the first G groups of the id stay. Rows whose id is NULL are dropped.
+When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
+    could share weights); a node whose limits come from a promise rather than from the emitted weights.
+Tested by: tests/property/test_contributions.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.public_groups import groups_of_an_id
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys
+from dpsql.diagnostics.errors import Rejected, reject
+
+
+def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
+    """Facts of the rows with the contribution that the node enforces."""
+    if node.id.uid not in below.ids:
+        raise _contradiction("DP220", node, "contributions are not bounded by the privacy unit's id")
+    if node.few_groups and not _few(node, below):
+        raise _contradiction("DP211", node, "more groups are possible than the plan claims")
+    if node.rows is not None and node.groups is not None and not (node.few_groups or node.truncate_groups):
+        raise _contradiction("DP211", node, "nothing limits the groups that the plan counts on")
+    spread = bool(node.keys) and not (node.truncate_groups or node.few_groups)
+    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, spread=spread)
+    limits = (
+        f"≤ {node.rows} rows in ≤ {node.groups} groups per id"
+        if node.rows is not None and node.few_groups
+        else f"≤ {node.rows} rows per id"
+        if node.rows is not None
+        else f"≤ {node.groups} groups × {node.per_group} rows per id"
+        if node.keys and node.groups != 1
+        else f"≤ {node.per_group} rows per id"
+    )
+    return replace(below, contribution=contribution, rule="bound contributions", note=limits)
+
+
+def _contradiction(code: str, node: BoundContributions, message: str) -> Rejected:
+    """Refusal of what no rewrite makes."""
+    return reject(
+        code, message, span=node.id.span, help=["please report this query: the planner contradicts itself"]
+    )  # fmt: skip
+
+
+def _few(node: BoundContributions, below: Facts) -> bool:
+    """Whether no id can have rows in more than `groups` of the groups that are released."""
+    if not node.keys:
+        return True
+    possible = groups_of_an_id(node.input, below.by_id) if isinstance(node.input, GroupKeys) else None
+    return possible is not None and node.groups is not None and possible <= node.groups

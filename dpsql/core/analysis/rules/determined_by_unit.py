@@ -1,0 +1,34 @@
+"""Which columns of joined rows are functions of the id.
+
+Claim: where all columns that find a row of the other side are functions of the id, and at most one row matches, so are
+    all columns of that row. In an inner join, so is a column that equals one.
+Why: all rows of an id look for the same row, and find it, or none. Of an outer join without another condition, all
+    rows of an id have their partner or none has; an inner join drops those without. Equal values are one value.
+When it would be false: a residual condition of an outer join, which pads some rows of an id and not others; a key that
+    repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409); a function of an equal
+    value of another form (DOUBLE: 0.0 and -0.0), or of only some of the columns that find the row.
+Tested by: tests/property/test_public_groups.py, tests/unit/analysis/test_determined.py
+"""
+
+from __future__ import annotations
+
+from dpsql.core.analysis.facts import Columns, Facts
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Join, JoinKind
+from dpsql.core.numbers.cap import Cap, Finite
+
+
+def determined(node: Join, by_id: Columns, other: Facts, m: Cap, from_left: bool) -> Columns:
+    """Columns of the other side that are functions of the id.
+
+    by_id: such columns of the side that is known, the left one if `from_left`. m: rows of the other side that match.
+    """
+    inner = node.kind is JoinKind.INNER
+    if not inner and node.residual is not None:
+        return frozenset()
+    ends = [(e.left, e.right) if from_left else (e.right, e.left) for e in node.equalities]
+    fixed = [theirs for ours, theirs in ends if isinstance(ours, Column) and ours.uid in by_id]
+    if isinstance(m, Finite) and m.value <= 1 and fixed and len(fixed) == len(ends):
+        return frozenset(other.columns)
+    equal = (e.uid for e in fixed if isinstance(e, Column) and e.type.one_form)
+    return frozenset(equal) if inner else frozenset()

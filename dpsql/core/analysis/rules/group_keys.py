@@ -1,0 +1,25 @@
+"""Group keys: the columns a release is grouped by.
+
+Claim: stability, keys and frequencies are those of the input; the key columns are functions of their row.
+Why: it is a projection followed by a filter to the public key list; both are row-wise.
+When it would be false: a key that is not a total function of one row, or a floating-point key (two spellings of a
+    value could be one group for the engine and two for us); both are refused when the keys are made.
+Tested by: tests/property/test_stability.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.rules.project import added
+from dpsql.core.ir.nodes import GroupKeys
+
+
+def group_keys(node: GroupKeys, below: Facts) -> Facts:
+    """Facts of the rows with their key columns."""
+    if node.sources is None:
+        note = "private keys" if node.items else "no groups"
+    else:
+        note = " × ".join(s.origin for s in node.sources) or "no groups"
+    return replace(added(node.items, below, keep=True), rule="group keys", note=note)

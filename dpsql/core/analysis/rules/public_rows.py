@@ -1,0 +1,63 @@
+"""Operators over public rows only: window functions, ORDER BY and LIMIT, and GROUP BY that is plain SQL.
+
+Claim: the result is public. ORDER BY and LIMIT keep the keys and frequencies of their input, a window function all of
+    its facts; the keys of a GROUP BY are unique afterwards, NULL counted as a value. Over private rows windows, ORDER
+    BY and LIMIT are refused, unless there is no row that ORDER BY or LIMIT could put first.
+Why: no public row depends on private data, and rows that are taken away or put in order repeat no value more often.
+    Which private rows come first, and what a window computes beside one, depends on everybody's rows.
+When it would be false: private rows let through; facts of values kept for columns that are computed anew.
+Tested by: tests/unit/analysis/test_public_rows.py, tests/attacks/test_c_order.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.empty_relations import no_rows
+from dpsql.core.analysis.facts import ColumnFact, Facts
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window
+from dpsql.diagnostics.errors import reject
+
+
+def grouped(node: Aggregate) -> Facts:
+    """Facts of groups of public rows."""
+    columns = {c.uid: _computed(c) for c in (*(k.column for k in node.keys), *(a.column for a in node.calls))}
+    return Facts(columns, keys=frozenset({frozenset(k.column.uid for k in node.keys)}), rule="aggregate")
+
+
+def window(node: Window, below: Facts) -> Facts:
+    """Facts of rows with window functions beside them. Raises Rejected DP113 over private rows."""
+    if not below.public:
+        own = [e for call in node.calls for e in call.partition if isinstance(e, Column) and e.uid in below.ids]
+        label, advice = "one person's row changes what is computed for others", []
+        if len(own) == len(node.calls):
+            label = "windows stand over released numbers only, also those within one person's rows"
+            advice = [f"for one row per {below.units[0]}:  GROUP BY {own[0].name}  in a WITH query, with MAX, MIN, …"]
+        raise reject(
+            "DP113", "a window function over private rows", span=node.span, label=label,
+            help=[*advice, "aggregate first; windows over released numbers cost nothing"],
+        )  # fmt: skip
+    columns = {**below.columns, **{c.column.uid: _computed(c.column) for c in node.calls}}
+    return replace(below, columns=columns, rule="window", note="")
+
+
+def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
+    """Facts of rows in order, or of the first of them. Raises Rejected DP112 over private rows, if any can be left.
+
+    what: the clause, as users write it.
+    """
+    if not below.public and no_rows(node, (below,)):
+        return replace(below, size=None, rule=what.lower(), note="")
+    if not below.public:
+        raise reject(
+            "DP112", f"{what} over private rows", span=node.span,
+            label="which rows come first depends on everybody's rows",
+            help=["aggregate first, then sort or limit the result"],
+        )  # fmt: skip
+    return Facts(below.columns, keys=below.keys, frequency=below.frequency, rule=what.lower())
+
+
+def _computed(column: Column) -> ColumnFact:
+    return ColumnFact(Value(column.type, range=type_range(column.type)))

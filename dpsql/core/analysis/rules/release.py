@@ -1,0 +1,144 @@
+"""Release: the only node above which everything is public.
+
+Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
+    given here: c rows of a row unit, c replaced rows where rows are replaced one by one; the enforced limits, or the
+    proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most. An id that
+    has one row in each group has at most as many as there are groups for it.
+Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
+When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
+    below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
+Tested by: tests/property/test_stability.py, tests/property/test_contributions.py, tests/property/test_replace_one.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts
+from dpsql.core.analysis.public_groups import groups_of_an_id, shown_groups
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.components import Component, Output, Ratio, Variance
+from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
+from dpsql.core.ir.walk import walk
+from dpsql.core.numbers.cap import Cap, Finite, Unbounded
+from dpsql.core.numbers.interval import everything, interval
+from dpsql.diagnostics.diagnostic import Diagnostic, Reason
+from dpsql.diagnostics.errors import Rejected, reject
+
+
+def release(node: Release, below: Facts, ctx: Context) -> Facts:
+    """Facts of the released (public) rows; refuses what has no finite contribution."""
+    if below.public:
+        raise reject("DP101", "a release of public rows", span=node.span)
+    if not ctx.drafting:  # contributions are bounded last
+        contribution(node, below)
+        for component in node.components:
+            _check_values(node, component, below)
+    columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True)) for c in node.keys}
+    columns |= {o.column.uid: ColumnFact(_released(o)) for o in node.outputs}
+    keys = frozenset({frozenset(k.uid for k in node.keys)})
+    return Facts(columns, keys=keys, rule="release", note="")
+
+
+def _check_values(node: Release, component: Component, below: Facts) -> None:
+    """The plan's own claim of how many values a COUNT(DISTINCT …) can count."""
+    if component.values is None:
+        return
+    most = None if component.arg is None else image(component.arg, below, component.filter)
+    if most is None or most > component.values:
+        raise reject(
+            "DP211", "more values are possible than the plan claims", span=node.span,
+            help=["please report this query: the planner contradicts itself"],
+        )  # fmt: skip
+
+
+def _released(output: Output) -> Value:
+    """A released number: of averages and variances it is known where they were clamped to, for later releases."""
+    column, recipe = output.column, output.recipe
+    span = everything()
+    if isinstance(recipe, Ratio):
+        span = interval(Fraction(float(recipe.lo)), Fraction(float(recipe.hi)))  # rounding keeps the order
+    elif isinstance(recipe, Variance):
+        span = interval(Fraction(0), Fraction(recipe.greatest))
+    return Value(column.type, span, type_range(column.type), nullable=False)
+
+
+def contribution(node: Release, below: Facts) -> Contribution:
+    """What the unit that changes most can change in this release. Raises Rejected DP210, DP211 with the reason."""
+    return max(contributions(node, below).values(), key=lambda c: c.rows)
+
+
+def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
+    """Unit → what one of it can change in this release. Raises Rejected DP210, DP211, DP220 with the reason."""
+    shown = shown_groups(keyed_by(node))
+    if not below.ids:
+        if below.slots is not None:
+            slots = below.slots.items()
+            return {unit: Contribution(_whole(cap), slots=True, size=below.size, shown=shown) for unit, cap in slots}
+        return {unit: Contribution(_whole(cap), shown=shown) for unit, cap in below.stability.items()}
+    (unit,) = below.units
+    if below.contribution is not None:
+        return {unit: _replaced(replace(below.contribution, shown=shown), below)}
+    keyed = keyed_by(node)
+    rows, groups = proven_rows(keyed, below), groups_of_an_id(keyed, below.by_id)
+    if rows is None:
+        known = below.most_rows(below.ids)
+        why = known.reasons[0] if isinstance(known, Unbounded) else no_limit(node, below)
+        raise Rejected([Diagnostic.from_reason(why)])
+    few = None if groups is None else min(groups, rows)
+    found = Contribution(rows, groups=few, shown=shown)
+    if one_row_per_group(keyed, below):
+        found = Contribution(None, 1, rows, shown=shown)
+    return {unit: _replaced(found, below)}
+
+
+def proven_rows(keyed: GroupKeys, facts: Facts) -> int | None:
+    """Most rows of one id in all groups that a release shows, as the tree proves it; None if nothing does.
+
+    facts: of the rows with their key columns.
+    """
+    known = facts.most_rows(facts.ids)
+    known = known if isinstance(known, Finite) else facts.rows_of_an_id()
+    found = None if known is None else _whole(known)
+    groups = groups_of_an_id(keyed, facts.by_id)
+    if groups is None or not one_row_per_group(keyed, facts):
+        return found
+    return groups if found is None else min(found, groups)
+
+
+def one_row_per_group(keyed: GroupKeys, facts: Facts) -> bool:
+    """Whether no id has two rows in one group. facts: of the rows with their key columns."""
+    keys = frozenset(item.column.uid for item in keyed.items)
+    return any(facts.is_key(frozenset({uid}) | keys) for uid in facts.ids)
+
+
+def _replaced(found: Contribution, below: Facts) -> Contribution:
+    """Where ids are replaced, two ids change: the old one's rows go, the new one's come."""
+    return replace(found, ids=2) if below.replaced and below.ids else found
+
+
+def _whole(cap: Cap) -> int:
+    if isinstance(cap, Unbounded):
+        raise Rejected([Diagnostic.from_reason(cap.reasons[0])])
+    return max(1, -(-cap.value.numerator // cap.value.denominator))  # private rows are never released without noise
+
+
+def no_limit(node: Release, below: Facts) -> Reason:
+    """Nothing says how many rows one id may contribute."""
+    tables = sorted({c.hint.table for c in below.columns.values() if c.hint is not None and not c.hint.public})
+    tables = tables or sorted({part.table for part in walk(node) if isinstance(part, Scan)})  # as above a UNION
+    where = f"tables.{tables[0]}" if len(tables) == 1 else f"each of tables.{', tables.'.join(tables)} that has none"
+    return Reason(
+        "DP211",
+        "nothing limits how many rows one privacy unit contributes",
+        node.span,
+        f"rows of {' and '.join(tables)} per {' and '.join(below.units)} are not limited",
+        (
+            f"custodian: add to {where}:  max_rows_per_unit: 20",
+            "or both, for grouped queries:  max_groups_per_unit: 5  and  max_rows_per_group: 4",
+            "or, in this query:  SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 20) …",
+        ),
+    )

@@ -1,0 +1,110 @@
+"""Scan of a table.
+
+Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; where neighbours
+    replace rows: k replaced ones, or 2k as removals and insertions) or in all rows of one id (two ids where ids are
+    replaced). Rows whose id is found through a path are of any number until they are joined to it.
+Why: that is the definition of neighbouring databases.
+When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
+    admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
+    it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
+    a function of itself: what is computed from it can differ among one id's rows.
+Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py, tests/attacks/test_t_zeros.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.declared_columns import column_fact
+from dpsql.core.analysis.facts import Columns, Facts, HopFact
+from dpsql.core.ir.nodes import Scan
+from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.diagnostics.diagnostic import Reason
+
+
+def scan(node: Scan, ctx: Context) -> Facts:
+    """Facts of a table as it stands in the database."""
+    table = ctx.table(node.table)
+    numbers = {c.name.lower(): c.uid for c in node.columns}
+    columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
+    keys, frequency = _repetition(table, numbers)
+    note = "public" if table.public else ""
+    plain = Facts(columns, keys=keys, frequency=frequency, named=_named(table, numbers), rule="table", note=note)
+    match table.protection:
+        case None:
+            return plain
+        case RowUnit(name=name, rows=rows, neighbours=neighbours):
+            replaced = neighbours == "replace_one"
+            return replace(
+                plain, stability={name: finite(2 * rows if replaced else rows)}, replaced=replaced,
+                slots={name: finite(rows)} if replaced else None, size=table.size if replaced else None,
+                note=f"unit: {rows} row(s)",
+            )  # fmt: skip
+        case IdUnit(name=name, column=column, neighbours=neighbours):
+            replaced = neighbours == "replace_one"
+            ids = frozenset({numbers[column.lower()]})
+            if table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed:
+                promised: Cap = finite(table.max_rows_per_unit.rows)
+                frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
+            # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
+            own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
+            by_id = frozenset(numbers.values()) if ids in keys else own
+            return replace(
+                plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,
+                note=f"unit: {column}",
+            )  # fmt: skip
+        case PathUnit(name=name, path=path, neighbours=neighbours):
+            # The owner stands at the end of the path: until the rows are joined to it, no limit on them is known.
+            first = path[0]
+            hop = HopFact(tuple(numbers[c.lower()] for c in first.columns), first.table, first.references)
+            return replace(
+                plain, stability={name: Unbounded((_ownerless(node, table),))}, hops=frozenset({hop}),
+                replaced=neighbours == "replace_one", note=f"unit: through {first.table}",
+            )  # fmt: skip
+
+
+def _named(table: Table, numbers: dict[str, int]) -> frozenset[HopFact]:
+    """The keys by which a foreign key may name a row of a private table: promised ones only."""
+    if table.public:
+        return frozenset()
+    promised = [k.columns for k in table.keys if k.assumed and all(c.lower() in numbers for c in k.columns)]
+    return frozenset(HopFact(tuple(numbers[c.lower()] for c in key), table.name, key) for key in promised)
+
+
+def _ownerless(node: Scan, table: Table) -> Reason:
+    return Reason(
+        "DP220",
+        f"the rows of {table.name} are not joined to their privacy unit",
+        node.span,
+        "their owner is found through foreign keys",
+        ("join the tables of the path on their foreign keys",),
+    )
+
+
+def _repetition(table: Table, numbers: dict[str, int]) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
+    """Keys and frequencies that the policy promises (on public tables: whatever it declares, re-checked at the run)."""
+    keys: set[Columns] = set()
+    frequency: dict[Columns, Cap] = {}
+    for key in table.keys:
+        columns = _numbers(key.columns, numbers)
+        if columns is None or not (key.assumed or table.public):
+            continue
+        frequency[columns] = ONE
+        declared = [table.column(c) for c in key.columns]
+        if all(c is not None and not c.is_nullable for c in declared):
+            keys.add(columns)
+    for limit in table.max_frequency:
+        columns = _numbers(limit.columns, numbers)
+        if columns is not None and (limit.assumed or table.public):
+            cap: Cap = finite(Fraction(limit.rows))
+            frequency[columns] = smaller(frequency[columns], cap) if columns in frequency else cap
+    return frozenset(keys), frequency
+
+
+def _numbers(names: tuple[str, ...], numbers: dict[str, int]) -> Columns | None:
+    found = [numbers.get(n.lower()) for n in names]
+    return None if None in found else frozenset(n for n in found if n is not None)

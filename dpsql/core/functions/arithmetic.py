@@ -1,0 +1,357 @@
+"""The operators + - * / // % and unary minus. Integers widen, decimals stay exact, a zero divisor gives NULL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.functions import date_arithmetic as shift
+from dpsql.core.functions.function import Args, Function, Spelling
+from dpsql.core.functions.signature import (
+    as_type,
+    bounded_double,
+    count,
+    decimal_for,
+    duckdb,
+    exact_type,
+    integer,
+    number,
+    on_ranges,
+    stored,
+    strict,
+)
+from dpsql.core.functions.value import Scalar, Value
+from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
+from dpsql.diagnostics.diagnostic import Reason
+
+ZERO_DIVISOR = Reason(
+    "DP202",
+    "the divisor may come arbitrarily close to zero, so the quotient has no bounds",
+    help=(
+        "keep the divisor away from zero: x / CLIP(y, lower, upper)",
+        "or bound the quotient: CLIP(x / y, lower, upper)",
+    ),
+)
+
+
+def _add(args: Args) -> Interval:
+    return iv.add(args[0].interval, args[1].interval)
+
+
+def _sub(args: Args) -> Interval:
+    return iv.sub(args[0].interval, args[1].interval)
+
+
+def _mul(args: Args) -> Interval:
+    return iv.mul(args[0].interval, args[1].interval)
+
+
+def _neg(args: Args) -> Interval:
+    return iv.neg(args[0].interval)
+
+
+def _div(args: Args) -> Interval:
+    return iv.mul(args[0].interval, iv.reciprocal(args[1].interval, ZERO_DIVISOR))
+
+
+def trunc_interval(i: Interval) -> Interval:
+    """The image under truncation towards zero, which never falls."""
+    lo, hi = (None if end is None else Fraction(math.trunc(end)) for end in (i.lo, i.hi))
+    return Interval(lo, hi, i.why)
+
+
+def _intdiv(args: Args) -> Interval:
+    """A divisor that is not zero is at least 1 in magnitude, so |a // b| ≤ |a|."""
+    a, b = args[0].interval, args[1].interval
+    if (b.lo is not None and b.lo > 0) or (b.hi is not None and b.hi < 0):
+        return trunc_interval(iv.mul(a, iv.reciprocal(b)))
+    if b.lo is not None and b.lo >= 0:
+        lo = None if a.lo is None else min(a.lo, Fraction(0))
+        hi = None if a.hi is None else max(a.hi, Fraction(0))
+        return Interval(lo, hi, a.why)
+    top = a.magnitude
+    return Interval(None, None, a.why) if top is None else Interval(-top, top)
+
+
+def _mod(args: Args) -> Interval:
+    """The remainder has the dividend's sign and is no larger than the dividend; it is smaller than the divisor."""
+    a, top = args[0].interval, args[1].interval.magnitude
+    lo = None if a.lo is None else min(a.lo, Fraction(0))
+    hi = None if a.hi is None else max(a.hi, Fraction(0))
+    if top is None:
+        return Interval(lo, hi, (*a.why, *args[1].interval.why))
+    if _mod_type(args).kind is not Kind.DOUBLE:
+        units = 10 ** _scale(args)  # a remainder is a whole number of the finer scale's units, and below the divisor
+        top = Fraction(max(0, math.ceil(top * units) - 1), units)
+    return Interval(-top if lo is None else max(lo, -top), top if hi is None else min(hi, top))
+
+
+def _scale(args: Args) -> int:
+    return max(a.type.scale for a in args)
+
+
+def _linear_type(rule: Callable[[Args], Interval]) -> Callable[[Args], SqlType]:
+    def type_of(args: Args) -> SqlType:
+        count(args, 2)
+        for a in args:
+            number(a)
+        return exact_type(rule(on_ranges(args)), args, _scale(args))
+
+    return type_of
+
+
+def _mul_type(args: Args) -> SqlType:
+    count(args, 2)
+    for a in args:
+        number(a)
+    result = _mul(on_ranges(args))
+    if Kind.DECIMAL in (args[0].type.kind, args[1].type.kind):
+        scale = args[0].type.scale + args[1].type.scale
+        factors = all(a.type.kind is Kind.DOUBLE or decimal_for(stored(a), a.type.scale) for a in args)
+        return exact_type(result, args, scale) if factors and scale <= 38 else DOUBLE
+    found = exact_type(result, args)
+    # The engine multiplies magnitudes, so that a product of the least HUGEINT overflows.
+    return DOUBLE if found == HUGEINT and result.lo is not None and result.lo <= -(2**127) else found
+
+
+def _neg_type(args: Args) -> SqlType:
+    count(args, 1)
+    number(args[0])
+    if args[0].type.kind is Kind.INTEGER:
+        return exact_type(_neg(on_ranges(args)), args)
+    return DOUBLE if args[0].type.kind is Kind.DOUBLE else args[0].type
+
+
+def _div_type(args: Args) -> SqlType:
+    count(args, 2)
+    for a in args:
+        number(a)
+    return DOUBLE
+
+
+def _intdiv_type(args: Args) -> SqlType:
+    count(args, 2)
+    for a in args:
+        integer(a)
+    # The quotient of the ranges includes |min| / -1, the one quotient that overflows.
+    return exact_type(_intdiv(on_ranges(args)), args)
+
+
+def _mod_type(args: Args) -> SqlType:
+    count(args, 2)
+    for a in args:
+        number(a)
+    held = stored(args[0])
+    # The engine divides before it takes the remainder, and refuses min % -1: leave room for -min.
+    return exact_type(iv.hull(held, iv.neg(held)), args, _scale(args))
+
+
+def _spell_linear(operator: str) -> Spelling:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
+        out = f"({a} {operator} {b})"
+        return f"TRY_CAST({out} AS {result.type})" if result.type.kind is Kind.DECIMAL else out
+
+    return spell
+
+
+def _spell_mul(sql: Sequence[str], args: Args, result: Value) -> str:
+    if result.type.kind is not Kind.DECIMAL:
+        return _spell_linear("*")(sql, args, result)
+    narrow = [decimal_for(stored(a), a.type.scale) or a.type for a in args]
+    if result.type.precision > 18 and all(t.precision <= 18 for t in narrow):
+        # Two factors of at most 18 digits are multiplied in 64 bits, whatever the product needs: force 128.
+        narrow[0] = decimal(19, narrow[0].scale)
+    a, b = (as_type(s, x, t) for s, x, t in zip(sql, args, narrow, strict=True))
+    return f"TRY_CAST({a} * {b} AS {result.type})"
+
+
+def _spell_neg(sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"(- {as_type(sql[0], args[0], result.type)})"
+
+
+def _spell_guarded(operator: str) -> Spelling:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
+        # Whatever is known of it: an interval may come from DOUBLEs, which rounding carries beyond it, and a zero would
+        # make the query fail for the rows that have one.
+        if not args[1].is_constant or may_be_zero(args[1]):
+            b = f"NULLIF({b}, 0)"
+        if operator == "//" and result.type.kind is Kind.DOUBLE:
+            return f"trunc({a} / {b})"
+        out = f"({a} {operator} {b})"
+        return f"TRY_CAST({out} AS {result.type})" if result.type.kind is Kind.DECIMAL else out
+
+    return spell
+
+
+def may_be_zero(a: Value) -> bool:
+    """False if no row can give zero. A DOUBLE must keep a distance that rounding and underflow cannot bridge."""
+    if a.is_constant or a.type.kind is not Kind.DOUBLE:
+        return 0 in a.interval and a.constant is not None
+    gap = max(Fraction(1, 2**900), (a.interval.magnitude or Fraction(0)) / 2**40)
+    low, high = a.interval.lo, a.interval.hi
+    return not ((low is not None and low > gap) or (high is not None and high < -gap))
+
+
+def _zero_or_null(args: Args) -> bool:
+    return any(a.nullable for a in args) or may_be_zero(args[1])
+
+
+def _py_div(a: Scalar, b: Scalar) -> Scalar:
+    x, y = float(a), float(b)  # type: ignore[arg-type]
+    return None if y == 0 else x / y
+
+
+def _py_intdiv(a: int, b: int) -> Scalar:
+    return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _py_mod(a: Scalar, b: Scalar) -> Scalar:
+    if b == 0:
+        return None
+    if isinstance(a, float) or isinstance(b, float):
+        return math.fmod(float(a), float(b))  # type: ignore[arg-type]
+    x, y = Fraction(a), Fraction(b)  # type: ignore[arg-type]
+    rest = x - math.trunc(x / y) * y
+    return int(rest) if rest.denominator == 1 else Decimal(rest.numerator) / Decimal(rest.denominator)
+
+
+def _mixed(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
+    """Python refuses Decimal with float; SQL computes in DOUBLE then."""
+
+    def lifted(*values: Scalar) -> Scalar:
+        if any(isinstance(v, float) for v in values):
+            return f(*(float(v) for v in values))  # type: ignore[arg-type]
+        return f(*values)
+
+    return strict(lifted)
+
+
+def _plus(a: int, b: int) -> Scalar:
+    return a + b
+
+
+def _minus(a: int, b: int) -> Scalar:
+    return a - b
+
+
+def _times(a: int, b: int) -> Scalar:
+    return a * b
+
+
+def _either(when: Callable[[Args], bool], dates: Function, numbers: Function) -> Function:
+    """One operator for two families: date arithmetic where an argument is a date, else numbers."""
+
+    def pick(args: Args) -> Function:
+        return dates if len(args) == 2 and when(args) else numbers
+
+    def python(*values: Scalar) -> Scalar:
+        dated = any(isinstance(v, dt.date | dt.timedelta) for v in values)
+        chosen = dates.python if dated else numbers.python
+        assert chosen is not None
+        return chosen(*values)
+
+    return Function(
+        numbers.names,
+        numbers.signature,
+        numbers.summary,
+        type=lambda args: pick(args).type(args),
+        spell={"duckdb": lambda sql, args, result: pick(args).spell["duckdb"](sql, args, result)},
+        interval=lambda args: pick(args).interval(args),
+        nullable=lambda args: pick(args).nullable(args),
+        finite=lambda args: pick(args).finite(args),
+        domain=lambda args: pick(args).domain(args),
+        python=python,
+        operator=True,
+    )
+
+
+_NUMERIC_ADD = Function(
+    ("add",),
+    "x + y: number, number → number · date + days → date · date ± INTERVAL → timestamp",
+    "Sum; the result type is wide enough for every possible sum.",
+    type=_linear_type(_add),
+    spell=duckdb(_spell_linear("+")),
+    interval=_add,
+    finite=bounded_double(_add),
+    python=_mixed(_plus),
+    operator=True,
+)
+_NUMERIC_SUB = Function(
+    ("sub",),
+    "x - y: number, number → number · date - days → date · date - date → days",
+    "Difference; the result type is wide enough for every possible difference.",
+    type=_linear_type(_sub),
+    spell=duckdb(_spell_linear("-")),
+    interval=_sub,
+    finite=bounded_double(_sub),
+    python=_mixed(_minus),
+    operator=True,
+)
+
+FUNCTIONS = (
+    _either(shift.is_dated, shift.ADD, _NUMERIC_ADD),
+    _either(shift.is_dated, shift.SUB, _NUMERIC_SUB),
+    Function(
+        ("mul",),
+        "x * y: number, number → number",
+        "Product; the result type is wide enough for every possible product.",
+        type=_mul_type,
+        spell=duckdb(_spell_mul),
+        interval=_mul,
+        finite=bounded_double(_mul),
+        python=_mixed(_times),
+        operator=True,
+    ),
+    Function(
+        ("div",),
+        "x / y: number, number → double",
+        "Quotient in DOUBLE; NULL where the divisor is zero.",
+        type=_div_type,
+        spell=duckdb(_spell_guarded("/")),
+        interval=_div,
+        nullable=_zero_or_null,
+        finite=bounded_double(_div),
+        python=strict(_py_div),
+        operator=True,
+    ),
+    Function(
+        ("intdiv", "divide"),
+        "x // y: integer, integer → integer",
+        "Quotient rounded towards zero; NULL where the divisor is zero.",
+        type=_intdiv_type,
+        spell=duckdb(_spell_guarded("//")),
+        interval=_intdiv,
+        nullable=_zero_or_null,
+        finite=bounded_double(_intdiv),
+        python=strict(_py_intdiv),
+    ),
+    Function(
+        ("mod",),
+        "x % y: number, number → number",
+        "Remainder with the sign of x; NULL where the divisor is zero.",
+        type=_mod_type,
+        spell=duckdb(_spell_guarded("%")),
+        interval=_mod,
+        nullable=_zero_or_null,
+        finite=bounded_double(_mod),
+        python=strict(_py_mod),
+    ),
+    Function(
+        ("neg",),
+        "- x: number → number",
+        "Negation.",
+        type=_neg_type,
+        spell=duckdb(_spell_neg),
+        interval=_neg,
+        finite=bounded_double(_neg),
+        python=strict(lambda x: -x),
+        operator=True,
+    ),
+)

@@ -1,0 +1,262 @@
+"""CAST: what a conversion does to the facts about a value, and its spelling, which never raises an error.
+
+A value that does not convert becomes NULL (TRY_CAST). DOUBLE → INTEGER rounds halves to even, DECIMAL → INTEGER rounds
+them away from zero, as the engine does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.functions.date_arithmetic import DAY_US, safe
+from dpsql.core.functions.domains import Midnights, map_domain, span_of
+from dpsql.core.functions.function import SignatureError
+from dpsql.core.functions.registry import literal
+from dpsql.core.functions.rounding import outward
+from dpsql.core.functions.signature import iv_meet, may_fail, stored
+from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval, everything
+
+_NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+_TARGETS: dict[Kind, frozenset[Kind]] = {
+    Kind.BOOLEAN: _NUMBERS | {Kind.BOOLEAN, Kind.VARCHAR},
+    **{kind: _NUMBERS | {Kind.BOOLEAN, Kind.VARCHAR} for kind in _NUMBERS},
+    Kind.VARCHAR: _NUMBERS | {Kind.BOOLEAN, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.TIME, Kind.UUID},
+    Kind.DATE: frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.VARCHAR}),
+    Kind.TIMESTAMP: frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIME, Kind.VARCHAR}),
+    Kind.TIME: frozenset({Kind.TIME, Kind.VARCHAR}),
+    Kind.UUID: frozenset({Kind.UUID, Kind.VARCHAR}),
+}
+_FLOAT_MAX = Fraction(2) ** 127
+
+
+def cast(arg: Value, target: SqlType) -> Value:
+    """The facts about CAST(arg AS target). Raises SignatureError for conversions that dpsql does not know."""
+    if arg.type == target:
+        return arg
+    if arg.is_constant and arg.constant is None:
+        return literal(None, target)
+    if target.kind not in _TARGETS.get(arg.type.kind, frozenset()):
+        raise SignatureError(f"cannot convert {arg.type} to {target}")
+    if arg.is_constant:
+        folded = _folded(_known(arg), target)
+        if folded is not None:
+            return literal(folded, target)
+    found = _image(arg.interval, arg.type, target)
+    held = type_range(target)
+    if target.kind in (Kind.INTEGER, Kind.DECIMAL):
+        held = iv_meet(_image(stored(arg), arg.type, target), held)
+        found = iv_meet(found, type_range(target)) if found.bounded else found
+    return Value(target, found, held, _nullable(arg, target), _finite(arg, target), _domain(arg, target))
+
+
+def spell_cast(sql: str, arg: Value, target: SqlType) -> str:
+    """The conversion as DuckDB SQL; total for every value of `arg`'s type."""
+    if arg.type == target:
+        return sql
+    if target.kind is Kind.TIME and arg.type.kind is Kind.TIMESTAMP:
+        # DuckDB 1.5 raises an error for infinite timestamps even here.
+        sql = safe(sql, arg)
+    if arg.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
+        sql = _held(sql, arg)
+    if arg.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
+        # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of them
+        # stands for both in a DISTINCT is up to the engine.
+        return f"CASE WHEN isnan({sql}) THEN 'nan' ELSE TRY_CAST({sql} AS {target}) END"
+    return f"TRY_CAST({sql} AS {target})"
+
+
+def _held(sql: str, arg: Value) -> str:
+    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
+
+    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
+    """
+    i = arg.interval
+    if i.lo is None and i.hi is None:
+        return sql
+    cases = [] if arg.finite else [f"WHEN NOT isfinite({sql}) THEN NULL"]
+    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
+        if end is not None:
+            held = f"CAST('{end!r}' AS DOUBLE)"
+            cases.append(f"WHEN {sql} {sign} {held} THEN {held}")
+    return f"CASE {' '.join(cases)} ELSE {sql} END"
+
+
+def _below(end: Fraction) -> float:
+    """The largest DOUBLE that is at most `end`."""
+    nearest = float(end)
+    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)
+
+
+def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
+    """Where the converted value lies, before it is checked against what the target can hold."""
+    match source.kind, target.kind:
+        case _, Kind.BOOLEAN:
+            return iv.interval(0, 1)
+        case Kind.BOOLEAN, _ if target.numeric:
+            return iv_meet(i, iv.interval(0, 1))
+        case Kind.DOUBLE, (Kind.INTEGER | Kind.DECIMAL):
+            return outward(_multiplied(i, target.scale), target.scale)
+        case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
+            return outward(i, target.scale)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
+            return _rounded(i) if target.name == "FLOAT" else i
+        case Kind.DATE, Kind.TIMESTAMP:
+            return iv.mul(i, iv.point(DAY_US))
+        case Kind.TIMESTAMP, Kind.DATE:
+            lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+            return Interval(lo, hi, i.why)
+        case _:
+            return everything(*i.why)
+
+
+def _rounded(i: Interval) -> Interval:
+    """FLOAT keeps 24 binary digits: an end moves by at most 2⁻²³ of its size, or by the least subnormal number."""
+
+    def moved(end: Fraction | None, sign: int) -> Fraction | None:
+        return None if end is None else end + sign * (abs(end) / 2**23 + Fraction(1, 2**149))
+
+    return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
+
+
+def _multiplied(i: Interval, scale: int) -> Interval:
+    """The engine multiplies by 10^scale in DOUBLE: from 2⁵⁰ on, products may be rounded past the next whole number."""
+
+    def moved(end: Fraction | None, sign: int) -> Fraction | None:
+        if end is None or abs(end) * 10**scale < 2**50:
+            return end
+        return end + sign * abs(end) / 2**50
+
+    return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
+
+
+def _nullable(arg: Value, target: SqlType) -> bool:
+    if arg.nullable:
+        return True
+    match arg.type.kind, target.kind:
+        case _, Kind.VARCHAR:
+            return False
+        case (Kind.VARCHAR, _) | (_, Kind.TIME):
+            return True
+        case _, Kind.BOOLEAN:
+            return False
+        case _, (Kind.INTEGER | Kind.DECIMAL):
+            # DOUBLE bounds hold in real arithmetic only: keep a factor of two.
+            known = iv.mul(arg.interval, iv.point(2)) if arg.type.kind is Kind.DOUBLE else stored(arg)
+            return not arg.finite or not outward(known, target.scale).within(type_range(target))
+        case Kind.BOOLEAN, _:
+            return False
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE) if target.name == "FLOAT":
+            top = arg.interval.magnitude if arg.type.kind is Kind.DOUBLE else stored(arg).magnitude
+            return top is None or top >= _FLOAT_MAX
+        case _:
+            return may_fail(arg, target)
+
+
+def _finite(arg: Value, target: SqlType) -> bool:
+    if target.kind is not Kind.DOUBLE:
+        return True
+    return arg.type.kind is not Kind.VARCHAR and arg.finite
+
+
+def _known(arg: Value) -> Scalar:
+    assert not isinstance(arg.constant, Missing)
+    return arg.constant
+
+
+def _domain(arg: Value, target: SqlType) -> Domain | None:
+    if arg.domain is None or target.kind is Kind.DOUBLE:
+        return Domain((False, True), null=_nullable(arg, target)) if target.kind is Kind.BOOLEAN else None
+    span = span_of(arg.domain.values)
+    if span is not None and target.kind is Kind.DATE:
+        return Domain(span, null=arg.domain.null)
+    if span is not None and target.kind is Kind.TIMESTAMP:
+        return Domain(Midnights(span), null=arg.domain.null)
+
+    def image(key: Scalar) -> Scalar:
+        if key is None:
+            return None
+        converted = _folded(key, target)
+        if converted is None:
+            raise ValueError("not known without the engine")
+        return converted
+
+    return map_domain(arg.domain, image)
+
+
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,40}")
+_DATE_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_DECIMAL_TEXT = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
+
+
+def converted(value: Scalar, target: SqlType) -> Scalar:
+    """A value other than NULL after the conversion, exactly as the engine gives it; None where that is not known."""
+    return _folded(value, target)
+
+
+def _folded(value: Scalar, target: SqlType) -> Scalar:
+    """The converted value where Python gives it exactly as the engine does; None where that is not known."""
+    if isinstance(value, str):
+        return _from_text(value, target)
+    if isinstance(value, bool):
+        return {
+            Kind.VARCHAR: "true" if value else "false",
+            Kind.INTEGER: int(value),
+            Kind.DOUBLE: float(value),
+        }.get(target.kind)
+    if isinstance(value, int | Decimal | float):
+        return _from_number(value, target)
+    if isinstance(value, dt.datetime):
+        return value.date() if target.kind is Kind.DATE else None
+    if isinstance(value, dt.date):
+        if target.kind is Kind.TIMESTAMP:
+            return dt.datetime(value.year, value.month, value.day)
+        return value.isoformat() if target.kind is Kind.VARCHAR else None
+    return None
+
+
+def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    match target.kind:
+        case Kind.BOOLEAN:
+            return value != 0
+        case Kind.DOUBLE if target.name == "DOUBLE":
+            return float(value)
+        case Kind.VARCHAR if isinstance(value, int):
+            return str(value)
+        case Kind.INTEGER:
+            half_up = math.floor(abs(Fraction(value)) + Fraction(1, 2))
+            whole = round(value) if isinstance(value, float) else half_up if value >= 0 else -half_up
+            return whole if whole in type_range(target) else None
+        case Kind.DECIMAL if isinstance(value, int | Decimal):
+            exact = Fraction(value) * 10**target.scale
+            if exact.denominator == 1 and Fraction(value) in type_range(target):
+                return Decimal(f"{int(exact)}E-{target.scale}")
+            return None
+        case _:
+            return None
+
+
+def _from_text(value: str, target: SqlType) -> Scalar:
+    try:
+        match target.kind:
+            case Kind.DATE if _DATE_TEXT.fullmatch(value):
+                return dt.date.fromisoformat(value)
+            case Kind.TIMESTAMP if _DATE_TEXT.fullmatch(value) or _TIMESTAMP_TEXT.fullmatch(value):
+                return dt.datetime.fromisoformat(value)
+            case Kind.INTEGER | Kind.DECIMAL if _INTEGER_TEXT.fullmatch(value):
+                return _from_number(int(value), target)
+            case Kind.DOUBLE if target.name == "DOUBLE" and _DECIMAL_TEXT.fullmatch(value):
+                return float(value)
+            case _:
+                return None
+    except ValueError:
+        return None

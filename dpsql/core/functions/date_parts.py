@@ -1,0 +1,289 @@
+"""Parts of dates and timestamps: numbers with a fixed range, whatever the date. Infinite dates have no parts: NULL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.functions.date_arithmetic import DAY_US, DAYS, EPOCH, is_safe, safe
+from dpsql.core.functions.domains import span_of
+from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.signature import constant_text, count, duckdb, if_null, strict, temporal
+from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: its names (the first is the engine's), what it is, its range, and its value in Python.
+
+    `guarded` parts raise an error in the engine for dates near the ends of the calendar.
+    """
+
+    names: tuple[str, ...]
+    summary: str
+    lo: int | None
+    hi: int | None
+    python: Callable[[dt.datetime], int]
+    guarded: bool = False
+    timed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return self.names[0]
+
+
+def _us(x: dt.datetime) -> int:
+    return x.second * 1_000_000 + x.microsecond
+
+
+PARTS = (
+    Part(("year",), "Year.", None, None, lambda x: x.year),
+    Part(("month",), "Month, 1 to 12.", 1, 12, lambda x: x.month),
+    Part(("day", "dayofmonth"), "Day of the month, 1 to 31.", 1, 31, lambda x: x.day),
+    Part(("quarter",), "Quarter, 1 to 4.", 1, 4, lambda x: (x.month + 2) // 3),
+    Part(("week", "weekofyear"), "ISO week, 1 to 53.", 1, 53, lambda x: x.isocalendar()[1], guarded=True),
+    Part(
+        ("isoyear",),
+        "The year the ISO week belongs to.",
+        None,
+        None,
+        lambda x: x.isocalendar()[0],
+        guarded=True,
+    ),
+    Part(
+        ("dayofweek", "dow", "weekday"),
+        "Weekday, Sunday = 0 to Saturday = 6.",
+        0,
+        6,
+        lambda x: x.isoweekday() % 7,
+    ),
+    Part(("isodow",), "Weekday, Monday = 1 to Sunday = 7.", 1, 7, lambda x: x.isoweekday()),
+    Part(("dayofyear", "doy"), "Day of the year, 1 to 366.", 1, 366, lambda x: x.timetuple().tm_yday),
+    Part(("decade",), "Year divided by ten.", None, None, lambda x: x.year // 10),
+    Part(("century",), "Century.", None, None, lambda x: (x.year - 1) // 100 + 1),
+    Part(("hour",), "Hour, 0 to 23.", 0, 23, lambda x: x.hour, timed=True),
+    Part(("minute",), "Minute, 0 to 59.", 0, 59, lambda x: x.minute, timed=True),
+    Part(("second",), "Second, 0 to 59.", 0, 59, lambda x: x.second, timed=True),
+    Part(("millisecond",), "Seconds and fraction in milliseconds.", 0, 59_999, lambda x: _us(x) // 1000, timed=True),
+    Part(("microsecond",), "Seconds and fraction in microseconds.", 0, 59_999_999, _us, timed=True),
+)
+BY_NAME = {name + plural: part for part in PARTS for name in part.names for plural in ("", "s")}
+
+
+def _check(a: Value, part: Part) -> None:
+    if part.timed:
+        temporal(a, Kind.TIME)
+    else:
+        temporal(a)
+
+
+def _days(a: Value) -> Interval:
+    """The interval in whole days."""
+    i = a.interval
+    if a.type.kind is Kind.DATE:
+        return i
+    lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+    return Interval(lo, hi, i.why)
+
+
+def _year(day: Fraction | None, up: bool) -> int | None:
+    if day is None:
+        return None
+    if day in DAYS:
+        return (EPOCH + dt.timedelta(days=math.floor(day))).year
+    # The mean Gregorian year has 146097/400 days; two years of slack cover leap years and the missing year 0.
+    return 1970 + math.floor(day * 400 / 146097) + (2 if up else -2)
+
+
+def _years(a: Value, part: Part) -> Interval:
+    """The range of year-like parts. ISO years differ by at most one."""
+    days = _days(a)
+    lo, hi = _year(days.lo, False), _year(days.hi, True)
+    match part.name:
+        case "isoyear":
+            return iv.interval(None if lo is None else lo - 1, None if hi is None else hi + 1, days.why)
+        case "decade":
+            return iv.interval(None if lo is None else lo // 10 - 1, None if hi is None else hi // 10 + 1, days.why)
+        case "century":
+            return iv.interval(None if lo is None else lo // 100 - 1, None if hi is None else hi // 100 + 2, days.why)
+        case _:
+            return iv.interval(lo, hi, days.why)
+
+
+def part_interval(a: Value, part: Part) -> Interval:
+    """The range of a part of `a`: fixed, or derived from the years `a` can lie in."""
+    if part.lo is not None:
+        return iv.interval(part.lo, part.hi)
+    return _years(a, part)
+
+
+def part_domain(a: Value, part: Part) -> Domain | None:
+    """Parts with a small fixed range list all of it, or what occurs in a year or less; years those of the days."""
+    if part.lo is not None and part.hi is not None:
+        if part.hi > 366 or (part.timed and a.type.kind is Kind.DATE):
+            return None
+        span = None if part.timed or a.domain is None else span_of(a.domain.values)
+        if span is not None and len(span) <= 366:
+            return Domain(tuple(sorted({part_of(part, day) for day in span})), null=if_null(a))
+        return Domain(range(part.lo, part.hi + 1), null=if_null(a))
+    span = span_of(a.domain.values) if a.domain is not None else None
+    if span is None:
+        return None
+    first, last = part_of(part, span.first), part_of(part, span.last)
+    return Domain(range(first, last + 1), null=if_null(a))
+
+
+def part_of(part: Part, day: dt.date | dt.time) -> int:
+    """The part of a Python date, datetime or time."""
+    if isinstance(day, dt.time):
+        day = dt.datetime.combine(EPOCH, day)
+    elif not isinstance(day, dt.datetime):
+        day = dt.datetime(day.year, day.month, day.day)
+    return part.python(day)
+
+
+def part_sql(sql: str, a: Value, part: Part) -> str:
+    """The total SQL of one part."""
+    if part.guarded or (part.timed and a.type.kind is Kind.DATE):
+        sql = safe(sql, a)
+    return f"CAST({part.name}({sql}) AS BIGINT)"
+
+
+def part_nullable(a: Value) -> bool:
+    """Infinite dates and, for some parts, those outside the years 1 to 9999 give NULL."""
+    return a.nullable or not (a.type.kind is Kind.TIME or is_safe(a))
+
+
+def _function(part: Part) -> Function:
+    def type_of(args: Args) -> SqlType:
+        count(args, 1)
+        _check(args[0], part)
+        return BIGINT
+
+    return Function(
+        part.names,
+        f"{part.name}(x: date | timestamp{' | time' if part.timed else ''}) → integer",
+        part.summary,
+        type=type_of,
+        spell={"duckdb": lambda sql, args, result: part_sql(sql[0], args[0], part)},
+        interval=lambda args: part_interval(args[0], part),
+        nullable=lambda args: part_nullable(args[0]),
+        domain=lambda args: part_domain(args[0], part),
+        python=strict(lambda x: part_of(part, x)),
+    )
+
+
+def named_part(args: Args) -> Part:
+    """The part that the literal first argument names."""
+    name = constant_text(args[0], "the part").lower()
+    part = BY_NAME.get(name)
+    if part is None:
+        raise SignatureError(f"does not know the part '{name}'; it knows {', '.join(p.name for p in PARTS)} and epoch")
+    return part
+
+
+def _epoch_named(args: Args) -> bool:
+    return isinstance(args[0].constant, str) and args[0].constant.lower() == "epoch"
+
+
+def _extract_type(args: Args) -> SqlType:
+    count(args, 2)
+    if _epoch_named(args):
+        temporal(args[1])
+        return DOUBLE
+    _check(args[1], named_part(args))
+    return BIGINT
+
+
+def _extract_sql(sql: Sequence[str], args: Args, result: Value) -> str:
+    return _epoch_sql(sql[1:], args[1:], result) if _epoch_named(args) else part_sql(sql[1], args[1], named_part(args))
+
+
+def _extract_interval(args: Args) -> Interval:
+    return _epoch_interval(args[1:]) if _epoch_named(args) else part_interval(args[1], named_part(args))
+
+
+def _extract_python(name: Scalar, x: Scalar) -> Scalar:
+    if not isinstance(name, str) or not isinstance(x, dt.date | dt.time) or name.lower() == "epoch":
+        raise ValueError
+    return part_of(BY_NAME[name.lower()], x)
+
+
+def _epoch_type(args: Args) -> SqlType:
+    count(args, 1)
+    temporal(args[0])
+    return DOUBLE
+
+
+def _epoch_interval(args: Args) -> Interval:
+    a = args[0]
+    return iv.mul(a.interval, iv.point(86_400 if a.type.kind is Kind.DATE else Fraction(1, 1_000_000)))
+
+
+def _epoch_sql(sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"epoch({safe(sql[0], args[0])})"
+
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _name(name: str, summary: str, names: tuple[str, ...], index: Callable[[dt.date], int]) -> Function:
+    def type_of(args: Args) -> SqlType:
+        count(args, 1)
+        temporal(args[0])
+        return VARCHAR
+
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"{name}({safe(sql[0], args[0])})"
+
+    return Function(
+        (name,),
+        f"{name}(x: date | timestamp) → text",
+        summary,
+        type=type_of,
+        spell=duckdb(spell),
+        nullable=lambda args: part_nullable(args[0]),
+        domain=lambda args: Domain(names, null=if_null(args[0])),
+        python=strict(lambda x: names[index(x)]),
+    )
+
+
+FUNCTIONS = (
+    *(_function(part) for part in PARTS),
+    Function(
+        ("date_part", "datepart", "extract"),
+        "date_part(part: literal, x: date | timestamp) → number",
+        "A part of a date by name; 'epoch' gives seconds since 1970-01-01.",
+        type=_extract_type,
+        spell=duckdb(_extract_sql),
+        interval=_extract_interval,
+        nullable=lambda args: part_nullable(args[1]),
+        finite=lambda args: True,
+        domain=lambda args: None if _epoch_named(args) else part_domain(args[1], named_part(args)),
+        python=strict(_extract_python),
+        literal=frozenset({0}),
+    ),
+    Function(
+        ("epoch",),
+        "epoch(x: date | timestamp) → double",
+        "Seconds since 1970-01-01, with fraction.",
+        type=_epoch_type,
+        spell=duckdb(_epoch_sql),
+        interval=_epoch_interval,
+        nullable=lambda args: part_nullable(args[0]),
+        finite=lambda args: True,
+    ),
+    _name("monthname", "English name of the month.", _MONTHS, lambda x: x.month - 1),
+    _name("dayname", "English name of the weekday.", _WEEKDAYS, lambda x: x.isoweekday() - 1),
+)

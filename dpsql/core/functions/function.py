@@ -1,0 +1,79 @@
+"""What a scalar function is: one object that holds its types, its rules and its spelling.
+
+To add a function, add one `Function` to the module of its family and to that module's `FUNCTIONS` tuple; parsing,
+planning, bounds, documentation and the contract test pick it up. Every rule is a claim about every possible input row
+and is tested against the engine by `tests/contracts/test_functions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.ir.types import SqlType
+from dpsql.core.numbers.interval import Interval, everything
+
+Args = Sequence[Value]
+
+
+class SignatureError(Exception):
+    """The arguments do not fit. The message names the expectation: "expects a number, got VARCHAR"."""
+
+
+class Spelling(Protocol):
+    """Prints a call as engine SQL. The printed expression must be *total*: no row may make it raise."""
+
+    def __call__(self, sql: Sequence[str], args: Args, result: Value) -> str: ...
+
+
+def null_if_any_is_null(args: Args) -> bool:
+    """The usual rule: NULL in, NULL out, and nothing else gives NULL."""
+    return any(a.nullable for a in args)
+
+
+def no_interval(args: Args) -> Interval:
+    """The result is no number, or nothing is known about it."""
+    return everything()
+
+
+def no_domain(args: Args) -> Domain | None:
+    """The result is no finite public set of keys."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One scalar function.
+
+    names: SQL names in lower case; the first is canonical and is what plan nodes carry.
+    signature, summary: for the documentation, e.g. `abs(x: number) → number`, "Absolute value."
+    type: checks the arguments and gives the result type; raises SignatureError.
+    spell: prints it, dialect → Spelling; "duckdb" must be there.
+    interval: from the arguments' `interval`s to the result's (called a second time with `range`s).
+    nullable: can the result be NULL?
+    finite: is the result never NaN nor ±∞, given arguments as described? Only asked for DOUBLE results.
+    domain: the finite public set of keys, if the arguments have one.
+    python: the same function on Python values, where that is simple and exact: folds constants and maps domains.
+    literal: positions of arguments that must be literals (patterns, date parts); checked before `type` is called.
+    operator: True for operators and syntax (`+`, CASE, IN), which bind creates from syntax and never by name.
+    """
+
+    names: tuple[str, ...]
+    signature: str
+    summary: str
+    type: Callable[[Args], SqlType]
+    spell: dict[str, Spelling]
+    interval: Callable[[Args], Interval] = no_interval
+    nullable: Callable[[Args], bool] = null_if_any_is_null
+    finite: Callable[[Args], bool] = lambda args: all(a.finite for a in args)
+    domain: Callable[[Args], Domain | None] = no_domain
+    python: Callable[..., Scalar] | None = None
+    literal: frozenset[int] = frozenset()
+    operator: bool = False
+
+    @property
+    def name(self) -> str:
+        """The canonical name."""
+        return self.names[0]

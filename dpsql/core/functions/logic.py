@@ -1,0 +1,126 @@
+"""AND, OR, NOT in three-valued logic, and the tests IS NULL, IS TRUE …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dpsql.core.functions.function import Args, Function, Spelling
+from dpsql.core.functions.signature import anything, boolean, count, duckdb, interval_of, number, returns, truth_domain
+from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.ir.types import BOOLEAN, SqlType
+
+_UNIT = interval_of(0, 1)
+
+
+def _junction_type(args: Args) -> SqlType:
+    count(args, 1, -1)
+    for a in args:
+        boolean(a)
+    return BOOLEAN
+
+
+def _domain(args: Args) -> Domain | None:
+    return truth_domain(args, any(a.nullable for a in args))
+
+
+def _never_null(args: Args) -> Domain | None:
+    return truth_domain(args, False)
+
+
+def _spell_junction(word: str) -> Spelling:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"({f' {word} '.join(sql)})"
+
+    return spell
+
+
+def _junction(name: str, decisive: bool, summary: str) -> Function:
+    def python(*values: Scalar) -> Scalar:
+        if decisive in values:
+            return decisive
+        return None if None in values else not decisive
+
+    return Function(
+        (name,),
+        f"x {name.upper()} y: boolean, boolean → boolean",
+        summary,
+        type=_junction_type,
+        spell=duckdb(_spell_junction(name.upper())),
+        interval=_UNIT,
+        domain=_domain,
+        python=python,
+        operator=True,
+    )
+
+
+def _test(
+    name: str,
+    words: str,
+    check: Callable[[Value], None],
+    summary: str,
+    python: Callable[[Scalar], Scalar],
+) -> Function:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"({sql[0]} {words})"
+
+    return Function(
+        (name,),
+        f"x {words}: {'boolean' if check is boolean else 'any'} → boolean",
+        summary,
+        type=returns(BOOLEAN, check),
+        spell=duckdb(spell),
+        interval=_UNIT,
+        nullable=lambda args: False,
+        domain=_never_null,
+        python=python,
+        operator=True,
+    )
+
+
+def _spell_not(sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"(NOT {sql[0]})"
+
+
+def _not(x: Scalar) -> Scalar:
+    return None if x is None else not x
+
+
+def _float_test(name: str, summary: str) -> Function:
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"{name}(CAST({sql[0]} AS DOUBLE))"
+
+    return Function(
+        (name,),
+        f"{name}(x: number) → boolean",
+        summary,
+        type=returns(BOOLEAN, number),
+        spell=duckdb(spell),
+        interval=_UNIT,
+        domain=_domain,
+    )
+
+
+FUNCTIONS = (
+    _junction("and", False, "True where all conditions hold."),
+    _junction("or", True, "True where any condition holds."),
+    Function(
+        ("not",),
+        "NOT x: boolean → boolean",
+        "True where the condition does not hold; NULL stays NULL.",
+        type=returns(BOOLEAN, boolean),
+        spell=duckdb(_spell_not),
+        interval=_UNIT,
+        domain=_domain,
+        python=_not,
+        operator=True,
+    ),
+    _test("is_null", "IS NULL", anything, "True where x is NULL.", lambda x: x is None),
+    _test("is_not_null", "IS NOT NULL", anything, "True where x is not NULL.", lambda x: x is not None),
+    _test("is_true", "IS TRUE", boolean, "True where x is true; false for NULL.", lambda x: x is True),
+    _test("is_not_true", "IS NOT TRUE", boolean, "True where x is false or NULL.", lambda x: x is not True),
+    _test("is_false", "IS FALSE", boolean, "True where x is false; false for NULL.", lambda x: x is False),
+    _test("is_not_false", "IS NOT FALSE", boolean, "True where x is true or NULL.", lambda x: x is not False),
+    _float_test("isnan", "True where x is not a number."),
+    _float_test("isinf", "True where x is infinite."),
+    _float_test("isfinite", "True where x is neither NaN nor infinite."),
+)

@@ -1,0 +1,236 @@
+"""All scalar functions by name, and `apply`, which turns a function and its arguments' facts into the result's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from math import isfinite
+from types import MappingProxyType
+
+from dpsql.core.functions import (
+    arithmetic,
+    comparison,
+    conditional,
+    dates,
+    logic,
+    membership,
+    patterns,
+    rounding,
+    strings,
+)
+from dpsql.core.functions import concatenation as joining
+from dpsql.core.functions import date_parts as dateparts
+from dpsql.core.functions import real_functions as numeric
+from dpsql.core.functions.domains import map_domain, midnight
+from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.signature import HUGE, as_double, iv_meet, on_ranges
+from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.numbers.interval import Interval, everything, point, shortened
+from dpsql.diagnostics.diagnostic import Reason
+
+FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
+    {
+        "Operators": arithmetic.FUNCTIONS,
+        "Comparison": comparison.FUNCTIONS,
+        "Logic": logic.FUNCTIONS,
+        "Conditional": conditional.FUNCTIONS,
+        "Membership": membership.FUNCTIONS,
+        "Rounding and bounds": rounding.FUNCTIONS,
+        "Numbers": numeric.FUNCTIONS,
+        "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
+        "Patterns": patterns.FUNCTIONS,
+        "Date parts": dateparts.FUNCTIONS,
+        "Dates": dates.FUNCTIONS,
+    }
+)
+
+
+def _by_name() -> Mapping[str, Function]:
+    found: dict[str, Function] = {}
+    for family in FAMILIES.values():
+        for function in family:
+            for name in function.names:
+                if name in found:
+                    raise ValueError(f"two functions are named {name}")
+                found[name] = function
+    return MappingProxyType(found)
+
+
+REGISTRY: Mapping[str, Function] = _by_name()
+"""Every function under every one of its names (lower case)."""
+
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def lookup(name: str) -> Function | None:
+    """The function of this name in any letter case, or None."""
+    return REGISTRY.get(name.lower())
+
+
+def position(value: Scalar, t: SqlType) -> Fraction | None:
+    """Where a non-NULL value of type `t` lies on the number line of Value.interval; None if it has no place there."""
+    match value:
+        case bool():
+            return Fraction(int(value))
+        case int() | Decimal():
+            return Fraction(value)
+        case float():
+            return Fraction(value) if isfinite(value) else None
+        case dt.datetime() if value.tzinfo is None:
+            return Fraction((value - EPOCH) // dt.timedelta(microseconds=1))
+        case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
+            return Fraction((value - EPOCH.date()).days)
+        case _:
+            return None
+
+
+def literal(value: Scalar, type: SqlType) -> Value:
+    """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
+    if value is None:
+        return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
+    at = position(value, type)
+    exact = everything() if at is None else point(at)
+    finite = not isinstance(value, float) or isfinite(value)
+    held = type_range(type) if at is None or type.kind is Kind.DOUBLE else exact
+    return Value(type, exact, held, False, finite, Domain((value,)) if finite else None, value)
+
+
+def check(function: Function, args: Args) -> SqlType:
+    """The result type; raises SignatureError if a literal is missing or the types do not fit."""
+    for at in sorted(function.literal):
+        if at < len(args) and not args[at].is_constant:
+            raise SignatureError(f"expects a literal as argument {at + 1}")
+    return function.type(args)
+
+
+def apply(function: Function, args: Args) -> Value:
+    """All facts about `function(args)`: type, interval, range, nullability, finiteness, domain, constant.
+
+    Raises SignatureError if the arguments do not fit.
+    """
+    result_type = check(function, args)
+    if all(a.is_constant for a in args) and function.python is not None:
+        folded = _fold(function, args, result_type)
+        if folded is not None:
+            return folded
+    found = function.interval(args)
+    if result_type.kind is Kind.DOUBLE:
+        found = shortened(_representable(found))
+    wide = type_range(result_type)
+    # What is open anyway, or as narrow as values of a type can be, needs no second look.
+    by_type = result_type.kind in (Kind.DOUBLE, Kind.BOOLEAN)
+    held = wide if by_type else iv_meet(function.interval(on_ranges(args)), wide)
+    finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
+    return Value(
+        result_type,
+        found,
+        held,
+        function.nullable(args),
+        finite,
+        function.domain(args) or _mapped(function, args, result_type),
+    )
+
+
+_OVERFLOW = Reason(
+    "DP202",
+    "the value may exceed every DOUBLE, so it has no bounds",
+    help=("bound the arguments more tightly, or the result: CLIP(x, lower, upper)",),
+)
+
+
+def _representable(i: Interval) -> Interval:
+    """Real bounds near the largest DOUBLE are none: the engine's value may be infinite there."""
+    lo = None if i.lo is not None and i.lo <= -HUGE else i.lo
+    hi = None if i.hi is not None and i.hi >= HUGE else i.hi
+    return i if (lo, hi) == (i.lo, i.hi) else Interval(lo, hi, (*i.why, _OVERFLOW))
+
+
+def evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:
+    """The function on Python values, exactly as the engine computes it for this result type.
+
+    Raises ValueError, TypeError or ArithmeticError where that is not known.
+    """
+    with localcontext(prec=200):
+        return _evaluate(function, values, result_type)
+
+
+def _evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:
+    """`evaluate` in a decimal context that the caller has made wide enough to be exact."""
+    assert function.python is not None
+    take(1 + len(values) // 4 + sum([len(v) for v in values if isinstance(v, str)]) // 64)
+    if result_type.kind is Kind.DOUBLE:
+        values = [v if i in function.literal else as_double(v) for i, v in enumerate(values)]
+    return _as_stored(function.python(*values), result_type)
+
+
+def _fold(function: Function, args: Args, result_type: SqlType) -> Value | None:
+    values = [a.constant for a in args if not isinstance(a.constant, Missing)]
+    try:
+        return literal(evaluate(function, values, result_type), result_type)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | None:
+    """The image of the one finite domain among the arguments, all others being constants."""
+    if function.python is None or result_type.kind is Kind.DOUBLE:
+        return None
+    moving = [i for i, a in enumerate(args) if not a.is_constant]
+    if len(moving) != 1:
+        return None
+    fixed = [None if isinstance(a.constant, Missing) else a.constant for a in args]
+
+    def image(key: Scalar) -> Scalar:
+        fixed[moving[0]] = key
+        return _evaluate(function, fixed, result_type)
+
+    domain = args[moving[0]].domain
+    if domain is None:
+        return None
+    with localcontext(prec=200):
+        return map_domain(domain, image)
+
+
+@cache
+def _ends(t: SqlType) -> tuple[int, int]:
+    """The least and the greatest value of an INTEGER type, as plain integers."""
+    held = type_range(t)
+    assert held.lo is not None and held.hi is not None
+    return int(held.lo), int(held.hi)
+
+
+def _as_stored(value: Scalar, t: SqlType) -> Scalar:
+    """A folded value in the Python class of its SQL type."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    match t.kind:
+        case Kind.DOUBLE:
+            return as_double(value)
+        case Kind.DECIMAL if isinstance(value, int | Decimal):
+            return Decimal(value).quantize(Decimal(1).scaleb(-t.scale))
+        case Kind.INTEGER if isinstance(value, int | Decimal):
+            whole = int(value)
+            low, high = _ends(t)
+            if whole != value or not low <= whole <= high:
+                raise OverflowError
+            return whole
+        case Kind.TIMESTAMP if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            return midnight(value)
+        case _:
+            return value
+
+
+def describe_registry() -> dict[str, list[dict[str, object]]]:
+    """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`."""
+    return {
+        family: [
+            {"names": list(f.names), "signature": f.signature, "summary": f.summary, "operator": f.operator}
+            for f in functions
+        ]
+        for family, functions in FAMILIES.items()
+    }

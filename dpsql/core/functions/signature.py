@@ -1,0 +1,316 @@
+"""Helpers the families share: type checks with readable messages, common types, conversions that cannot overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import wraps
+from itertools import pairwise
+
+from dpsql.core.functions.function import Args, SignatureError, Spelling
+from dpsql.core.functions.value import Domain, Scalar, Value, type_range
+from dpsql.core.ir.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_type_for
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
+
+HUGE = Fraction(2) ** 1000
+"""A DOUBLE whose real value stays below this is finite whatever the rounding (the largest DOUBLE is near 2¹⁰²⁴)."""
+
+WITHOUT_A_ZONE = "custodian: have it in the data as a TIMESTAMP, e.g. by a view with  x AT TIME ZONE 'UTC'"
+"""The repair for a TIMESTAMPTZ: its calendar is the session's, and no accepted expression takes the zone away."""
+
+
+def count(args: Args, low: int, high: int | None = None) -> None:
+    """Check the number of arguments: exactly `low`, or between `low` and `high` (-1: any number)."""
+    high = low if high is None else high
+    if len(args) < low or (high >= 0 and len(args) > high):
+        wanted = str(low) if high == low else f"at least {low}" if high < 0 else f"{low} to {high}"
+        raise SignatureError(f"expects {wanted} argument{'s' if wanted != '1' else ''}, got {len(args)}")
+
+
+def is_null(a: Value) -> bool:
+    """True for the literal NULL, whatever its type."""
+    return a.is_constant and a.constant is None
+
+
+def number(a: Value) -> None:
+    """Check that an argument is a number (or NULL)."""
+    if a.type.numeric or a.type.kind is Kind.NULL:
+        return
+    repair = {
+        Kind.BOOLEAN: "; cast it first: CAST(… AS INTEGER)",
+        Kind.VARCHAR: "; convert it first: CAST(… AS DOUBLE)",
+    }.get(a.type.kind, "")
+    raise SignatureError(f"expects a number, got {a.type}{repair}")
+
+
+def integer(a: Value) -> None:
+    """Check that an argument is an INTEGER of any width (or NULL)."""
+    if a.type.kind not in (Kind.INTEGER, Kind.NULL):
+        raise SignatureError(f"expects an integer, got {a.type}; convert it first: CAST(… AS BIGINT)")
+
+
+def text(a: Value) -> None:
+    """Check that an argument is a VARCHAR (or NULL)."""
+    if a.type.kind not in (Kind.VARCHAR, Kind.NULL):
+        raise SignatureError(f"expects text, got {a.type}; convert it first: CAST(… AS VARCHAR)")
+
+
+def boolean(a: Value) -> None:
+    """Check that an argument is a BOOLEAN (or NULL)."""
+    if a.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+        raise SignatureError(f"expects a condition, got {a.type}; compare it with a value, as in x <> 0")
+
+
+def temporal(a: Value, *more: Kind) -> None:
+    """Check that an argument is a DATE or TIMESTAMP (or one of `more`, or NULL)."""
+    if a.type.temporal or a.type.kind in (Kind.NULL, *more):
+        return
+    repair = {
+        Kind.TIMESTAMPTZ: f"; {WITHOUT_A_ZONE}",
+        Kind.VARCHAR: "; convert it first: CAST(… AS DATE)",
+    }.get(a.type.kind, "")
+    raise SignatureError(f"expects a date or timestamp, got {a.type}{repair}")
+
+
+def constant_int(a: Value, low: int, high: int, what: str) -> int:
+    """The integer literal of an argument, checked to lie in [low, high]."""
+    value = a.constant
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise SignatureError(f"expects {what} as an integer literal from {low} to {high}")
+    return value
+
+
+def constant_text(a: Value, what: str) -> str:
+    """The string literal of an argument."""
+    if not isinstance(a.constant, str):
+        raise SignatureError(f"expects {what} as a string literal")
+    return a.constant
+
+
+def quote(value: str) -> str:
+    """A SQL string literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+_STORED = {
+    Kind.DATE: iv.interval(-(2**31), 2**31),
+    Kind.TIMESTAMP: iv.interval(-(2**63), 2**63),
+    Kind.VARCHAR: iv.interval(0, 2**32),
+}
+
+
+def stored(a: Value) -> Interval:
+    """The range of an argument, never wider than its type's: days, microseconds; of a text, its size in bytes."""
+    widest = _STORED.get(a.type.kind) or type_range(a.type)
+    return widest if a.range is widest else iv_meet(a.range, widest)
+
+
+def on_ranges(args: Args) -> Args:
+    """The arguments with their ranges in place of their intervals, for the second call of an interval rule."""
+    return [a.with_interval(stored(a)) for a in args]
+
+
+def iv_meet(a: Interval, b: Interval) -> Interval:
+    """The intersection of two valid claims; `b` if they contradict each other (no row can reach this place)."""
+    lo = b.lo if a.lo is None else a.lo if b.lo is None or a.lo >= b.lo else b.lo
+    hi = b.hi if a.hi is None else a.hi if b.hi is None or a.hi <= b.hi else b.hi
+    why = () if lo is not None and hi is not None else (*a.why, *b.why)
+    if lo is a.lo and hi is a.hi and why == a.why:
+        return a
+    if lo is not None and hi is not None and lo > hi:
+        return b
+    return Interval(lo, hi, why)
+
+
+def digits(i: Interval, scale: int) -> int | None:
+    """Decimal digits that DECIMAL(?, scale) needs to hold every multiple of 10^-scale in `i`."""
+    if i.lo is None or i.hi is None:
+        return None
+    top = max(abs(end.numerator) * 10**scale // end.denominator for end in (i.lo, i.hi))
+    return max(len(str(top)), scale, 1)
+
+
+def decimal_for(i: Interval, scale: int) -> SqlType | None:
+    """The narrowest DECIMAL of this scale that holds `i`, or None beyond 38 digits."""
+    need = digits(i, scale)
+    return decimal(need, scale) if need is not None and need <= 38 and scale <= 38 else None
+
+
+def exact_type(result: Interval, args: Args, scale: int = 0) -> SqlType:
+    """INTEGER, BIGINT, HUGEINT, DECIMAL or else DOUBLE, wide enough for `result` and for every argument."""
+    kinds = {a.type.kind for a in args}
+    if Kind.DOUBLE in kinds:
+        return DOUBLE
+    whole = result
+    for a in args:
+        whole = iv.hull(whole, stored(a))
+    if Kind.DECIMAL in kinds:
+        return decimal_for(whole, scale) or DOUBLE
+    return integer_type_for(whole) or DOUBLE
+
+
+def common_type(args: Args) -> SqlType:
+    """The one type that CASE, COALESCE, greatest … give their branches. NULL literals of any type fit everywhere.
+
+    Raises SignatureError if the kinds cannot be mixed.
+    """
+    typed = [a for a in args if a.type.kind is not Kind.NULL]
+    if not typed:
+        return NULL
+    types = list(dict.fromkeys(a.type for a in typed))
+    if len(types) == 1:
+        return types[0]
+    comparable(*typed)
+    if all(a.type.numeric for a in typed):
+        whole = stored(typed[0])
+        for a in typed[1:]:
+            whole = iv.hull(whole, stored(a))
+        return exact_type(whole, typed, max(a.type.scale for a in typed))
+    kinds = {t.kind for t in types}
+    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+        return next(t for t in types if t.kind is Kind.TIMESTAMP)
+    raise SignatureError(f"cannot mix {' and '.join(str(t) for t in types)}")
+
+
+def comparable(*args: Value) -> None:
+    """Check that values may be compared: numbers with numbers, dates with timestamps, else like with like."""
+    typed = [a.type for a in args if a.type.kind is not Kind.NULL]
+    for t in typed:
+        if t.kind in (Kind.LIST, Kind.INTERVAL):
+            raise SignatureError(f"cannot compare {t} values")
+    for a, b in pairwise(typed):
+        if (a.numeric and b.numeric) or (a.temporal and b.temporal) or a.kind is b.kind:
+            continue
+        other = a if b.kind is Kind.VARCHAR else b
+        if Kind.VARCHAR in (a.kind, b.kind):
+            repair = f"convert the text first: TRY_CAST(… AS {other}), or write the other one as a text"
+        elif Kind.BOOLEAN in (a.kind, b.kind):
+            repair = "convert the condition first: CAST(… AS INTEGER); or write a < b AND b < c"
+        elif Kind.TIMESTAMPTZ in (a.kind, b.kind):
+            repair = WITHOUT_A_ZONE
+        else:
+            repair = "convert one of them with CAST"
+        raise SignatureError(f"cannot mix {a} and {b}; {repair}")
+
+
+def as_type(sql: str, a: Value, target: SqlType) -> str:
+    """`sql` as `target`, for a value whose range fits; TRY_CAST wherever the types alone would allow an error."""
+    if a.type == target or target.kind is Kind.NULL:
+        return sql
+    widening = (
+        is_null(a)
+        or (target.kind is Kind.DOUBLE and a.type.numeric and target.name == "DOUBLE")
+        or (
+            a.type.kind is Kind.INTEGER
+            and target.kind is Kind.INTEGER
+            and type_range(a.type).within(type_range(target))
+        )
+    )
+    return f"{'CAST' if widening else 'TRY_CAST'}({sql} AS {target})"
+
+
+def may_fail(a: Value, target: SqlType) -> bool:
+    """True if `as_type` may give NULL: a DATE far outside of what TIMESTAMP can hold."""
+    far = 290_000 * 365
+    return (
+        a.type.kind is Kind.DATE
+        and target.kind is Kind.TIMESTAMP
+        and not is_null(a)
+        and not a.interval.within(iv.interval(-far, far))
+    )
+
+
+def comparison_types(args: Args) -> SqlType | None:
+    """The type to compare in, or None where the engine's own promotion is exact and total (same kind, integers)."""
+    typed = [a for a in args if a.type.kind is not Kind.NULL]
+    if not typed or len({a.type for a in typed}) == 1 or all(a.type.kind is Kind.INTEGER for a in typed):
+        return None
+    return common_type(typed)
+
+
+def bounded_double(rule: Callable[[Args], Interval]) -> Callable[[Args], bool]:
+    """The `finite` rule of DOUBLE arithmetic: finite arguments and a real result far below overflow."""
+
+    def finite(args: Args) -> bool:
+        if not all(a.finite for a in args):
+            return False
+        tops = (rule(args).magnitude, rule(on_ranges(args)).magnitude)
+        return any(top is not None and top < HUGE for top in tops)
+
+    return finite
+
+
+def as_double(value: Scalar) -> Scalar:
+    """A number as the engine converts it to DOUBLE. Raises ValueError where its conversion may round differently."""
+    match value:
+        case bool():
+            return value
+        case int():
+            if abs(value) > 2**53:
+                raise ValueError("a long integer")
+            return float(value)
+        case Decimal():
+            exact = value.as_tuple()
+            if len(exact.digits) > 15 or not isinstance(exact.exponent, int) or not -22 <= exact.exponent <= 0:
+                raise ValueError("a long decimal")
+            return float(value)
+        case _:
+            return value
+
+
+def strict(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
+    """`f` with SQL's usual rule for NULL: if any argument is None, so is the result."""
+
+    @wraps(f)
+    def lifted(*values: Scalar) -> Scalar:
+        return None if None in values else f(*values)
+
+    return lifted
+
+
+def call(name: str) -> Spelling:
+    """Spell as `name(a, b, …)`."""
+
+    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
+        return f"{name}({', '.join(sql)})"
+
+    return spell
+
+
+def duckdb(spelling: Spelling) -> dict[str, Spelling]:
+    """The `spell` table with one dialect."""
+    return {"duckdb": spelling}
+
+
+def returns(t: SqlType, *checks: Callable[[Value], None], optional: int = 0) -> Callable[[Args], SqlType]:
+    """A `type` rule: one check per argument, the last `optional` of which may be left out; the result is `t`."""
+
+    def rule(args: Args) -> SqlType:
+        count(args, len(checks) - optional, len(checks))
+        for check, a in zip(checks, args, strict=False):
+            check(a)
+        return t
+
+    return rule
+
+
+def interval_of(lo: int | Fraction | None, hi: int | Fraction | None) -> Callable[[Args], Interval]:
+    """An `interval` rule that does not depend on the arguments."""
+    fixed = iv.interval(lo, hi)
+    return lambda args: fixed
+
+
+def truth_domain(args: Args, nullable: bool) -> Domain:
+    """{false, true}, and NULL if it can occur."""
+    return Domain((False, True), null=nullable)
+
+
+def if_null(a: Value) -> bool:
+    """Whether NULL belongs into the list of keys of an image of `a`: the list of `a` decides if there is one."""
+    return a.nullable if a.domain is None else a.domain.null
+
+
+def anything(a: Value) -> None:
+    """Accept every type."""

@@ -1,0 +1,250 @@
+"""What a release measures and shows: its group keys, its noisy components, and how its columns are made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from typing import assert_never
+
+from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.diagnostics.diagnostic import Span
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """Public keys for some of the group columns, released whether or not a row has them.
+
+    positions: which of the GroupKeys items these tuples fill, in order.
+    keys: the tuples in release order; one-column lists may be lazy (`LazyKeys`). NULL may be among them.
+    origin: for EXPLAIN, e.g. `domain of patients.region` or `airlines.name`.
+    covers: the input rows' keys lie in the list by construction (columns of an inner-joined public table), so the
+        engine need not filter; a row outside is dropped after the fetch all the same.
+    ends: the first and the last of a single column's keys, if all of its values between them are keys.
+    """
+
+    positions: tuple[int, ...]
+    keys: Sequence[tuple[LiteralValue, ...]]
+    origin: str
+    covers: bool = False
+    ends: tuple[LiteralValue, LiteralValue] | None = None
+
+
+class Measure(Enum):
+    """What a component counts or adds up."""
+
+    COUNT = "count"  # rows (arg None) or rows with a valid arg
+    SUM = "sum"  # of the clipped argument in grid units
+    DISTINCT = "distinct"  # distinct values of arg
+    UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
+
+    arg: the argument, already clipped where it reads columns; None for COUNT(*) and UNITS.
+    filter: FILTER (WHERE …); None is all rows.
+    grid: worth of one integer unit of a SUM's argument; a power of two, or 10^-s · 2^j for DECIMAL.
+    center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of y = arg/grid - center, integers.
+    squared: the integer of a row is round(y²/step) - shift instead of y (variances); step: squared grid units per
+        integer unit; shift: so that what a row adds lies around 0, which halves its magnitude.
+    weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
+    paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
+    per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
+        from 0); never of a paired sum.
+    values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
+    """
+
+    measure: Measure
+    arg: Expr | None = None
+    filter: Expr | None = None
+    grid: Fraction = Fraction(1)
+    center: int = 0
+    lo: int = 0
+    hi: int = 1
+    weight: int = 1
+    paired: bool = False
+    per_group: tuple[Fraction, Fraction] | None = None
+    squared: bool = False
+    step: int = 1
+    shift: int = 0
+    values: int | None = None
+
+    @property
+    def worth(self) -> Fraction:
+        """What one integer unit, before the weight F, is worth in the unit of the released number."""
+        return self.grid**2 * self.step if self.squared else self.grid
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest integer of a row that counts."""
+        if not self.squared:
+            return self.lo, self.hi
+        low, high = sorted((abs(self.lo), abs(self.hi)))
+        least = 0 if self.lo <= 0 <= self.hi else low
+        return self.square(least), self.square(high)
+
+    def square(self, y: int) -> int:
+        """The integer of a row with this y: y²/step, halves rounded up, less the shift. Grows with |y|."""
+        return (y * y + self.step // 2) // self.step - self.shift
+
+    @property
+    def magnitude(self) -> int:
+        """B: the largest |integer| of a row; 1 for counts."""
+        return max(map(abs, self.ends))
+
+    @property
+    def one_sign(self) -> bool:
+        """True if no value is negative, or none positive."""
+        low, high = self.ends
+        return low >= 0 or high <= 0
+
+    @property
+    def span(self) -> int:
+        """How far a value can be from another, or from the 0 of no row, in integer units."""
+        low, high = self.ends
+        return max(high, 0) - min(low, 0)
+
+    @property
+    def ends_per_group(self) -> tuple[int, int]:
+        """`per_group` in grid units, rounded outwards."""
+        assert self.per_group is not None
+        low, high = self.per_group
+        return int(low // self.grid), int(-(-high // self.grid))
+
+    @property
+    def most_per_group(self) -> int:
+        """The larger end of `per_group`, in grid units."""
+        return max(map(abs, self.ends_per_group))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Output recipe: the component's value in the column's type.
+
+    others: counts of other rows that are added to it: those of columns of their own, and the component is of the rest.
+    times: what each row is worth: of SUM(5), which is 5 · COUNT(*), 5.
+    """
+
+    component: int
+    others: tuple[int, ...] = ()
+    times: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Output recipe: the component's value in the column's type.
+
+    count: of the same rows, where the component is a centred sum: each row adds its center to it.
+    """
+
+    component: int
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Output recipe of AVG: center + sum / max(1, count), clamped to [lo, hi]."""
+
+    sum: int
+    count: int
+    lo: Fraction
+    hi: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """Output recipe of VAR_POP and its relatives, from Σy, Σy² and the count (y = x - center).
+
+    v = Σy²/n - (Σy/n)², clamped to [0, (hi-lo)²/4]; of a sample times n/(n-1); root: its square root (STDDEV).
+    lo, hi: ends of the argument.
+    """
+
+    sum: int
+    squares: int
+    count: int
+    lo: Fraction
+    hi: Fraction
+    sample: bool = False
+    root: bool = False
+
+    @property
+    def top(self) -> Fraction:
+        """The largest variance that values in [lo, hi] can have (Popoviciu); of a sample of two, twice that."""
+        return (self.hi - self.lo) ** 2 / (2 if self.sample else 4)
+
+    @property
+    def greatest(self) -> float:
+        """The largest number that can be released."""
+        return math.sqrt(self.top) if self.root else float(self.top)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Output recipe: the lower or upper end of the 95 % confidence interval of another recipe."""
+
+    of: Count | Sum | Ratio | Variance
+    high: bool
+
+
+Recipe = Count | Sum | Ratio | Variance | End
+
+
+def components_of(recipe: Recipe) -> tuple[int, ...]:
+    """Which components a recipe reads."""
+    match recipe:
+        case Count(component=i, others=others):
+            return (i, *others)
+        case Sum(component=i, count=counted):
+            return (i,) if counted is None else (i, counted)
+        case Ratio(sum=s, count=n):
+            return (s, n)
+        case Variance(sum=s, squares=q, count=n):
+            return (s, q, n)
+        case End(of=inner):
+            return components_of(inner)
+        case _:
+            assert_never(recipe)
+
+
+def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[tuple[int, Fraction], ...]:
+    """What the output is a sum of: components, each with what one of its integers is worth in the output."""
+    if isinstance(recipe, Count):
+        return tuple((i, recipe.times * components[i].worth / components[i].weight) for i in components_of(recipe))
+    c = components[recipe.component]
+    own = (recipe.component, c.worth / c.weight)
+    if recipe.count is None or not c.center:
+        return (own,)
+    return own, (recipe.count, c.center * c.grid / components[recipe.count].weight)
+
+
+def moved(recipe: Recipe, to: Mapping[int, int]) -> Recipe:
+    """The same recipe where the components have other places."""
+    match recipe:
+        case Count(component=i, others=others):
+            return replace(recipe, component=to[i], others=tuple(to[n] for n in others))
+        case Sum(component=i, count=n):
+            return Sum(to[i], None if n is None else to[n])
+        case Ratio(sum=s, count=n):
+            return replace(recipe, sum=to[s], count=to[n])
+        case Variance(sum=s, squares=q, count=n):
+            return replace(recipe, sum=to[s], squares=to[q], count=to[n])
+        case End(of=inner):
+            found = moved(inner, to)
+            assert not isinstance(found, End)
+            return replace(recipe, of=found)
+        case _:
+            assert_never(recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One released column: its definition from components, and the AggregateCall's text for messages."""
+
+    column: Column
+    recipe: Recipe
+    label: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False)

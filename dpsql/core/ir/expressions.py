@@ -1,0 +1,115 @@
+"""Scalar expressions of the plan: four node types, because every operator is a call of a registered function.
+
+Columns are identified by a number that is unique in the plan, never by name: a name can be ambiguous or shadowed, a
+number cannot. Nodes are immutable values; spans take no part in equality.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import islice
+from operator import is_
+
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import SqlType
+from dpsql.diagnostics.diagnostic import Span
+
+MOST_NODES = 20_000
+"""Largest expression after names are replaced by what they stand for: `x + x` of `x + x` of … doubles every time."""
+
+LiteralValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A reference to (or, in a node's output list, the definition of) column `uid`."""
+
+    uid: int
+    name: str = field(compare=False)
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+    def at(self, span: Span | None) -> Column:
+        """The same column, named at another place."""
+        return Column(self.uid, self.name, self.type, span)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of the query, a bound parameter, or a noisy value of an earlier release."""
+
+    value: LiteralValue
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the registered function with this canonical name. `CASE a WHEN …` is `case(c1, v1, …, else)`."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion to `type`; a value that does not convert becomes NULL (TRY_CAST)."""
+
+    arg: Expr
+    type: SqlType
+    span: Span | None = field(default=None, compare=False)
+
+
+Expr = Column | Literal | Call | Cast
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Direct sub-expressions."""
+    match expr:
+        case Call(args=args):
+            return args
+        case Cast(arg=arg):
+            return (arg,)
+        case Column() | Literal():
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all below it, parents first."""
+    waiting = [expr]
+    while waiting:
+        take()
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
+
+
+def larger_than(expr: Expr, most: int) -> bool:
+    """True if the expression, written out, has more than `most` nodes; looks at no more than that many."""
+    return next(islice(walk(expr), most, None), None) is not None
+
+
+def columns_of(expr: Expr) -> frozenset[int]:
+    """Numbers of the columns an expression reads."""
+    if isinstance(expr, Column):
+        return frozenset((expr.uid,))
+    return frozenset([e.uid for e in walk(expr) if isinstance(e, Column)])
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up, applying `change` to every node after its children; what stays the same is the very object."""
+    take()
+    match expr:
+        case Call(args=args):
+            new = tuple([transform(a, change) for a in args])
+            return change(expr if all(map(is_, args, new)) else replace(expr, args=new))
+        case Cast(arg=arg):
+            inner = transform(arg, change)
+            return change(expr if inner is arg else replace(expr, arg=inner))
+        case Column() | Literal():
+            return change(expr)

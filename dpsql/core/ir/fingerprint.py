@@ -1,0 +1,74 @@
+"""What makes two plans the same plan: all that decides statements, noise, price and answer; the spelling does not."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.types import SqlType
+
+
+def fingerprint(*values: object, numbered: bool = False) -> str:
+    """A SHA-256 of plan values that equal values share: fields that equality ignores (spans, labels) take no part.
+
+    numbered: columns are told apart by the order in which they occur, so that two copies of a subquery are equal.
+    """
+    parts = _pieces(values, {} if numbered else None)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _piece(text: str) -> str:
+    """With its length in front, so that no two trees give one text."""
+    return f"{len(text)}:{text}"
+
+
+def _pieces(whole: object, numbers: dict[int, int] | None) -> list[str]:
+    """Canonical pieces of a value and all that it holds, in order. numbers: what columns are called, by number."""
+    parts: list[str] = []
+    waiting: list[Any] = [whole]
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if kind is SqlType:
+            parts.append(_of_type(value))
+            continue
+        if kind is Column and numbers is not None:
+            parts.append(_piece(f"column {numbers.setdefault(value.uid, len(numbers))} {value.type}"))
+            continue
+        if kind not in _KINDS:
+            _KINDS[kind] = _kind(kind)
+        name, compared = _KINDS[kind]
+        if compared is not None:
+            parts.append(name)
+            waiting.extend([getattr(value, field) for field in compared])
+        elif isinstance(value, (tuple, list)):
+            parts.append(_piece(str(len(value))))
+            waiting.extend(reversed(value))
+        elif isinstance(value, Enum):
+            parts.append(_piece(f"{name}.{value.name}"))
+        else:
+            parts.append(_piece(f"{name} {value!r}"))
+    return parts
+
+
+@cache
+def _of_type(value: SqlType) -> str:
+    """The pieces of a type: half of all pieces of a plan, were they made anew for each column."""
+    item = _piece("None") if value.item is None else _of_type(value.item)
+    own = ("type", value.kind.name, value.name, str(value.precision), str(value.scale))
+    return "".join([*map(_piece, own), item])
+
+
+def _kind(kind: type[Any]) -> tuple[str, tuple[str, ...] | None]:
+    """The name of a type; of a dataclass the piece that stands for it, and what its equality compares, last first."""
+    if not is_dataclass(kind):
+        return kind.__name__, None
+    compared = tuple(f.name for f in reversed(fields(kind)) if f.compare)
+    return _piece(f"{kind.__name__}/{len(compared)}"), compared
+
+
+_KINDS: dict[type[Any], tuple[str, tuple[str, ...] | None]] = {}

@@ -1,0 +1,387 @@
+"""Relational nodes of the plan: immutable, each output column has a number that is unique in the whole plan.
+
+`bind` makes Scan … Limit from SQL. The rewrites replace every Aggregate over private rows by a Release whose input
+ends in GroupKeys and BoundContributions; after that, everything above a Release reads public numbers only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+from dpsql.core.ir.components import Component, KeySource, Output
+from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.diagnostics.diagnostic import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`expr AS column`."""
+
+    column: Column
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only."""
+
+    table: str
+    columns: tuple[Column, ...]
+    alias: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows written in the query: public. A SELECT without FROM reads one row without columns.
+
+    Without rows it stands for a relation that has none whatever the data hold, and is not read.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[LiteralValue, ...], ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows of `input` for which `predicate` is true."""
+
+    input: Node
+    predicate: Expr
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One output row per input row, with exactly these columns."""
+
+    input: Node
+    items: tuple[Item, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+class JoinKind(Enum):
+    """How unmatched rows are treated. A RIGHT join is bound as a LEFT one with its sides exchanged."""
+
+    INNER = "inner"
+    CROSS = "cross"
+    LEFT = "left"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+    @property
+    def filters(self) -> bool:
+        """True if the right side only decides which left rows stay: its columns are not in the output."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """One `left = right` of a join condition; each side reads columns of its own input only. NULL never matches."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
+
+    LEFT and FULL also give the rows without a partner, padded with NULL; SEMI and ANTI give the left rows with or
+    without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates over
+    private rows is released even below another aggregate. `narrowed`: it was an outer join whose padded rows count
+    nothing, so that all groups of its left side are still to be shown.
+    """
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    equalities: tuple[Equality, ...] = ()
+    residual: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+    scalar: bool = False
+    narrowed: bool = False
+
+
+class SetKind(Enum):
+    """Which rows of two inputs a set operation gives."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumn:
+    """One output column of a set operation, and what it is on either side (both of the column's type)."""
+
+    column: Column
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """Rows of both inputs by position of `columns`; without `all`, duplicates are removed (NULL equals NULL)."""
+
+    kind: SetKind
+    all: bool
+    left: Node
+    right: Node
+    columns: tuple[SetColumn, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """One row per element of a list: the input's columns and `column`. Only the first `most` elements are used.
+
+    A row whose list is NULL or empty disappears.
+    """
+
+    input: Node
+    list: Expr
+    most: int
+    column: Column
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*).
+
+    `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private.
+    per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
+    end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
+    """
+
+    function: str
+    arg: Expr | None
+    column: Column
+    distinct: bool = False
+    filter: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+    summed: Component | None = None
+    per_group: tuple[Fraction, Fraction] | None = None
+    end: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys.
+
+    `inner`: over private rows it stays an ordinary private operator (totals per unit, groups below another
+    aggregate) instead of becoming a release; decided by the rewrite `keep_private`.
+    """
+
+    input: Node
+    keys: tuple[Item, ...]
+    calls: tuple[AggregateCall, ...]
+    span: Span | None = field(default=None, compare=False)
+    inner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY term."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Rows in order; only above releases."""
+
+    input: Node
+    keys: tuple[SortKey, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """ROWS or RANGE BETWEEN start AND end; None is UNBOUNDED, negative is PRECEDING, 0 is CURRENT ROW."""
+
+    unit: str
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function as written, over the rows of its input."""
+
+    function: str
+    args: tuple[Expr, ...]
+    column: Column
+    partition: tuple[Expr, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: Frame | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The input's rows with one more column per call; only above releases."""
+
+    input: Node
+    calls: tuple[WindowCall, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first `count` rows (None: all) after `offset`; only above releases."""
+
+    input: Node
+    count: int | None
+    offset: int = 0
+    span: Span | None = field(default=None, compare=False)
+
+
+# --- nodes that only the rewrites make -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Makes a frequency true: of the rows that agree on `columns` only `rows` stay, chosen by a salted hash of the row.
+
+    `drop`: a key with more than `rows` rows loses all of them instead. Rows with a NULL among `columns` stay all: they
+    match nothing under `=`.
+    """
+
+    input: Node
+    columns: tuple[Column, ...]
+    rows: int
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped.
+
+    within: with private keys, the public lists that they are in, one for each column, which together are too long to
+        be shown. Rows outside are dropped.
+    """
+
+    input: Node
+    items: tuple[Item, ...]
+    sources: tuple[KeySource, ...] | None
+    within: tuple[KeySource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundContributions:
+    """Limits what one id contributes to the release above. Also drops rows whose id is NULL.
+
+    keys: the release's group columns.
+    rows: C, the most rows of an id that count in full, over all groups; or None.
+    per_group, groups: M and G; with truncate_groups only the id's first G groups in salted-hash order are kept
+        (private keys), else contributions are scaled down. Either `rows`, or `per_group` and `groups`, is given;
+        `groups` beside `rows` with truncate_groups or few_groups only.
+    few_groups: of the groups that are shown, no id can have more than `groups`, so their number needs no scaling.
+    """
+
+    input: Node
+    id: Column
+    keys: tuple[Column, ...]
+    rows: int | None = None
+    per_group: int | None = None
+    groups: int | None = None
+    truncate_groups: bool = False
+    few_groups: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The only node at which noise is added. Its rows are public: one per key, with `keys` and `outputs` columns.
+
+    threshold: index of the component that decides which private keys are shown; None when all keys are public.
+    min_units: declared minimum of units per private key.
+    """
+
+    input: Node
+    keys: tuple[Column, ...]
+    components: tuple[Component, ...]
+    outputs: tuple[Output, ...]
+    threshold: int | None = None
+    min_units: int = 1
+    span: Span | None = field(default=None, compare=False)
+
+
+Node = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Join
+    | SetOperation
+    | Unnest
+    | Truncate
+    | Aggregate
+    | Window
+    | Sort
+    | Limit
+    | GroupKeys
+    | BoundContributions
+    | Release
+)
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """Direct inputs, left to right."""
+    match node:
+        case Scan() | Values():
+            return ()
+        case Join(left=left, right=right) | SetOperation(left=left, right=right):
+            return (left, right)
+        case _:
+            return (node.input,)
+
+
+def output_columns(node: Node) -> tuple[Column, ...]:
+    """The columns a node's rows have, in order."""
+    match node:
+        case Scan(columns=columns) | Values(columns=columns):
+            return columns
+        case Project(items=items):
+            return tuple(item.column for item in items)
+        case Join(kind=kind, left=left, right=right):
+            return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
+        case SetOperation(columns=set_columns):
+            return tuple(c.column for c in set_columns)
+        case Unnest(input=child, column=column):
+            return (*output_columns(child), column)
+        case Window(input=child, calls=windows):
+            return (*output_columns(child), *(w.column for w in windows))
+        case Aggregate(keys=keys, calls=calls):
+            return tuple(k.column for k in keys) + tuple(c.column for c in calls)
+        case GroupKeys(input=child, items=items):
+            return output_columns(child) + tuple(item.column for item in items)
+        case Release(keys=key_columns, outputs=outputs):
+            return key_columns + tuple(o.column for o in outputs)
+        case (
+            Filter(input=child)
+            | Truncate(input=child)
+            | Sort(input=child)
+            | Limit(input=child)
+            | BoundContributions(input=child)
+        ):
+            return output_columns(child)
+
+
+def keyed_by(node: Release) -> GroupKeys:
+    """The node that gives a release its group columns."""
+    below = node.input.input if isinstance(node.input, BoundContributions) else node.input
+    assert isinstance(below, GroupKeys)
+    return below
+
+
+def key_sources(node: Release) -> tuple[KeySource, ...] | None:
+    """The public key lists of a release; None if its keys are private, () if it has none."""
+    return keyed_by(node).sources

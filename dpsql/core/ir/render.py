@@ -1,0 +1,80 @@
+"""Expressions and nodes as short text, for messages and EXPLAIN. Never parsed, never sent to an engine."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "//", "mod": "%", "eq": "=", "ne": "<>", "lt": "<",
+    "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "concat_op": "||", "like": "LIKE", "ilike": "ILIKE",
+}  # fmt: skip
+
+
+def expression(expr: Expr) -> str:
+    """One line, close to what was written; the clips that the plan added are left out."""
+    match expr:
+        case Column(name=name):
+            return name
+        case Literal(value=value):
+            return constant(value)
+        case Cast(arg=arg, type=type_):
+            return f"CAST({expression(arg)} AS {type_})"
+        case Call(function="clip", args=(arg, *_)) if isinstance(arg, Column):
+            return expression(arg)
+        case Call(function=name, args=(a, b)) if name in _INFIX:
+            return f"{operand(a)} {_INFIX[name]} {operand(b)}"
+        case Call(
+            function="not", args=(Call(function="is_not_distinct_from", args=(a, Literal(value=bool() as value))),)
+        ):
+            return f"{operand(a)} IS NOT {constant(value)}"
+        case Call(function="is_not_distinct_from", args=(a, Literal(value=bool() as value))):
+            return f"{operand(a)} IS {constant(value)}"
+        case Call(function="not", args=(a,)):
+            return f"NOT {operand(a)}"
+        case Call(function="neg", args=(a,)):
+            return f"-{operand(a)}"
+        case Call(function="is_null", args=(a,)):
+            return f"{operand(a)} IS NULL"
+        case Call(function="date_shift", args=(a, Literal(value=int(n)), Literal(value=str(unit)))):
+            return f"{operand(a)} {'-' if n < 0 else '+'} INTERVAL {abs(n)} {unit.upper()}"
+        case Call(function="in", args=(a, *items)):
+            return f"{operand(a)} IN ({', '.join(expression(i) for i in items)})"
+        case Call(function="case", args=parts) if len(parts) % 2 == 1:
+            pairs = zip(parts[:-1:2], parts[1::2], strict=True)
+            branches = " ".join(f"WHEN {expression(when)} THEN {expression(then)}" for when, then in pairs)
+            return f"CASE {branches} ELSE {expression(parts[-1])} END"
+        case Call(function=name, args=args):
+            return f"{name}({', '.join(expression(a) for a in args)})"
+
+
+def constant(value: LiteralValue) -> str:
+    """A constant, close to SQL's spelling."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case dt.datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case dt.date():
+            return f"DATE '{value}'"
+        case dt.timedelta():
+            seconds = value.total_seconds()
+            return f"INTERVAL {value.days} DAY" if seconds == value.days * 86_400 else f"INTERVAL {seconds:g} SECOND"
+        case _:
+            return str(value)
+
+
+def symbol(function: str) -> str:
+    """A registered function as it is written in SQL: `=` for eq, else its name."""
+    return _INFIX.get(function, function)
+
+
+def operand(expr: Expr) -> str:
+    """An expression as it stands beside an operator: in brackets if it is one itself."""
+    text = expression(expr)
+    return f"({text})" if isinstance(expr, Call) and expr.function in _INFIX else text

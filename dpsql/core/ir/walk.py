@@ -1,0 +1,115 @@
+"""Walking and rebuilding plans; what their nodes evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Generic, TypeVar
+
+from dpsql.core.ir.expressions import Expr
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    SetOperation,
+    Sort,
+    Truncate,
+    Unnest,
+    Values,
+    Window,
+    inputs,
+)
+from dpsql.core.ir.step_count import take
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged(Generic[T]):
+    """A node with something known about it (its facts), and the same for its inputs: facts sit beside the tree."""
+
+    node: Node
+    fact: T
+    inputs: tuple[Tagged[T], ...]
+
+    def walk(self) -> Iterator[Tagged[T]]:
+        """This and everything below, parents first."""
+        waiting = [self]
+        while waiting:
+            take()
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.inputs))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    waiting = [node]
+    while waiting:
+        take()
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(inputs(found)))
+
+
+def expressions(node: Node) -> tuple[Expr, ...]:
+    """The expressions a node evaluates over its input's rows."""
+    match node:
+        case Filter(predicate=predicate):
+            return (predicate,)
+        case Project(items=items) | GroupKeys(items=items):
+            return tuple(i.expr for i in items)
+        case Join(equalities=pairs, residual=residual):
+            both = tuple(e for p in pairs for e in (p.left, p.right))
+            return both if residual is None else (*both, residual)
+        case SetOperation(columns=set_columns):
+            return tuple(e for c in set_columns for e in (c.left, c.right))
+        case Unnest(list=listed):
+            return (listed,)
+        case Truncate(columns=truncated):
+            return truncated
+        case Window(calls=windows):
+            return tuple(e for w in windows for e in (*w.args, *w.partition, *(k.expr for k in w.order)))
+        case Aggregate(keys=keys, calls=calls):
+            called = tuple(e for c in calls for e in (c.arg, c.filter) if e is not None)
+            return (*(k.expr for k in keys), *called)
+        case Sort(keys=sort_keys):
+            return tuple(k.expr for k in sort_keys)
+        case Release(components=components):
+            return tuple(e for c in components for e in (c.arg, c.filter) if e is not None)
+        case Scan() | Values() | Limit() | BoundContributions():
+            return ()
+
+
+def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
+    """The same node over other inputs; the very same object if the inputs are."""
+    return _over(node, inputs(node), new)
+
+
+def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
+    if all(map(is_, old, new)):
+        return node
+    match node:
+        case Scan() | Values():
+            return node
+        case Join() | SetOperation():
+            left, right = new
+            return replace(node, left=left, right=right)
+        case _:
+            (child,) = new
+            return replace(node, input=child)
+
+
+def transform(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Rebuild bottom-up, applying `change` to every node after its inputs."""
+    take()
+    below = inputs(node)
+    return change(_over(node, below, tuple([transform(child, change) for child in below])) if below else node)

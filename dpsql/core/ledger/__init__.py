@@ -1,0 +1,1 @@
+"""What has been spent: charged durably before anything is drawn."""

@@ -1,0 +1,128 @@
+"""The ledger's contract: reserve durably, then act; never refund once the engine has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from dpsql.core.policy.units import UnitNames
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A request to charge one query.
+
+    id: unique per run; reserving the same id twice charges once and returns the same receipt.
+    analyst: the account (`*` is the shared one).
+    charges: privacy unit → loss of new noise; one query charges every unit whose data it touches. Counts in the total,
+    in the analyst's account and against the limit per query.
+    plan_hash, policy_hash: what was run, for the history. `statement`: the analyst's own text, for the history.
+    received: privacy unit → what stored answers that this analyst gets for the first time add to that. Counts in the
+    analyst's account and against the limit per query, never in the total: their noise has been paid for there.
+    answers: ids of the stored answers that the analyst holds through this entry, new or received. An id stands for one
+    draw of noise and is never given to another.
+    """
+
+    id: str
+    analyst: str
+    charges: Mapping[str, PrivacyLoss]
+    plan_hash: str
+    policy_hash: str
+    statement: str = ""
+    received: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+
+    def in_account(self, unit: str) -> PrivacyLoss:
+        """What this entry adds to its analyst's account of a unit: new noise and received answers."""
+        return self.charges.get(unit, NO_LOSS) + self.received.get(unit, NO_LOSS)
+
+    def called(self, names: UnitNames) -> Entry:
+        """The same entry in the present names of its units; what was charged for several that are one now is added."""
+        if not names.former:
+            return self
+        charges, received = (_called(losses, names) for losses in (self.charges, self.received))
+        return replace(self, charges=charges, received=received)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Every unit with a charge or a received loss."""
+        return tuple(dict.fromkeys((*self.charges, *self.received)))
+
+
+def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, PrivacyLoss]:
+    found: dict[str, PrivacyLoss] = {}
+    for unit, loss in losses.items():
+        found[names.present(unit)] = found.get(names.present(unit), NO_LOSS) + loss
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
+
+    The total limits `charges`; the other two limit `charges` and `received` together. A missing unit (or None) means
+    "no limit declared".
+    """
+
+    total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    per_query: PrivacyLoss | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that an entry is durably charged. Only a ledger makes one; `release.run` demands it.
+
+    sequence: 1 for a ledger's first entry; this is the order of entries. hash: of the chain up to this entry.
+    reserved_at: ISO 8601 in UTC, by the clock of the machine that charged. For reading only: clocks go back, and
+    nothing is ever decided by this.
+    """
+
+    entry: Entry
+    sequence: int
+    hash: str
+    reserved_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What has been spent: of one unit in total (analyst None) or by one analyst, whose received answers count."""
+
+    unit: str
+    analyst: str | None
+    spent: PrivacyLoss
+
+
+class Ledger(Protocol):
+    """Append-only. Implementations: sqlite (durable), memory (tests, notebooks that say so)."""
+
+    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
+        """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
+        ...
+
+    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
+        """Total loss of a unit, or what one analyst's account holds (received answers included)."""
+        ...
+
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds, bought or received; of all accounts for None."""
+        ...
+
+    def accounts(self) -> Sequence[Account]:
+        """Every account with anything spent."""
+        ...
+
+    def history(self) -> Sequence[Receipt]:
+        """All entries, oldest first."""
+        ...
+
+    @property
+    def salt(self) -> int:
+        """Secret 62-bit number made once per ledger; fixes truncation order."""
+        ...
+
+    def close(self) -> None:
+        """Release the file."""
+        ...

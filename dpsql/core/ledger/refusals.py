@@ -1,0 +1,142 @@
+"""The words of the budget's refusals: DP403, DP404, DP405 (a charge does not fit) and DP407 (no usable ledger)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining, show_left, show_spent
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+
+NOTHING_RAN = "nothing was run and nothing was spent"
+CHARGED = "nothing was run, but the charge was made and stays"
+ACCEPTANCE_HELP = (
+    "custodian: restore the newest ledger (with its -wal file) and its head file",
+    "if they are lost, accept the file as it stands, forgetting what was spent since:  "
+    "dpsql budget POLICY --accept-head  (with --ledger, if one was given)",
+)
+"""The repairs for a ledger that does not agree with its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
+
+    received: the part of `asked` that stored answers cost.
+    """
+
+    code: str
+    name: str
+    setting: str
+    asked: PrivacyLoss
+    cap: PrivacyLoss
+    spent: PrivacyLoss = NO_LOSS
+    received: PrivacyLoss = NO_LOSS
+
+    @property
+    def left(self) -> PrivacyLoss:
+        """What is left of the cap, exact."""
+        return remaining(self.cap, self.spent)
+
+
+def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
+    """The refusal for every limit that its charge does not fit into, or None if all fit."""
+    broken = [limit for limit in limits if not limit.asked.within(limit.left)]
+    if not broken:
+        return None
+    repairs = _repairs(broken, limits)
+    return BudgetExceeded([_diagnostic(limit, repairs) for limit in broken])
+
+
+def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
+    left = limit.left
+    parts = [
+        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {'allowed' if limit.code == 'DP405' else 'left'}"
+        for symbol, asked, fits in (
+            ("ε", limit.asked.epsilon, left.epsilon),
+            ("ρ", limit.asked.rho, left.rho),
+            ("δ", limit.asked.delta, left.delta),
+        )
+        if asked > fits
+    ]
+    if limit.received != NO_LOSS:
+        parts.append(f"stored answers, new to this account, cost {limit.received} of it")
+    if limit.cap == NO_LOSS and limit.code in ("DP404", "DP405"):  # such as `*`, where the policy names analysts only
+        repairs = ("ask as an analyst to whom the policy gives something:  --analyst NAME,  in Python  analyst='NAME'",)
+    custodian = f"custodian: raise {limit.setting} in the policy; what is spent stays spent"
+    return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
+
+
+_FRESH = " with fresh=True (--fresh), which pays for new noise in place of the stored answers"
+
+
+def _repairs(broken: Sequence[Limit], limits: Sequence[Limit]) -> tuple[str, ...]:
+    """The largest settings that fit, rounded down, for each part in which a limit is broken.
+
+    A smaller ε does not make stored answers cheaper, but new noise can replace them: then every limit has to hold the
+    whole charge, also those that were not broken.
+    """
+    fresh = any(limit.received != NO_LOSS for limit in broken)
+    way = _FRESH if fresh else ""
+    repairs: list[str] = []
+
+    def fits(part: Literal["epsilon", "delta", "rho"]) -> Sequence[tuple[Fraction, Fraction]]:
+        found = [(getattr(limit.asked, part), getattr(limit.left, part)) for limit in limits]
+        exceeded = [(asked, left) for asked, left in found if asked > left]
+        return [(asked, left) for asked, left in found if asked] if fresh and exceeded else exceeded
+
+    if epsilons := fits("epsilon"):
+        repairs.append(_largest("epsilon", min(left for _, left in epsilons), way))
+    if rhos := fits("rho"):
+        repairs.append(_largest("rho", min(left for _, left in rhos), way, in_epsilon=True))
+    if deltas := fits("delta"):
+        repairs.append(_largest("delta", min(left for _, left in deltas), way))
+        repairs.append("or group by public keys (a declared `domain:`), which need no delta")
+    return tuple(repairs)
+
+
+def _largest(setting: str, left: Fraction, way: str, *, in_epsilon: bool = False) -> str:
+    """in_epsilon: a ρ was left, and an ε of a query under zCDP means ρ = ε²/2."""
+    if not left:
+        return f"nothing is left: no {setting} above 0 fits"
+    same = f" (epsilon = {show_left(_floor_sqrt(2 * left))})" if in_epsilon else ""
+    return f"use {setting} = {show_left(left)}{same} or less{way}"
+
+
+def _floor_sqrt(x: Fraction) -> Fraction:
+    scale = 10**30
+    return Fraction(math.isqrt(math.floor(x * scale * scale)), scale)
+
+
+def unusable(path: object, what: str, *help: str, nothing_ran: bool = True) -> CannotOpen:
+    """The DP407 refusal: this ledger cannot be used, why, and what to do."""
+    return CannotOpen(
+        [Diagnostic("DP407", f"ledger {path}: {what}", help=tuple(help), notes=(NOTHING_RAN,) if nothing_ran else ())]
+    )
+
+
+def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
+    """The DP407 refusal of a policy in which a unit may have another name: nobody's budget begins anew."""
+    return unusable(
+        path,
+        f"it has spent for unit {', '.join(map(repr, units))}, which this policy does not name: under another name the "
+        "same people would have a second budget",
+        "custodian: where a unit was renamed, say what it is called now, and what was spent counts for it:  "
+        f"former_units: {{{key(units[0])}: NAME}}",
+        f"custodian: where it is gone with its tables:  former_units: {{{key(units[0])}: null}}",
+    )
+
+
+def key(name: str) -> str:
+    """A name as a key of the policy."""
+    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
+
+
+def after_commit(failure: CannotOpen) -> CannotOpen:
+    """The same refusal for something that fails once a charge is committed: it does not say that nothing was spent."""
+    return CannotOpen([replace(d, notes=(CHARGED,)) for d in failure.diagnostics])

@@ -1,0 +1,50 @@
+"""The first thing that happens to a ledger's file: made if it is empty, checked, brought up to date if it is older."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from dpsql.core.ledger import sqlite_schema as schema
+from dpsql.core.ledger.hash_chain import Identity
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
+from dpsql.core.ledger.sqlite_file import in_transaction, patiently
+
+
+def make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
+    """Make a ledger of this identity in an empty file, unless its head remembers that it had entries; check any other.
+
+    Raises CannotOpen (DP407).
+    """
+    if not patiently(lambda: schema.is_empty(connection), timeout):
+        check_and_upgrade(connection, path, timeout)
+        return
+    patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
+    in_transaction(connection, timeout, lambda: _make(connection, path, head, identity))
+    schema.check(connection, path)
+
+
+def _make(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity) -> None:
+    # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
+    if schema.is_empty(connection):
+        known = head.read()
+        if known is not None and known.sequence:
+            raise unusable(
+                path, f"it is missing or empty, but had {known.sequence} entries (head: {head.path})", *ACCEPTANCE_HELP
+            )
+        schema.create(connection, identity)
+
+
+def check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
+    if patiently(lambda: schema.is_older(connection), timeout):
+        in_transaction(connection, timeout, lambda: _upgrade(connection, path))
+    schema.check(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
+    if schema.is_older(connection):
+        schema.upgrade(connection)
+    schema.check(connection, path)

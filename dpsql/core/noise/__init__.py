@@ -1,0 +1,1 @@
+"""From sensitivity to noise: calibration, mechanisms, partition selection, and what they cost."""

@@ -1,0 +1,223 @@
+"""Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for both families of noise.
+
+A query's components are independent, so each gets the least that its own columns ask for (`least_rate.py`;
+`accuracy_of_pairs.py` for sums of two components), and the query costs their sum. Those that cost the largest of their
+losses together (`parallel_composition.py`) get all that one of them needs. What serves no named column (columns that
+were not named, the counts that decide on private keys) gets as much as the least of those that do. Of both families the
+cheaper one is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, Count, Output, Ratio, Sum, coefficients
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.accuracy_of_pairs import Pair, Pricing, joint_shares
+from dpsql.core.noise.calibration import (
+    LARGEST_CONVERTED,
+    Prepared,
+    Split,
+    calibrated,
+    prepare,
+    splits,
+)
+from dpsql.core.noise.least_rate import gaussian_rate, laplace_rate, rate_of_sum
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.request import Request
+from dpsql.core.noise.widths import joint_width
+from dpsql.core.numbers.normal import root
+from dpsql.core.policy.units import Accountant
+from dpsql.core.privacy_loss import pure_to_rho, rho_to_epsilon
+from dpsql.diagnostics.errors import Rejected, reject
+
+_NOMINAL = Fraction(1)
+"""Stands for the ε that is not known yet."""
+
+
+def meet(
+    releases: Sequence[Tagged[Facts]],
+    request: Request,
+    errors: Mapping[int, Fraction],
+    confidence: Fraction,
+) -> tuple[tuple[MeasuredRelease, ...], Request]:
+    """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
+
+    request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
+    interval at this confidence, > 0.
+    Returns what is measured, and the request with what it costs in place of ε and ρ.
+    Raises Rejected: as `measure`; DP411 for columns whose error depends on the data, or that have none; DP410 for an
+    error that no accepted noise is large enough for.
+    """
+    prepared = prepare(releases, {})
+    wishes = tuple(_wished(p, errors) for p in prepared)
+    _require_noise(prepared, wishes)
+    found = []
+    for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
+        pricing = Pricing(split.family, confidence, request.accountant == "zcdp" and split.family == "laplace")
+        shares = _shares(prepared, wishes, pricing)
+        if shares is not None:
+            own = replace(split, shares=shares)
+            found.append((_price(prepared, own, request.accountant), own))
+    priced = [(price, split) for price, split in found if price is not None]
+    if not priced:
+        raise _too_wide(prepared)
+    price, cheapest = min(priced, key=lambda pair: pair[0])  # of equals the first: Laplace
+    try:
+        measured = calibrated(prepared, cheapest)
+    except Rejected:  # DP410, of a column that was not named
+        raise _too_wide(prepared) from None
+    _require_met(measured, wishes, confidence)
+    if not price:
+        return measured, replace(request, epsilon=_NOMINAL, rho=None)
+    if request.accountant != "zcdp":
+        return measured, replace(request, epsilon=price)
+    same = root(2 * price).lo  # what a pure ε of the same price would be
+    assert same is not None
+    return measured, replace(request, epsilon=same, rho=price)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a release's columns ask of its components.
+
+    widths: for each component the widest half-width in its integer units; None if no named column is made of it alone.
+    pairs: the narrowest wish for each sum whose columns have the noise of two components.
+    counts: the components whose counts are added up in a column, with its widest half-width in their integer units.
+    """
+
+    widths: tuple[int | None, ...]
+    pairs: tuple[Pair, ...]
+    counts: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+
+def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
+    """Raises Rejected DP411."""
+    widths: list[int | None] = [None] * len(p.node.components)
+    pairs: dict[tuple[int, int], Pair] = {}
+    counts: list[tuple[tuple[int, ...], int]] = []
+    for output in p.node.outputs:
+        error = errors.get(output.column.uid)
+        if error is None:
+            continue
+        match _noisy(p, output):
+            case [(_, worth), _, *_] as parts if isinstance(output.recipe, Count):
+                counts.append((tuple(i for i, _ in parts), math.floor(error / abs(worth))))
+            case [(i, worth)]:
+                widest, earlier = math.floor(error / abs(worth)), widths[i]
+                widths[i] = widest if earlier is None else min(earlier, widest)
+            case [(i, one), (n, other)]:
+                known_wish = pairs.get((i, n))
+                narrowest = error if known_wish is None else min(error, known_wish.error)
+                pairs[i, n] = Pair(i, n, (one, other), narrowest)
+    return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts))
+
+
+def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
+    """The components whose noise is the noise of this output, with what one of their units is worth there."""
+    components = p.node.components
+    match output.recipe:
+        case Count() | Sum() as recipe:
+            parts = list(coefficients(recipe, components))
+        case Ratio(sum=s, count=n) if not p.worst[n].l1:
+            rows = (p.known[n] or 0) * _unit(components[n])
+            parts = [(s, _unit(components[s]) / max(Fraction(1), rows))]
+        case _:
+            raise reject(
+                "DP411", f"the error of {output.label or output.column.name} depends on the data, "
+                "so no ε can be planned for it", span=output.span,
+                help=[
+                    "select the SUM and the COUNT that it is made of, too, and name those in max_error"
+                    if isinstance(output.recipe, Ratio)
+                    else "select a COUNT, too, and name it in max_error",
+                    "or give an ε, and look at the intervals of the answer",
+                ],
+            )  # fmt: skip
+    return [(i, worth) for i, worth in parts if p.worst[i].l1]
+
+
+def _unit(component: Component) -> Fraction:
+    return component.worth / component.weight
+
+
+def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
+    """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
+    if any(wish.pairs or wish.counts or any(width is not None for width in wish.widths) for wish in wishes):
+        return
+    noisy = [p.node for p in prepared if any(s.l1 for s in p.worst)]
+    if noisy:
+        raise reject(
+            "DP411", "max_error names only numbers that are exact, but the query measures others, too",
+            span=noisy[0].span, help=["name a column of COUNT or SUM with noise, or give an ε"],
+        )  # fmt: skip
+
+
+def _shares(
+    prepared: Sequence[Prepared], wishes: Sequence[Wishes], pricing: Pricing
+) -> tuple[tuple[Fraction, ...], ...] | None:
+    """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. None if no noise is that large."""
+    needs = []
+    for p, wish in zip(prepared, wishes, strict=True):
+        own: dict[int, Fraction] = {}
+        for i, widest in enumerate(wish.widths):
+            if widest is not None:
+                rate = (laplace_rate if pricing.family == "laplace" else gaussian_rate)(widest, pricing.confidence)
+                if rate is None:
+                    return None
+                own[i] = rate * pricing.size(p, i)
+        for parts, widest in wish.counts:
+            rate = rate_of_sum(pricing.family, len(parts), widest, pricing.confidence)
+            if rate is None:
+                return None
+            own |= {i: max(own.get(i, Fraction(0)), rate * pricing.size(p, i)) for i in parts}
+        if wish.pairs:
+            joint = joint_shares(p, wish.pairs, own, pricing)
+            if joint is None:
+                return None
+            own |= joint
+        needs.append(own)
+    least = min((need for own in needs for need in own.values()), default=Fraction(0))
+    return tuple(
+        tuple(p.together([own.get(i, least) for i in range(len(p.worst))], max))
+        for own, p in zip(needs, prepared, strict=True)
+    )
+
+
+def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -> Fraction | None:
+    """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
+    each = zip(prepared, split.shares, strict=True)
+    shares = [max(own[i] for i in bundle) for p, own in each for bundle in p.bundles]
+    whole = sum(shares, Fraction(0))
+    if accountant == "zcdp":
+        return sum(map(pure_to_rho, shares), Fraction(0)) if split.family == "laplace" else whole
+    if split.family == "laplace":
+        return whole
+    return rho_to_epsilon(whole, split.conversion_delta) if whole <= LARGEST_CONVERTED else None
+
+
+def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], confidence: Fraction) -> None:
+    """The finished mechanisms themselves, once more. Raises Rejected DP406."""
+    for release, wish in zip(measured, wishes, strict=True):
+        own = zip(release.measurements, wish.widths, strict=True)
+        met = all(widest is None or m.mechanism.half_width(confidence) <= widest for m, widest in own)
+        for pair in wish.pairs:
+            parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
+            met = met and joint_width(parts, confidence) <= pair.error
+        for places, widest in wish.counts:
+            met = met and joint_width([(release.measurements[i], Fraction(1)) for i in places], confidence) <= widest
+        if not met:
+            raise reject(
+                "DP406", "the plan would miss the error that was asked for; nothing was run",
+                help=["please report this query: the planner contradicts itself"],
+            )  # fmt: skip
+
+
+def _too_wide(prepared: Sequence[Prepared]) -> Exception:
+    return reject(
+        "DP410", "no noise that is accepted is as large as the error asked for", span=prepared[0].node.span,
+        help=["ask for a smaller error, or give an ε"],
+    )  # fmt: skip

@@ -1,0 +1,283 @@
+"""Splitting a query's ε and δ over everything it measures, and calibrating each part.
+
+ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. All noise of a query is of one
+family, Laplace or Gaussian, whichever makes the total error Σ wᵢ·ln(variance of component i) smaller.
+
+*Shares.* Component i of weight wᵢ gets the part wᵢ/Σw of ε (or of ρ). *Why:* its variance is proportional to 1/εᵢ² (to
+1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
+with equality where all εᵢ/wᵢ are the same. Equal weights mean equal shares, whatever the units of the columns.
+Components of which a row counts in one at most (`parallel_composition.py`) cost together what the costliest of them
+costs, so each of them gets the whole share of the bundle, which weighs as much as all of them.
+
+*Family.* Under ε alone there is only Laplace noise. A δ above 0 allows Gaussian noise, whose ρ is converted once for
+the whole query; where thresholds need a δ, too, each of the two purposes gets half. Under zCDP both are priced in ρ
+(Laplace noise at ε²/2), and no conversion is needed.
+
+The cost is recomputed from the finished mechanisms afterwards and never taken from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.rules.release import contributions
+from dpsql.core.ir.components import Component, Count, End, Recipe, components_of
+from dpsql.core.ir.nodes import Release, keyed_by
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.least_rate import Family
+from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
+from dpsql.core.noise.parallel_composition import Bundles, bundles
+from dpsql.core.noise.partition_selection import SMALLEST_DELTA
+from dpsql.core.noise.request import Request
+from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
+from dpsql.core.numbers.normal import root
+from dpsql.core.privacy_loss import epsilon_to_rho
+from dpsql.diagnostics.errors import Rejected, reject
+
+LARGEST_CONVERTED = Fraction(10**6)
+"""Gaussian noise is not considered above this ε, which protects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A release whose sensitivities are known and whose noise is not chosen yet.
+
+    contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
+    worst: for each component the largest of these, entry by entry. weights: how much each component matters. bundles:
+    which of them cost the largest of their losses together. known: for each component its integer, if that is public.
+    empty: no row can be in the release.
+    """
+
+    node: Release
+    contributions: Mapping[str, Contribution]
+    by_unit: tuple[Mapping[str, Sensitivity], ...]
+    worst: tuple[Sensitivity, ...]
+    weights: tuple[Fraction, ...]
+    bundles: Bundles
+    known: tuple[int | None, ...]
+    empty: bool
+
+    def together(self, values: Sequence[Fraction], join: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
+        """For each component what `join` makes of the values of its bundle; 0 for those that need no noise."""
+        found = [Fraction(0)] * len(values)
+        for bundle in self.bundles:
+            noisy = [i for i in bundle if self.worst[i].l1]
+            for i in noisy:
+                found[i] = join([values[n] for n in noisy])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How the noise of a whole query is chosen.
+
+    shares: for each release and each component what it may lose: ε for Laplace noise, ρ for Gaussian noise; not read
+    where nothing can change. threshold_delta: δ of each set of private keys. conversion_delta: see MeasuredRelease.
+    """
+
+    family: Family
+    shares: tuple[tuple[Fraction, ...], ...]
+    threshold_delta: Fraction = Fraction(0)
+    conversion_delta: Fraction = Fraction(0)
+
+
+def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[MeasuredRelease, ...]:
+    """Calibrate every component of every release of one query.
+
+    releases: tagged Release nodes of the finished tree; their input facts give the sensitivities.
+    Raises Rejected: DP210, DP211 (no finite contribution), DP402 (δ needed), DP410 (scale out of range).
+    """
+    prepared = prepare(releases, request.weights)
+    found, refused = [], []
+    for split in splits(prepared, request):
+        try:
+            found.append(calibrated(prepared, split))
+        except Rejected as refusal:
+            refused.append(refusal)
+    if not found:
+        raise refused[0]
+    return min(found, key=lambda measured: _total_error(prepared, measured))  # of equals the first: Laplace
+
+
+def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) -> tuple[Prepared, ...]:
+    """The sensitivities of all components. Raises Rejected DP210, DP211."""
+    found = []
+    for tagged in releases:
+        assert isinstance(tagged.node, Release)
+        found.append(prepare_one(tagged.node, tagged.inputs[0].fact, weights))
+    return tuple(found)
+
+
+def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) -> Prepared:
+    """The sensitivities of one release, given the facts of its input. Raises Rejected DP210, DP211."""
+    units = contributions(node, below)
+    each = tuple(_each(c, units, node, below) for c in node.components)
+    worst = tuple(map(_worst, each))
+    public = tuple(None if s.l1 else _known(c, units, below) for c, s in zip(node.components, worst, strict=True))
+    return Prepared(
+        node, units, each, worst, component_weights(node, weights), bundles(node, units), public, below.empty
+    )
+
+
+def _known(component: Component, units: Mapping[str, Contribution], below: Facts) -> int:
+    return 0 if counts_nothing(component, below) else known(component, next(iter(units.values())))
+
+
+def component_weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[Fraction, ...]:
+    """Each component's weight: the largest of the columns that are made from it, 1 for what only decides on keys.
+
+    Of a count that others are added to, what it measures of its own.
+    """
+    found: list[list[Fraction]] = [[] for _ in node.components]
+    for output in node.outputs:
+        for i in _own(output.recipe):
+            found[i].append(weights.get(output.column.uid, Fraction(1)))
+    return tuple(max(each, default=Fraction(1)) for each in found)
+
+
+def _own(recipe: Recipe) -> tuple[int, ...]:
+    match recipe:
+        case Count(component=i) | End(of=Count(component=i)):
+            return (i,)
+        case _:
+            return components_of(recipe)
+
+
+def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:
+    """The releases with the noise that this split pays for. Raises Rejected DP410."""
+    return tuple(_measured(p, split, shares) for p, shares in zip(prepared, split.shares, strict=True))
+
+
+def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
+    """All ways of spending the request. Raises Rejected DP402."""
+    key_sets = sum(p.node.threshold is not None for p in prepared)
+    budget = request.budget
+    if key_sets and budget.delta < key_sets * SMALLEST_DELTA:
+        raise delta_needed(next(p.node for p in prepared if p.node.threshold is not None))
+    per_key_set = budget.delta / max(1, key_sets)
+    if request.accountant == "zcdp":
+        rhos = proportional(prepared, budget.rho)
+        pure = tuple(tuple(_pure(rho) for rho in each) for each in rhos)
+        return [Split("laplace", pure, per_key_set), Split("gaussian", rhos, per_key_set)]
+    found = [Split("laplace", proportional(prepared, budget.epsilon), per_key_set)]
+    if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
+        convert = budget.delta / 2 if key_sets else budget.delta
+        try:
+            rhos = proportional(prepared, epsilon_to_rho(budget.epsilon, convert))
+        except ValueError:
+            return found  # an ε so small that it is worth no ρ
+        found.append(Split("gaussian", rhos, per_key_set / 2, convert))
+    return found
+
+
+def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
+    """`total` in proportion to the weights of the bundles that need noise; the other components get nothing."""
+    whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or Fraction(1)
+    return tuple(tuple(total * w / whole for w in p.together(p.weights, _sum)) for p in prepared)
+
+
+def _sum(amounts: Iterable[Fraction]) -> Fraction:
+    return sum(amounts, Fraction(0))
+
+
+def _pure(rho: Fraction) -> Fraction:
+    """The ε that costs at most ρ under zCDP: √(2ρ), rounded down."""
+    found = root(2 * rho).lo
+    assert found is not None
+    return found
+
+
+def _total_error(prepared: Sequence[Prepared], measured: Sequence[MeasuredRelease]) -> float:
+    """Σ weight · ln variance over all noisy components: a number to compare different noise for one query by."""
+    return sum(
+        float(weight) * math.log(max(m.mechanism.variance(), 1e-300))
+        for p, release in zip(prepared, measured, strict=True)
+        for weight, m in zip(p.weights, release.measurements, strict=True)
+        if m.sensitivity.l1
+    )
+
+
+def _each(
+    component: Component, units: Mapping[str, Contribution], node: Release, below: Facts
+) -> dict[str, Sensitivity]:
+    """Privacy unit → the sensitivity to it."""
+    if counts_nothing(component, below):
+        return dict.fromkeys(units, NOTHING)
+    total = component.filter is None
+    if component.arg is not None:
+        value = below.value(component.arg)
+        total = total and not value.nullable and value.finite
+    return {unit: sensitivity(component, c, bool(node.keys), total) for unit, c in units.items()}
+
+
+def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:
+    """Entry by entry the largest of all."""
+    each = units.values()
+    return Sensitivity(
+        max(s.l0 for s in each), max(s.l1 for s in each), max(s.l2_squared for s in each), max(s.linf for s in each)
+    )
+
+
+def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> MeasuredRelease:
+    measurements = []
+    parts = zip(p.node.components, p.by_unit, p.worst, p.known, shares, strict=True)
+    for component, each, worst, number, share in parts:
+        mechanism = Exact() if number is not None else _mechanism(p.node, split.family, worst, share)
+        measurements.append(Measurement(component, worst, mechanism, each, number))
+    threshold = None
+    if p.node.threshold is not None:
+        deciding = measurements[p.node.threshold]
+        assert not isinstance(deciding.mechanism, Exact)
+        # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
+        # units are replaced, as many others are gone.
+        r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
+        replaced = any(c.slots or c.ids > 1 for c in p.contributions.values())
+        new = -(-changed // 2) if replaced else changed
+        threshold = KeyThreshold.calibrate(
+            deciding.mechanism, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
+        )
+    return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
+
+
+def _mechanism(
+    node: Release, family: Family, worst: Sensitivity, share: Fraction
+) -> DiscreteLaplace | DiscreteGaussian:
+    try:
+        if family == "laplace":
+            return DiscreteLaplace.calibrate(Fraction(worst.l1), share)
+        return DiscreteGaussian.calibrate(worst.l2_squared, share)
+    except ValueError:
+        raise reject(
+            "DP410", "the noise would be too large to be of use", span=node.span,
+            label=f"sensitivity {worst.l1:,} units at {'ε' if family == 'laplace' else 'ρ'} = {float(share):g}",
+            help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
+        ) from None  # fmt: skip
+
+
+def delta_needed(node: Release) -> Exception:
+    """Refusal of private keys without δ."""
+    names = ", ".join(k.name for k in node.keys)
+    if keyed_by(node).within:
+        return reject(
+            "DP402", f"{names} have more groups than may be released, and showing those of enough units needs a δ",
+            span=node.keys[0].span or node.span, label="the policy says  private_keys: auto",
+            help=["give a delta above 1e-70, e.g. delta=1e-9", "or group by something coarser"],
+        )  # fmt: skip
+    first = node.keys[0].name
+    # Of several keys some may have a list: which ones, the plan does not keep.
+    lists = f"{first}; or filter with {first} IN (…)" if len(node.keys) == 1 else f"those of {names} that have none"
+    return reject(
+        "DP402", f"the groups of {names} are private, and showing private keys needs a δ",
+        span=node.keys[0].span if node.keys else node.span,
+        label="no public list of these values is known" if len(node.keys) == 1
+        else f"no public list of the combinations of {names} is known",
+        help=[
+            "give a delta above 1e-70, e.g. delta=1e-9: keys with too few units stay hidden",
+            f"or, custodian: declare  domain: […]  for {lists}",
+        ],
+    )  # fmt: skip

@@ -1,0 +1,107 @@
+"""What is measured, with the noise that it will get: the objects that prices, charges and noise are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.nodes import Release
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
+from dpsql.core.noise.parallel_composition import Bundles, bundles
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.privacy_loss import PrivacyLoss, largest
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One component with its sensitivity, in integer units, and the mechanism that will draw its noise.
+
+    sensitivity: to the unit that changes most, entry by entry; by_unit: to each, where there are several.
+    known: the component's integer where no neighbour changes it: it is public, and is never read from the data.
+    """
+
+    component: Component
+    sensitivity: Sensitivity
+    mechanism: DiscreteLaplace | DiscreteGaussian | Exact
+    by_unit: Mapping[str, Sensitivity] = field(default_factory=dict)
+    known: int | None = None
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What this measurement costs, stated by its mechanism."""
+        return self.mechanism.loss(Fraction(self.sensitivity.l1), self.sensitivity.l2_squared)
+
+    @property
+    def unit(self) -> Fraction:
+        """What one integer unit is worth in the released number."""
+        return self.component.worth / self.component.weight
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRelease:
+    """A release with everything its noise needs.
+
+    contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
+    private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
+    0 where nothing is converted. empty: no row can be in it, whatever the data hold.
+    """
+
+    node: Release
+    contributions: Mapping[str, Contribution]
+    measurements: tuple[Measurement, ...]
+    threshold: KeyThreshold | None
+    conversion_delta: Fraction = Fraction(0)
+    empty: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit that changes most, which the noise follows."""
+        return max(sorted(self.contributions), key=lambda unit: self.contributions[unit].rows)
+
+    @property
+    def contribution(self) -> Contribution:
+        """What that unit can change."""
+        return self.contributions[self.unit]
+
+    @property
+    def known(self) -> bool:
+        """True if no number is read from the data."""
+        return all(m.known is not None for m in self.measurements)
+
+    @property
+    def bundles(self) -> Bundles:
+        """Which components cost the largest of their losses together; found anew from the node at every look."""
+        return bundles(self.node, self.contributions)
+
+    def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
+        """What one privacy unit loses by all parts, the threshold's δ included.
+
+        places: the components that count; None: all.
+        """
+        counted = range(len(self.measurements)) if places is None else places
+        own = ([self._loss(i, unit) for i in bundle if i in counted] for bundle in self.bundles)
+        parts = [largest(losses) for losses in own if losses]
+        if self.threshold is not None and self.node.threshold in counted:
+            parts.append(PrivacyLoss(delta=self.threshold.delta))
+        return tuple(parts)
+
+    def loss_of(self, place: int, unit: str) -> PrivacyLoss:
+        """What one privacy unit loses by one component alone, the threshold that it decides included."""
+        own = self._loss(place, unit)
+        if self.threshold is not None and self.node.threshold == place:
+            own += PrivacyLoss(delta=self.threshold.delta)
+        return own
+
+    def _loss(self, place: int, unit: str) -> PrivacyLoss:
+        m = self.measurements[place]
+        # The noise was made for the unit that changes most: others lose less.
+        own = m.by_unit.get(unit, m.sensitivity)
+        return m.mechanism.loss(Fraction(own.l1), own.l2_squared)
+
+
+def conversion_delta_of(releases: Iterable[MeasuredRelease]) -> Fraction:
+    """δ at which the ρ of a whole query is converted to ε: what its releases state; 0 where nothing is converted."""
+    return max((release.conversion_delta for release in releases), default=Fraction(0))

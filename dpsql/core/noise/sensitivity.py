@@ -1,0 +1,153 @@
+"""How far a component can move between neighbours: facts + component → (l0, l1, l2², l∞), in integer units.
+
+Units are those of the integers that the noise is added to: grid units times the weight F.
+
+Claim: between neighbours the vector of the component over all groups moves by at most these norms.
+Why: only the rows of one unit differ (of two ids, where ids are replaced; of c slots, where rows are), and the
+    contribution says how many rows in how many groups those are, each of at most `magnitude` units. What goes and what
+    comes may meet in one group or change two: the worse of both is taken, norm by norm.
+When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
+    (`size`) that a unit can change.
+Tested by: tests/property/test_contributions.py, tests/property/test_replace_one.py, tests/property/test_stability.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.analysis.empty_relations import never
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.largest_contribution import reach, squares
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """Norms of the largest change of the vector of one component over all groups, between neighbours.
+
+    l0: groups that can change (l1 where a contribution is spread). l1, linf: integers.
+    l2_squared: exact square of the l2 norm.
+    """
+
+    l0: int
+    l1: int
+    l2_squared: Fraction
+    linf: int
+
+
+NOTHING = Sensitivity(0, 0, Fraction(0), 0)
+"""Of a component that no row can change."""
+
+
+def counts_nothing(component: Component, below: Facts) -> bool:
+    """Whether no row of any database counts in a component: it is 0. below: facts of the release's input."""
+    null = isinstance(component.arg, Literal) and component.arg.value is None
+    return below.empty or null or (component.filter is not None and never(component.filter))
+
+
+def sensitivity(component: Component, contribution: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
+    """The component's sensitivity.
+
+    contribution: what one unit can change.
+    grouped: whether there are several groups; a single number moves by its l∞.
+    total: every row counts: no filter, and an argument that is never NULL nor NaN.
+    """
+    c = contribution
+    if c.slots:
+        found = _replaced_rows(component, c, grouped, total)
+    elif component.per_group is not None and c.scaled:
+        found = _clipped_totals(component, c)
+    else:
+        if not grouped and c.by_rows is None:
+            assert c.per_group is not None
+            c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
+        found = _bounded(component, c, grouped)
+    return _over(contribution.shown if grouped else 1, found)
+
+
+def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
+    """Of single rows, or of ids whose rows are weighted or few."""
+    one, factor = reach(component, c), component.weight
+    # Where one id's rows replace another's, two vectors change, of which one goes and one comes.
+    both = c.ids
+    l1, linf, l2_squared = both * one.in_all * factor, one.in_group * factor, both * one.squares * factor**2
+    match component.measure:
+        case Measure.COUNT | Measure.SUM:
+            furthest = _furthest(component, c, grouped)
+            linf = c.rows_in_one_group * furthest * factor
+            # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
+            each = max(both * component.magnitude**2, furthest**2)
+            l2_squared = each * factor**2 * c.l2_squared
+        case Measure.DISTINCT | Measure.UNITS:
+            pass  # what goes and what comes are counted once in a group that has both: |v - w|² ≤ |v|² + |w|²
+    # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
+    return Sensitivity(l1 if c.spread else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
+
+
+def _over(groups: int | None, found: Sensitivity) -> Sensitivity:
+    """Of a vector of so many numbers, each of which moves by at most l∞. None: it may have any length."""
+    l0, l1, linf = found.l0, found.l1, found.linf
+    if groups is not None:
+        l0, l1 = min(l0, groups), min(l1, groups * linf)
+    return Sensitivity(min(l0, l1), l1, min(found.l2_squared, Fraction(squares(l1, linf))), linf)
+
+
+def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
+    """How far one row's worth of an id's part in one group can move.
+
+    Of a replaced id from the lowest to the highest value, 0 among them. A SUM alone under a limit C over groups is
+    bounded by ±C·B only: many low values in one group may reach C·B from above.
+    """
+    if c.ids == 1:
+        return component.magnitude
+    alone = component.measure is Measure.SUM and not component.paired
+    if alone and grouped and c.scaled and c.by_rows is not None and not component.one_sign:
+        return 2 * component.magnitude
+    return component.span
+
+
+def _clipped_totals(component: Component, c: Contribution) -> Sensitivity:
+    """A COUNT or SUM whose total per id and group is clipped to [low, high], or is the 0 of no row.
+
+    Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
+    all have one sign, |v - w|² ≤ |v|² + |w|².
+    """
+    one, ends, weight = reach(component, c), component.ends_per_group, component.weight
+    low, high = min(0, *ends), max(0, *ends)  # an id without rows contributes 0
+    l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
+    squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
+    l2_squared = Fraction(min(squares, l1 * linf))
+    return Sensitivity(l1 if c.spread else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
+
+
+def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:
+    """Bounded DP: `rows` rows, each replaced by another one.
+
+    A replaced row leaves a value x of its group and puts x' into another group or the same one. Where the number of
+    rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
+    """
+    rows, B = c.rows, component.magnitude
+    kept = c.size is not None and total
+    match component.measure:
+        case Measure.COUNT | Measure.DISTINCT | Measure.UNITS:
+            apart, one, pair = 2, 1, 2
+            if not grouped and kept and component.measure is Measure.COUNT:
+                one = 0
+        case Measure.SUM:
+            least, most = component.ends
+            width = most - least
+            apart, one = 2 * B, width if kept and not grouped else max(B, width)
+            pair = max(2 * B**2, width**2)
+    linf = rows * one if component.values is None else min(rows * one, component.values)
+    return Sensitivity(min(2 * rows, rows * apart), rows * apart, Fraction(rows**2 * pair), linf)
+
+
+def known(component: Component, contribution: Contribution) -> int:
+    """The integer of a component whose sensitivity is 0: everybody knows it, and no data is read for it.
+
+    Of a public number of rows, that number; a sum of one constant over them; else nothing but zeros.
+    """
+    size = contribution.size or 0
+    return size if component.measure is Measure.COUNT else component.ends[0] * size

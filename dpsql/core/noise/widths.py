@@ -1,0 +1,40 @@
+"""Half-widths of intervals of numbers that are sums of measurements, from their noise alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpsql.core.ir.components import Count, Sum, coefficients
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.widths_of_counts import half_width_of_sum
+
+
+def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level: Fraction) -> Fraction:
+    """Of a count or a sum, of one component or several, in the released number's unit, at a confidence in (0, 1)."""
+    parts = coefficients(recipe, [m.component for m in measurements])
+    return joint_width([(measurements[i], worth) for i, worth in parts], level)
+
+
+def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -> Fraction:
+    """Of Σ coefficient · number of this measurement: the least, where all of them have one law.
+
+    Of three different laws and more those of one family and one coefficient count as the widest, which is
+    stochastically larger, and each family gets its part of what may lie outside.
+    """
+    noisy = [(m.mechanism, abs(worth)) for m, worth in parts if not isinstance(m.mechanism, Exact)]
+    if len(noisy) == 2 and noisy[0] != noisy[1]:
+        # Imported here: `dpsql check`, which only prices, loads neither this nor numpy with it.
+        from dpsql.core.noise.tails import half_width
+
+        return Fraction(half_width(parts, level))
+    alike: dict[tuple[str, Fraction], list[DiscreteLaplace | DiscreteGaussian]] = {}
+    for mechanism, worth in noisy:
+        alike.setdefault((mechanism.name, worth), []).append(mechanism)
+    each = 1 - (1 - level) / max(1, len(alike))
+    widths = (
+        worth * half_width_of_sum(max(same, key=lambda mechanism: mechanism.scale), len(same), each)
+        for (_, worth), same in alike.items()
+    )
+    return sum(widths, Fraction(0))

@@ -1,0 +1,1 @@
+"""Exact numbers, intervals and their enclosures."""

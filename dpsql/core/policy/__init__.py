@@ -1,0 +1,1 @@
+"""What the custodian declares, resolved and checked: values without any reading of files."""

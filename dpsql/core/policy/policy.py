@@ -1,0 +1,183 @@
+"""The policy as the planner reads it: everything resolved, exact and checked. A value; it holds no data.
+
+Built from YAML by `load.load_policy`, from a mapping by `Policy.model_validate`. `policy/file/file_format.py` describes
+the text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
+from dpsql.core.policy.positions import Places
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import Accountant, Neighbours, Unit, UnitNames
+from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.diagnostics.diagnostic import Source, Span
+
+IN_MEMORY: Final = ":memory:"
+"""In place of a ledger's file: a ledger that is forgotten with its session. A file of that name is `./:memory:`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """neighbours: the default of every table that does not say otherwise. accountant: how losses add up."""
+
+    neighbours: Neighbours = "add_remove"
+    accountant: Accountant = "approx_dp"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """What the custodian declares about the data, the privacy units and the budgets.
+
+    tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
+    units: unit name → Unit, row units included.
+    former_units: a unit's name in the ledger → what it is called now; None: it is gone with its tables.
+    hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
+        and whatever `defaults.allow_dearer` says, which changes no answer and no price of noise.
+    path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
+        where it lies. Two policies are equal if their hashes are.
+    document: the normalised content with defaults filled in, as plain JSON-like data.
+    """
+
+    name: str
+    privacy: Privacy
+    tables: Mapping[str, Table]
+    units: Mapping[str, Unit]
+    defaults: Defaults
+    budgets: Budgets
+    hash: str
+    version: int = 1
+    data_version: str = ""
+    database: str | None = None
+    ledger: str | None = None
+    ledger_head: str | None = None
+    noise: Literal["exact", "opendp"] = "exact"
+    former_units: Mapping[str, str | None] = field(default_factory=dict)
+    path: Path | None = None
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    places: Places = field(default_factory=Places, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return self.hash == other.hash if isinstance(other, Policy) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def table(self, name: str) -> Table | None:
+        """The table of this name, whatever its case; None if it is not declared."""
+        found = self.tables.get(name)
+        if found is not None:
+            return found
+        wanted = name.casefold()
+        return next((t for t in self.tables.values() if t.name.casefold() == wanted), None)
+
+    @property
+    def unit_names(self) -> UnitNames:
+        """What its units are called, and what they were called in the ledger."""
+        return UnitNames(frozenset(self.units), self.former_units)
+
+    def called(self, *parts: str) -> Table | None:
+        """The table that a query means by `catalogue.schema.table`, `schema.table` or `table`; None if there is none.
+
+        As it is declared; besides, `public.` and `<name of the policy>.public.` are the schema of tables that are
+        declared without one, as PostgreSQL has it, unless a table, or a schema of tables, is called so here.
+        """
+        found = self.table(".".join(parts))
+        *schema, table = (part.casefold() for part in parts)
+        if found is not None or self._declares(".".join(schema)):
+            return found
+        match schema:
+            case ["public"]:
+                return self.table(table) or self.table(f"main.{table}")
+            case [name, "public"] if name == self.name.casefold():
+                return self.called("public", table)
+        return None
+
+    def _declares(self, schema: str) -> bool:
+        """Whether a table is called so, or stands in a schema or catalogue of this name."""
+        return any(f"{t.name.casefold()}.".startswith(f"{schema}.") for t in self.tables.values())
+
+    def schemas_of(self, table: Table) -> frozenset[str]:
+        """What may stand before the last part of a table's name, in lower case."""
+        declared, _, last = table.name.casefold().rpartition(".")
+        names = ((declared,) if declared else (), ("public",), (self.name.casefold(), "public"))
+        return frozenset(".".join(n) for n in names if n and self.called(*n, last) is table)
+
+    def account(self, analyst: str | None) -> str:
+        """Whose budget this analyst spends: his own if `budgets.analysts` names him or there is no such section."""
+        named = self.budgets.analysts
+        if analyst is None or (named and analyst not in named):
+            return SHARED_ACCOUNT
+        return analyst
+
+    def caps_for(self, analyst: str | None = None) -> BudgetCaps:
+        """The limits in force for an analyst (None: whoever gives no name), for every unit of the policy."""
+        total = self.budgets.total
+        totals = {} if total is None else {u: self.budgets.units.get(u, total) for u in self.units}
+        if not self.budgets.analysts:
+            return BudgetCaps(totals)
+        own = self.budgets.analysts.get(self.account(analyst))
+        if own is None:
+            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS), NO_LOSS)
+        return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query)
+
+    @property
+    def file(self) -> str:
+        """The policy file as messages name it."""
+        if self.places.source is not None:
+            return self.places.source.name
+        return str(self.path) if self.path is not None else "<policy>"
+
+    def place(self, *loc: str | int) -> tuple[Source, Span] | None:
+        """Where `loc` stands in the policy's text: `policy.place("tables", "visits", "columns", "cost")`.
+
+        Falls back to the nearest parent that is there; None if the policy was not read from text.
+        """
+        return self.places.find(loc)
+
+    @property
+    def directory(self) -> Path:
+        """What relative paths in the policy are relative to: the policy file's folder, or the given one."""
+        return self.places.directory
+
+    @property
+    def database_path(self) -> Path | None:
+        """Absolute path of `database`."""
+        return None if self.database is None else self._absolute(self.database)
+
+    @property
+    def ledger_path(self) -> Path | None:
+        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy. None: in memory."""
+        if self.ledger == IN_MEMORY:
+            return None
+        return self._absolute(self.ledger or f"{self.name}.ledger.sqlite")
+
+    @property
+    def ledger_head_path(self) -> Path | None:
+        """Absolute path of the file that keeps the ledger's last hash; None for a ledger in memory.
+
+        By default in the user's state directory, under a name that depends on the ledger's path.
+        """
+        if self.ledger_head is not None:
+            return self._absolute(self.ledger_head)
+        path = self.ledger_path
+        return None if path is None else default_head_path(path, self.name)
+
+    def _absolute(self, text: str) -> Path:
+        return Path(os.path.abspath(self.directory / Path(text).expanduser()))
+
+
+def default_head_path(ledger: Path, name: str) -> Path:
+    """Where the last hash of this ledger file is kept if nothing else is said (XDG base directories)."""
+    import hashlib
+
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    tag = hashlib.sha256(os.fsencode(os.path.abspath(ledger))).hexdigest()[:16]
+    return base / "dpsql" / f"{name}-{tag}.head"

@@ -1,0 +1,179 @@
+"""Tables and columns as the custodian declares them, resolved: what the planner reads.
+
+A *promise* (`enforce == "assume"`) is a claim about the data and about every neighbouring database; nothing checks it
+at run time and `policy audit` lists it. An enforced limit (`truncate`, `drop`) is made true by the plan itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.policy.source import SourceCall
+from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
+
+Enforce = Literal["assume", "truncate", "drop"]
+"""Promised (`assume`), or made true by the plan: excess rows cut (`truncate`) or the whole key left out (`drop`)."""
+
+Bound = Fraction | dt.date | dt.datetime
+"""One end of a column's bounds: numbers are exact; DATE gives a date, TIMESTAMP a datetime, TIMESTAMPTZ one in UTC."""
+
+DomainValue = bool | int | Decimal | float | str | dt.date | dt.datetime
+"""A listed value on the Python side, typed by its column: INTEGER int, DECIMAL Decimal, DOUBLE float, DATE date."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesDomain:
+    """A listed domain, in the custodian's order. `null`: NULL is a group key too."""
+
+    values: tuple[DomainValue, ...]
+    null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableDomain:
+    """The domain is what stands in `column` of the public table `table`. `null`: NULL is a group key too."""
+
+    table: str
+    column: str
+    null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column.
+
+    type: as the policy spells it, or None if it is left to the data. sql_type: the same, understood; None if unknown.
+    bounds: (lower, upper) with None for an open end; None if no bounds are declared. They become facts only where the
+        plan clips.
+    nullable: what the policy says, or None if it says nothing; `is_nullable` has the default filled in.
+    domain: the public list of group keys, if declared.
+    max_length: most elements of a LIST that UNNEST may use.
+    """
+
+    name: str
+    type: str | None = None
+    sql_type: SqlType | None = None
+    bounds: tuple[Bound | None, Bound | None] | None = None
+    nullable: bool | None = None
+    is_nullable: bool = True
+    domain: ValuesDomain | TableDomain | None = None
+    max_length: int | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """True for a LIST column."""
+        return self.sql_type is not None and self.sql_type.kind is Kind.LIST
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """No two rows agree on `columns` (`unique`, `primary_key`). SQL's meaning: NULLs never agree."""
+
+    columns: tuple[str, ...]
+    enforce: Enforce = "assume"
+
+    @property
+    def assumed(self) -> bool:
+        """True if this is a promise."""
+        return self.enforce == "assume"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Every non-NULL combination of `columns` occurs in `references` of `table`: a promise that no noise rests on."""
+
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """At most `rows` rows agree on `columns` (`max_frequency`)."""
+
+    columns: tuple[str, ...]
+    rows: int
+    enforce: Enforce = "truncate"
+
+    @property
+    def assumed(self) -> bool:
+        """True if this is a promise."""
+        return self.enforce == "assume"
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """At most `rows` rows of one unit (`max_rows_per_unit`). "truncate": bounded by the plan at the release."""
+
+    rows: int
+    enforce: Enforce = "truncate"
+
+    @property
+    def assumed(self) -> bool:
+        """True if this is a promise."""
+        return self.enforce == "assume"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table.
+
+    protection: whose rows these are; None exactly for public tables.
+    source: the reader call that the table is made of; None if the table lives in the policy's database or is
+        registered by the user.
+    size: the exact public number of rows (replace-one row units only).
+    columns: declared name → Column, in order; empty for a public table that leaves them to the data.
+    """
+
+    name: str
+    public: bool = False
+    protection: Protection | None = None
+    source: SourceCall | None = None
+    primary_key: Key | None = None
+    unique: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    max_frequency: tuple[Frequency, ...] = ()
+    max_rows_per_unit: RowLimit | None = None
+    max_groups_per_unit: int | None = None
+    max_rows_per_group: int | None = None
+    size: int | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict, hash=False)
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name, whatever its case; None if it is not declared."""
+        found = self.columns.get(name)
+        if found is not None:
+            return found
+        wanted = name.casefold()
+        return next((c for c in self.columns.values() if c.name.casefold() == wanted), None)
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The primary key, if any, and all `unique` keys."""
+        return (*(() if self.primary_key is None else (self.primary_key,)), *self.unique)
+
+    @property
+    def unit(self) -> str | None:
+        """The name of the table's privacy unit; None if it is public."""
+        return None if self.protection is None else self.protection.name
+
+    @property
+    def id_column(self) -> Column | None:
+        """The column that holds the unit's id, for tables with `unit: {column: …}`."""
+        return self.column(self.protection.column) if isinstance(self.protection, IdUnit) else None
+
+    @property
+    def by_rows(self) -> bool:
+        """True if the unit is a number of rows."""
+        return isinstance(self.protection, RowUnit)
+
+    @property
+    def by_id(self) -> bool:
+        """True if the unit is an id, in a column or at the end of a path."""
+        return isinstance(self.protection, IdUnit | PathUnit)

@@ -1,0 +1,30 @@
+"""FROM and WHERE of one SELECT while it is being printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpsql.core.printing.expressions import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`FROM source WHERE where`, and how its columns are printed.
+
+    simple: the source needs no parentheses in a join. lateral: it reads itself (UNNEST), so it cannot be joined as is.
+    """
+
+    source: str
+    where: tuple[str, ...]
+    names: Names
+    simple: bool = True
+    lateral: bool = False
+
+    def clause(self) -> str:
+        """FROM … WHERE …"""
+        where = f"\nWHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"FROM {self.source}{where}"
+
+    def filtered(self, *conditions: str) -> Block:
+        """The same rows under further conditions."""
+        return replace(self, where=(*self.where, *conditions))

@@ -1,0 +1,203 @@
+"""The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
+
+The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
+It fits 32 bits, of which any number add up in 128.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.analysis.expression_values import call
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.core.printing.expressions import Names, constant, spell
+from dpsql.diagnostics.errors import Rejected, reject
+
+LARGEST_POWER = Fraction(2**1000)
+"""A power of two that fits a DOUBLE; columns with tiny bounds are scaled up by more, in steps."""
+
+MOST_DIGITS = 16
+"""Digits of a DECIMAL that is multiplied by a power of ten in 64 bits: with the 2 digits of a 10, DuckDB holds 18."""
+
+
+def quantized(c: Component, names: Names) -> str:
+    """SQL of what a row adds: an integer between the component's ends, or NULL.
+
+    Of a square at most 2³⁰: y is an INTEGER of at most 2³⁰ units, so that y² + step/2 fits BIGINT.
+    """
+    if not c.squared:
+        return _units(c, names)
+    y = f"CAST({_units(c, names)} AS BIGINT)"
+    square = f"{y} * {y}" if c.step == 1 else f"({y} * {y} + {c.step // 2}) // CAST({c.step} AS BIGINT)"
+    return f"CAST({square} - {c.shift} AS INTEGER)"
+
+
+def _units(c: Component, names: Names) -> str:
+    """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
+    assert c.arg is not None
+    sql, value = spell(_unclipped(c.arg), names)
+    if isinstance(c.arg, Call) and c.arg.function == "clip":
+        clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
+        # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
+        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):
+            sql, value = spell(c.arg, names)
+    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
+    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
+    sure = not value.nullable and value.finite
+    match value.type.kind:
+        case Kind.INTEGER:
+            return _from_integer(sql, value, c, sure)
+        case Kind.DECIMAL:
+            return _from_decimal(sql, value, c, sure)
+        case Kind.DOUBLE:
+            # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
+            return _from_double(sql if value.type == DOUBLE else f"CAST({sql} AS DOUBLE)", c, sure)
+        case _:
+            raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
+
+
+def valid(arg: Expr, names: Names) -> str:
+    """SQL that is not NULL exactly where the argument counts: not NULL, and for DOUBLE finite."""
+    sql, value = spell(_unclipped(arg), names)
+    if isinstance(arg, Call) and arg.function == "clip" and value.type.kind is Kind.DOUBLE:
+        return f"CASE WHEN isfinite({sql}) THEN 1 END"
+    return sql
+
+
+def _unclipped(arg: Expr) -> Expr:
+    """Without an outermost CLIP: the grid's own clip is at the same bounds, and treats NULL and NaN alike."""
+    return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
+
+
+def _from_double(sql: str, c: Component, sure: bool) -> str:
+    # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
+    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. TRY_CAST, because
+    # no expression may rely on its guard being looked at first.
+    low, high = (constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
+    scaled = _scaled(sql, 1 / c.grid)
+    if c.center:
+        scaled = f"{scaled} - {c.center}"
+    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN TRY_CAST({scaled} AS INTEGER)"
+    if sure:
+        return f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
+    return (
+        f"{inside} WHEN NOT isfinite({sql}) THEN NULL "
+        f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+    )
+
+
+def _scaled(sql: str, scale: Fraction) -> str:
+    """The product with a power of two, in steps that a DOUBLE can hold."""
+    while scale > LARGEST_POWER:
+        sql, scale = f"{sql} * {constant(float(LARGEST_POWER), DOUBLE)}", scale / LARGEST_POWER
+    return sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
+
+
+def _from_integer(sql: str, value: Value, c: Component, sure: bool) -> str:
+    low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
+    ends = _exactly(low, c), _exactly(high, c)
+    if c.grid > 1:
+        step = _exactly(c.grid, c)
+        reach = max(map(abs, ends)) + step
+        if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
+            raise _too_wide("HUGEINT", c)
+        type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
+        clipped = _within(f"CAST({sql} AS {type_})", *(f"CAST({x} AS {type_})" for x in ends), sure=sure)
+        units = f"CAST({_rounded(clipped, step, ends, type_)} AS INTEGER)"
+        return f"({units} - {c.center})" if c.center else units
+    # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
+    units = f"CAST({_within(sql, *map(str, ends), sure=sure)} AS INTEGER)"
+    if c.grid < 1:
+        units = f"({units} * {_exactly(1 / c.grid, c)})"
+    return f"({units} - {c.center})" if c.center else units
+
+
+def _from_decimal(sql: str, value: Value, c: Component, sure: bool) -> str:
+    """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
+    if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
+        return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
+    scale = value.type.scale
+    step = _exactly(c.grid * 10**scale, c)
+    ends = (c.lo + c.center) * step, (c.hi + c.center) * step
+    top = max(map(abs, ends))
+    if top * 10**scale >= 10**37:
+        raise _too_wide(str(value.type), c)
+    digits = max(len(str(top)), scale, 1)
+    width = max(value.type.precision, digits)
+    if digits > MOST_DIGITS:
+        return _from_wide_decimal(sql, scale, step, ends, c, sure)
+    held = decimal(width, scale)
+    given = sql if held == value.type else f"CAST({sql} AS {held})"
+    low, high = (constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
+    few = given
+    if width > MOST_DIGITS:
+        few, width = f"TRY_CAST({given} AS {decimal(digits, scale)})", digits
+    units = _rounded(_whole(few, width, scale), step, ends, BIGINT)
+    if c.center:
+        units = f"{units} - {c.center}"
+    return (
+        f"CASE WHEN {given} BETWEEN {low} AND {high} THEN {units} "
+        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi}{f' ELSE {c.lo}' if sure else ''} END"
+    )
+
+
+def _whole(sql: str, width: int, scale: int) -> str:
+    """A DECIMAL(width, scale) of at most 16 digits times 10^scale, as a BIGINT: exact, and total for all its values.
+
+    Each product has at most 18 digits by its type, so that it cannot overflow; each cast drops only zeros.
+    """
+    if not scale:
+        return f"CAST({sql} AS BIGINT)"
+    while scale:
+        digits = min(scale, MOST_DIGITS + 1 - width)
+        scale -= digits
+        product = f"{sql} * CAST({10**digits} AS DECIMAL({digits + 1},0))"
+        sql = f"CAST({product} AS {decimal(width, scale) if scale else BIGINT})"
+    return sql
+
+
+def _from_wide_decimal(sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool) -> str:
+    wide = decimal(38, scale)
+    low, high = (constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
+    clipped = _within(f"CAST({sql} AS {wide})", low, high, sure=sure)
+    whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
+    units = f"CAST({_rounded(whole, step, ends, HUGEINT)} AS INTEGER)"
+    return f"({units} - {c.center})" if c.center else units
+
+
+def _within(sql: str, low: str, high: str, *, sure: bool) -> str:
+    """The value clipped to [low, high]; the common case first. NULL stays NULL, unless there is none."""
+    inside = f"WHEN {sql} BETWEEN {low} AND {high} THEN {sql}"
+    rest = f" ELSE {low}" if sure else ""
+    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high}{rest} END"
+
+
+def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
+    """Division of a value in [ends] by `step`, half away from zero, in integer arithmetic (`//` truncates)."""
+    if step == 1:
+        return sql
+    half = step // 2
+    if ends[0] >= 0 or ends[1] <= 0:  # one sign: the value is written, and so computed, once
+        away = f"{sql} {'+' if ends[0] >= 0 else '-'} {half}"
+    else:
+        away = f"{sql} + CASE WHEN {sql} < 0 THEN -{half} ELSE {half} END"
+    return f"({away}) // CAST({step} AS {type_})"
+
+
+def _exactly(x: Fraction, c: Component) -> int:
+    """The number, which is a whole one if the grid belongs to the type: else sums would leave what is claimed."""
+    if x.denominator != 1:
+        span = None if c.arg is None else c.arg.span
+        raise reject("DP904", "the grid of a sum is not that of its type", span=span, help=["report the query"])
+    return int(x)
+
+
+def _too_wide(type_: str, c: Component) -> Rejected:
+    return reject(
+        "DP410", f"the bounds are too wide for {type_}", span=None if c.arg is None else c.arg.span,
+        help=["use narrower bounds, or CAST(… AS DOUBLE)"],
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""GROUP BY that is no release: plain SQL over public rows, exact and order-free over private ones.
+
+A value that one unit's rows give must not depend on how the engine spreads other units' rows over its threads: sums of
+DOUBLEs are made of integers on a grid, averages divide such sums, and zeros lose their sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.core.ir.expressions import Column, Expr
+from dpsql.core.ir.nodes import Aggregate, AggregateCall
+from dpsql.core.ir.types import DOUBLE, Kind, SqlType
+from dpsql.core.printing.block import Block
+from dpsql.core.printing.expressions import Names, condition, constant, spell
+from dpsql.core.printing.grid_integers import quantized
+from dpsql.diagnostics.errors import reject
+
+
+def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, private: bool) -> str:
+    """A complete SELECT whose columns are named c<number>. Public groups come in the order of their keys."""
+    keys = [(_key(k.expr, k.column, block.names, private), k.column) for k in node.keys]
+    printed = {c.uid: sql for sql, c in keys}
+    spelled = _exact_call if private else _plain_call
+    printed.update({c.column.uid: spelled(c, block.names) for c in node.calls})
+    chosen = list(printed) if columns is None else [c.uid for c in columns]
+    listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
+    if not keys:
+        return f"SELECT {', '.join(listed) or 'COUNT(*) AS nothing'}\n{block.clause()}"
+    terms = ", ".join(sql for sql, _ in keys)
+    # In full: what a bare ORDER BY means is a setting of whoever owns the connection.
+    order = "" if private else f"\nORDER BY {', '.join(f'{sql} ASC NULLS LAST' for sql, _ in keys)}"
+    return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}\nGROUP BY {terms}{order}"
+
+
+def positive_zero(sql: str, type_: SqlType) -> str:
+    """Zero has one sign: which of two equal values stands for both would depend on the order of rows."""
+    return f"({sql} + CAST(0 AS {type_}))"
+
+
+def _key(expr: Expr, column: Column, names: Names, private: bool) -> str:
+    sql, value = spell(expr, names)
+    if value.is_constant:
+        sql = f"CAST({sql} AS {column.type})"  # a bare number in GROUP BY and ORDER BY names a column of the list
+    return positive_zero(sql, column.type) if private and column.type.kind is Kind.DOUBLE else sql
+
+
+def _plain_call(c: AggregateCall, names: Names) -> str:
+    arg = "*" if c.arg is None else spell(c.arg, names)[0]
+    return f"CAST({c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)} AS {c.column.type})"
+
+
+def _exact_call(c: AggregateCall, names: Names) -> str:
+    where = _where(c, names)
+    if c.arg is None:
+        return f"COUNT(*){where}"
+    sql, value = spell(c.arg, names)
+    match c.function:
+        case "count":
+            return f"COUNT({'DISTINCT ' if c.distinct else ''}{sql}){where}"
+        case "min" | "max":
+            settled = positive_zero(sql, value.type) if value.type.kind is Kind.DOUBLE else sql
+            return f"{c.function.upper()}({settled}){where}"
+        case "sum" | "avg" if not c.distinct:
+            pass
+        case _:
+            raise reject("DP101", f"{c.function.upper()} is not supported here", span=c.span)
+    if value.type.kind is Kind.DOUBLE:
+        if c.summed is None:
+            raise reject("DP904", "a sum over private rows has no grid", span=c.span)
+        units = quantized(c.summed, names)
+        total = f"CAST(SUM({units}){where} AS DOUBLE) * {constant(float(c.summed.grid), DOUBLE)}"
+        if c.function == "sum":
+            return f"({total})"
+        return f"({total} / COUNT({units}){where})"
+    if c.function == "avg":
+        return f"(CAST(SUM({sql}){where} AS DOUBLE) / COUNT({sql}){where})"
+    return f"CAST(SUM({sql}){where} AS {c.column.type})"
+
+
+def _where(c: AggregateCall, names: Names) -> str:
+    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"

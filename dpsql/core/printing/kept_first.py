@@ -1,0 +1,36 @@
+"""Which groups, values and rows are kept where only so many may be: the first in an order that looks like chance.
+
+*Claim.* Which groups or values of an id are kept is a function of that id's own rows and of the ledger's salt; which
+rows of a key, of that key's rows and the salt. *Why.* They are ordered by a hash of what they are, the id with it, and
+then by what they are; rows by their text besides, where equal values can look different (0.0 and -0.0, 30 days and
+1 month). Those that are still equal are the same. Equal values have one hash, on which the engine's GROUP BY rests as
+well, so it does not matter in which of its forms a value arrived first. *When it would be false.* A hash that tells two
+forms of a value apart; a value that is not in the order, so that the first to arrive is kept. *Tested by*
+tests/property/test_kept.py, tests/contracts/test_engines.py.
+
+*The id is in it*, or all ids keep the same groups and the others vanish. *The salt comes last*: DuckDB mixes what it
+has and folds the next argument in by XOR, so with a key as the last one some keys are kept far more often than others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.core.ir.types import SqlType
+
+SALT = "\0salt\0"
+"""Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
+
+Typed = tuple[str, SqlType]
+"""A printed value and its type."""
+
+
+def first(most: int, of: str, what: Sequence[Typed], texts: bool = False) -> str:
+    """The condition that keeps the first `most` of those that agree on the columns `of`, for QUALIFY.
+
+    what: all that tells two of them apart, and the id they belong to, always in one order: it is part of the choice.
+    texts: whether what compares equal may still differ, because it is rows.
+    """
+    order = [f"hash({', '.join(sql for sql, _ in what)}, {SALT})", *(sql for sql, _ in what if sql != of)]
+    order += [f"CAST({sql} AS VARCHAR)" for sql, type_ in what if texts and not type_.one_form]
+    return f"ROW_NUMBER() OVER (PARTITION BY {of} ORDER BY {', '.join(order)}) <= {most}"

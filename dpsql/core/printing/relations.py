@@ -1,0 +1,320 @@
+"""Relational nodes → SELECT. One block holds a FROM clause and its conditions; grouping and order close a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.conditions import conjuncts
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Release,
+    Scan,
+    SetColumn,
+    SetKind,
+    SetOperation,
+    Sort,
+    SortKey,
+    Truncate,
+    Unnest,
+    Values,
+    Window,
+    output_columns,
+)
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import BOOLEAN, Kind
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.block import Block
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, constant, identifier, spell
+from dpsql.core.printing.group_by import grouped, positive_zero
+from dpsql.core.printing.kept_first import first
+from dpsql.core.printing.key_lists import member
+from dpsql.core.printing.windows import spell_window
+
+_KINDS = {
+    JoinKind.INNER: "JOIN",
+    JoinKind.CROSS: "JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "SEMI JOIN",
+    JoinKind.ANTI: "ANTI JOIN",
+}
+
+_REACH = {
+    Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
+    Kind.TIMESTAMP: ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
+    Kind.TIME: ("TIME '00:00:00'", "TIME '23:59:59.999999'"),
+}
+"""Group keys that Python can hold. Others would arrive as text, or (`infinity`) as a key that is taken already."""
+
+MOST_REPEATED = 5_000
+"""Longest subquery, in characters, that is written three times: nested ones must not multiply without end."""
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Prints the nodes of one statement.
+
+    released: number (`id`) of each release → the table that holds its noisy rows.
+    """
+
+    tables: TableNames
+    released: Mapping[int, str]
+    aliases: Aliases
+
+    def block(self, tagged: Tagged[Facts]) -> Block:
+        """A node as a FROM clause."""
+        node, env = tagged.node, tagged.fact.env
+        match node:
+            case Scan(table=table, columns=columns):
+                alias = self.aliases.table()
+                sql = {c.uid: f"{alias}.{identifier(c.name)}" for c in columns}
+                return Block(f"{self.tables(table)} AS {alias}", (), Names(sql, env))
+            case Filter(predicate=predicate):
+                below = self.block(tagged.inputs[0])
+                return below.filtered(condition(predicate, below.names))
+            case Join():
+                return self._join(node, tagged)
+            case Unnest():
+                return self._unnest(node, tagged)
+            case GroupKeys():
+                return self._keyed(node, tagged)
+            case BoundContributions():
+                return self.block(tagged.inputs[0])
+            case Release(keys=keys, outputs=outputs):
+                alias = self.aliases.table()
+                sql = {c.uid: f"{alias}.c{c.uid}" for c in (*keys, *(o.column for o in outputs))}
+                return Block(f"{self.released[id(node)]} AS {alias}", (), Names(sql, env))
+            case _:
+                alias = self.aliases.table()
+                inner = self.query(tagged)
+                sql = {c.uid: f"{alias}.c{c.uid}" for c in output_columns(node)}
+                return Block(f"({inner}) AS {alias}", (), Names(sql, env))
+
+    def _join(self, node: Join, tagged: Tagged[Facts]) -> Block:
+        left, right = (self.block(t) for t in tagged.inputs)
+        if right.lateral or (node.kind is JoinKind.FULL and right.where):
+            right = self._closed(right, tagged.inputs[1])
+        if node.kind is JoinKind.FULL and left.where:
+            left = self._closed(left, tagged.inputs[0])
+        both = {**right.names.sql, **left.names.sql}
+        names = Names(both, {**left.names.env, **right.names.env})
+        compared = _not_in(node)
+        if compared is not None and len(right.clause()) <= MOST_REPEATED:
+            return self._none_equal(left, right, compared, names, tagged)
+        if node.kind.filters and not _compares_sides(node, left, right):
+            return self._if_any(node, left, right, names, tagged)
+        on = [f"{spell(e.left, names)[0]} = {spell(e.right, names)[0]}" for e in node.equalities]
+        if node.residual is not None:
+            on.append(condition(node.residual, names))
+        where = left.where + right.where
+        if node.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):  # the right side is filtered before it is joined
+            on, where = on + list(right.where), left.where
+        other = right.source if right.simple else f"({right.source})"
+        source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {' AND '.join(on) or 'TRUE'}"
+        kept = left.names.sql if node.kind.filters else both
+        return Block(source, where, Names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _if_any(self, node: Join, left: Block, right: Block, names: Names, tagged: Tagged[Facts]) -> Block:
+        """A SEMI or ANTI join of which no condition compares the two sides: whether there is any row at all.
+
+        Counted, because DuckDB 2.0 was seen to give a row once for each match of a SEMI JOIN … ON TRUE.
+        """
+        terms: list[Expr] = [Call("eq", (e.left, e.right), BOOLEAN) for e in node.equalities]
+        terms += [] if node.residual is None else conjuncts(node.residual)
+        own = [condition(t, names) for t in terms if not columns_of(t) & right.names.sql.keys()]
+        theirs = [condition(t, names) for t in terms if columns_of(t) & right.names.sql.keys()]
+        alias = self.aliases.table()
+        some, none = f"{alias}.n > 0", f"{alias}.n = 0"
+        if node.kind is JoinKind.SEMI:
+            on = " AND ".join([some, *own])
+        else:
+            on = " OR ".join([none, *(f"({term}) IS NOT TRUE" for term in own)])
+        source = f"{left.source}\nJOIN (SELECT COUNT(*) AS n\n{right.filtered(*theirs).clause()}) AS {alias} ON {on}"
+        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _none_equal(
+        self, left: Block, right: Block, compared: tuple[Call, Expr, Expr], names: Names, tagged: Tagged[Facts]
+    ) -> Block:
+        """x NOT IN (c, …) where either may be NULL: no c equals x, no c is NULL, and x is not, unless there is no c.
+
+        As three joins instead of one on `coalesce(x = c, true)`, which DuckDB answers by comparing all pairs.
+        """
+        equal, outer, inner = compared
+        absent, every = self.aliases.table(), self.aliases.table()
+        other = right.source if right.simple else f"({right.source})"
+        on = " AND ".join((condition(equal, names), *right.where))
+        nulls = right.filtered(f"{spell(inner, names)[0]} IS NULL")
+        source = (
+            f"{left.source}\nANTI JOIN {other} ON {on}"
+            f"\nJOIN (SELECT COUNT(*) AS n {nulls.clause()}) AS {absent} ON {absent}.n = 0"
+            f"\nJOIN (SELECT COUNT(*) AS n {right.clause()}) AS {every} "
+            f"ON {every}.n = 0 OR {spell(outer, names)[0]} IS NOT NULL"
+        )
+        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _closed(self, block: Block, tagged: Tagged[Facts]) -> Block:
+        """The same rows as a derived table."""
+        alias = self.aliases.table()
+        columns = [c for c in output_columns(tagged.node) if c.uid in block.names.sql]
+        listed = ", ".join(f"{block.names.sql[c.uid]} AS c{c.uid}" for c in columns) or "NULL AS nothing"
+        sql = {c.uid: f"{alias}.c{c.uid}" for c in columns}
+        return Block(f"(SELECT {listed}\n{block.clause()}) AS {alias}", (), Names(sql, block.names.env))
+
+    def _unnest(self, node: Unnest, tagged: Tagged[Facts]) -> Block:
+        """One row per element of the list, which is cut to its declared length first."""
+        below = self.block(tagged.inputs[0])
+        alias = self.aliases.table()
+        cut = f"list_slice({spell(node.list, below.names)[0]}, 1, {node.most})"
+        source = f"{below.source}\nCROSS JOIN UNNEST({cut}) AS {alias}(element)"
+        sql = {**below.names.sql, node.column.uid: f"{alias}.element"}
+        return Block(source, below.where, Names(sql, tagged.fact.env), simple=False, lateral=True)
+
+    def _truncated(self, node: Truncate, tagged: Tagged[Facts]) -> str:
+        """Which rows of a key stay is decided by the rows themselves, by all of their declared columns."""
+        below = self.block(tagged.inputs[0])
+        columns = output_columns(node)
+        listed = ", ".join(f"{below.names.sql[c.uid]} AS c{c.uid}" for c in columns)
+        keys = ", ".join(below.names.sql[c.uid] for c in node.columns)
+        if node.drop:
+            kept = f"COUNT(*) OVER (PARTITION BY {keys}) <= {node.rows}"
+        else:
+            kept = first(node.rows, keys, [(below.names.sql[c.uid], c.type) for c in columns], texts=True)
+        unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
+        return f"SELECT {listed}\n{below.clause()}\nQUALIFY {kept} OR {unmatched}"
+
+    def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
+        """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
+
+        So are rows whose date or time lies outside of what a key can be: a condition on the row alone, like the lists.
+        """
+        below, lists = self.block(tagged.inputs[0]), node.sources or node.within
+        sql, conditions = dict(below.names.sql), []
+        for item in node.items:
+            sql[item.column.uid] = spell(item.expr, below.names)[0]
+        listed = {at for source in lists if not source.covers for at in source.positions}
+        for at, item in enumerate(node.items):
+            if at not in listed and item.column.type.kind in _REACH:
+                key, (first, last) = sql[item.column.uid], _REACH[item.column.type.kind]
+                conditions.append(f"({key} BETWEEN {first} AND {last} OR {key} IS NULL)")
+        for source in lists:
+            for place, position in enumerate(source.positions if not source.covers else ()):
+                column = node.items[position].column
+                conditions.append(member(sql[column.uid], column, source, place))
+        return replace(below, names=Names(sql, tagged.fact.env)).filtered(*conditions)
+
+    def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:
+        """A node as a complete SELECT whose columns are named c<number>: all of them, or those listed, in order."""
+        node, order, limit = tagged.node, "", ""
+        items = None
+        if isinstance(node, Project):
+            items, tagged = node.items, tagged.inputs[0]
+            node = tagged.node
+        if isinstance(node, Limit):
+            limit = ("" if node.count is None else f"\nLIMIT {node.count}") + (
+                f"\nOFFSET {node.offset}" if node.offset else ""
+            )
+            tagged = tagged.inputs[0]
+            node = tagged.node
+        keys: tuple[SortKey, ...] = ()
+        if isinstance(node, Sort):
+            keys, tagged = node.keys, tagged.inputs[0]
+            node = tagged.node
+        if not keys and not limit and items is None:
+            match node:
+                case Aggregate():
+                    return grouped(node, self.block(tagged.inputs[0]), columns, private=not tagged.fact.public)
+                case SetOperation():
+                    return self._set_operation(node, tagged, columns)
+                case Truncate():
+                    return self._truncated(node, tagged)
+        match node:
+            case Values():
+                block = Block(_values(node), (), Names({c.uid: f"v.c{c.uid}" for c in node.columns}, tagged.fact.env))
+            case Window(calls=calls):
+                below = self.block(tagged.inputs[0])
+                windows = {w.column.uid: spell_window(w, below.names) for w in calls}
+                block = replace(below, names=Names({**below.names.sql, **windows}, tagged.fact.env))
+            case _:
+                block = self.block(tagged)
+        if items is None:
+            printed = {c.uid: block.names.sql[c.uid] for c in output_columns(node)}
+        else:
+            printed = {i.column.uid: spell(i.expr, block.names)[0] for i in items}
+        chosen = list(printed) if columns is None else [c.uid for c in columns]
+        take(1 + len(chosen) + sum(map(len, printed.values())) // 16)
+        listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
+        if keys:
+            terms = [
+                f"{spell(k.expr, block.names)[0]}{' DESC' if k.descending else ' ASC'}"
+                f"{' NULLS FIRST' if k.nulls_first else ' NULLS LAST'}"
+                for k in keys
+            ]
+            order = f"\nORDER BY {', '.join(terms)}"
+        return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}{order}{limit}"
+
+    def _set_operation(self, node: SetOperation, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
+        """Both sides by position. Columns are chosen around it: leaving one out would change which rows are equal."""
+        sides = []
+        for child, side in zip(tagged.inputs, ("left", "right"), strict=True):
+            block = self.block(child)
+            listed = [f"{self._side(c, side, block.names, node)} AS c{c.column.uid}" for c in node.columns]
+            sides.append(f"SELECT {', '.join(listed)}\n{block.clause()}")
+        both = f"({sides[0]})\n{node.kind.value.upper()}{' ALL' if node.all else ''}\n({sides[1]})"
+        if columns is None:
+            return both
+        alias = self.aliases.table()
+        chosen = [f"{alias}.c{c.uid}" for c in columns]
+        return f"SELECT {', '.join(chosen) or 'NULL'}\nFROM ({both}) AS {alias}"
+
+    def _side(self, c: SetColumn, side: str, names: Names, node: SetOperation) -> str:
+        expr = c.left if side == "left" else c.right
+        sql, value = spell(expr, names)
+        if value.type != c.column.type:
+            sql = f"CAST({sql} AS {c.column.type})"
+        if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
+            return positive_zero(sql, c.column.type)
+        return sql
+
+
+def _not_in(node: Join) -> tuple[Call, Expr, Expr] | None:
+    """The comparison `x = c` of an anti join on `coalesce(x = c, true)` alone, then its left and its right side."""
+    match node:
+        case Join(
+            kind=JoinKind.ANTI,
+            equalities=(),
+            residual=Call(function="coalesce", args=(Call(function="eq", args=(a, b)) as equal, Literal(value=True))),
+        ):
+            left, right = (frozenset(c.uid for c in output_columns(side)) for side in (node.left, node.right))
+            for outer, inner in ((a, b), (b, a)):
+                if columns_of(outer) <= left and columns_of(inner) and columns_of(inner) <= right:
+                    return equal, outer, inner
+    return None
+
+
+def _compares_sides(node: Join, left: Block, right: Block) -> bool:
+    """Whether some condition reads columns of both sides."""
+    terms = [columns_of(e.left) | columns_of(e.right) for e in node.equalities]
+    terms += [] if node.residual is None else [columns_of(t) for t in conjuncts(node.residual)]
+    return any(read & left.names.sql.keys() and read & right.names.sql.keys() for read in terms)
+
+
+def _values(node: Values) -> str:
+    if not node.rows:
+        nothing = ", ".join(f"{constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
+        return f"(SELECT {nothing} WHERE FALSE) AS v"
+    rows = ", ".join(
+        "(" + (", ".join(constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL") + ")"
+        for row in node.rows
+    )
+    names = ", ".join(f"c{c.uid}" for c in node.columns) or "nothing"
+    return f"(VALUES {rows}) AS v({names})"

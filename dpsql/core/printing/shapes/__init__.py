@@ -1,0 +1,1 @@
+"""The statements that fetch the exact integers of a release."""

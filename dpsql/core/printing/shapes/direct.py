@@ -1,0 +1,60 @@
+"""Every row counts in full: row units, and ids that are proven to have few enough rows. One pass, one GROUP BY."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.grid_integers import quantized, valid
+from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.statement import Statement
+
+
+def direct(
+    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+) -> tuple[Statement, ...]:
+    """SELECT keys, aggregates FROM … GROUP BY keys."""
+    block = Emitter(tables, released, Aliases()).block(below)
+    ids = sorted(below.fact.ids)
+    if ids:
+        block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))
+    keys = [block.names.sql[k.uid] for k in node.keys]
+    listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
+    for i, c in enumerate(node.components):
+        listed.append(f"{total(c, block.names, node.components, ids)} AS m{i}")
+    sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}"
+    return (Statement(sql, tuple(range(len(node.components))), "direct"),)
+
+
+def grouping(keys: Sequence[str]) -> str:
+    """GROUP BY over printed key expressions."""
+    return f"\nGROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+
+
+def total(c: Component, names: Names, components: Sequence[Component], ids: Sequence[int]) -> str:
+    """The exact integer of one component over a group of rows; never NULL."""
+    where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+    match c.measure:
+        case Measure.COUNT:
+            return f"COUNT({counted(c, names, components)}){where}"
+        case Measure.SUM:
+            return f"COALESCE(SUM({quantized(c, names)}){where}, 0)"
+        case Measure.DISTINCT:
+            assert c.arg is not None
+            return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
+        case Measure.UNITS:
+            return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
+
+
+def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
+    """What COUNT counts: every row, or those whose argument is valid (sharing the expression of its sum)."""
+    if c.arg is None:
+        return "*"
+    for other in components:
+        if other.measure is Measure.SUM and other.arg == c.arg and not other.squared:
+            return quantized(other, names)
+    return valid(c.arg, names)

@@ -1,0 +1,48 @@
+"""What a release sends to the engine: statements whose columns are group keys, then exact integers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dpsql.core.printing.kept_first import SALT
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SELECT: first the group columns in order, then one integer per listed component."""
+
+    sql: str
+    components: tuple[int, ...]
+    shape: str
+
+    def salted(self, salt: int, released: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The text to run, with the ledger's secret number and the noisy rows of earlier releases in place.
+
+        released: label of a release → its rows as a query in brackets.
+        """
+        text = self.sql.replace(SALT, str(salt))
+        for label, rows in released.items():
+            text = text.replace(placeholder(label), rows)
+        return text
+
+    @property
+    def ordered(self) -> bool:
+        """True if the engine's order decides which groups, values or rows are kept."""
+        return SALT in self.sql
+
+    def reads(self, label: str) -> bool:
+        """True if the noisy rows of this release are part of the statement."""
+        return placeholder(label) in self.sql
+
+    @property
+    def shown(self) -> str:
+        """The text to show: the secret number and earlier releases stay names."""
+        return re.sub("\0release (\\w+)\0", r"\1", self.sql.replace(SALT, ":salt"))
+
+
+def placeholder(label: str) -> str:
+    """What stands for the noisy rows of a release in a statement that reads them; a NUL cannot occur in a literal."""
+    return f"\0release {label}\0"

@@ -1,0 +1,279 @@
+"""Bounded contributions of ids: partial sums per (id, group), then exact integer weights.
+
+    p: one row per (id, group) with n rows and partial aggregates
+    g: one row per id with K groups and N rows, only if a weight needs them
+    result: Σ over p of weight · partial, by group
+
+Other ids' weights depend on their own rows alone, so adding an id moves only its own vector. `//` truncates towards
+zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B; while n and K are small they
+stay below 2⁶³, and 64 bits are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.block import Block
+from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
+from dpsql.core.printing.kept_first import Typed, first
+from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.direct import grouping, total
+from dpsql.core.printing.shapes.early import Early, early
+from dpsql.core.printing.shapes.statement import Statement
+
+SATURATED = 2**80
+SMALL = 2**22
+"""Rows and groups of one id up to which its weights are computed in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The pieces every statement of one release is built from."""
+
+    node: Release
+    bounding: BoundContributions
+    limits: Contribution
+    block: Block
+    unit: str
+    keys: tuple[str, ...]
+    early: Early | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Printed names of the key columns after the first level."""
+        return [f"k{i}" for i in range(len(self.keys))]
+
+    @property
+    def group(self) -> list[Typed]:
+        """What a group of an id is after the first level: the id, then the keys."""
+        return [("u", self.bounding.id.type), *zip(self.names, (k.type for k in self.node.keys), strict=True)]
+
+
+def weighted(
+    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+) -> tuple[Statement, ...]:
+    """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
+    bounding, limits = below.node, below.fact.contribution
+    assert isinstance(bounding, BoundContributions) and limits is not None
+    block = Emitter(tables, released, Aliases()).block(below)
+    unit = block.names.sql[bounding.id.uid]
+    block = block.filtered(f"{unit} IS NOT NULL")
+    keys = tuple(block.names.sql[k.uid] for k in node.keys)
+    parts = _Parts(node, bounding, limits, block, unit, keys, early(node, below, tables, released))
+    plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
+    found = [_sums(parts, plain)] if plain else []
+    found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
+    return tuple(found)
+
+
+def _partials(parts: _Parts, components: tuple[int, ...]) -> str:
+    """p: per (id, group)."""
+    if parts.early is not None:
+        return _joined_later(parts, parts.early, components)
+    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), "COUNT(*) AS n"]
+    listed += _aggregates(parts, parts.block, components)
+    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
+    return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
+
+
+def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
+    """p: per id, then joined to the one row that holds its group."""
+    listed = [f"{early.unit} AS u", "COUNT(*) AS n", *_aggregates(parts, early.many, components)]
+    inner = f"SELECT {', '.join(listed)}\n{early.many.clause()}\nGROUP BY 1"
+    keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
+    later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
+    return f"SELECT s.*, {', '.join(keys)}\n{later.clause()}"
+
+
+def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> list[str]:
+    """The partial aggregates of a group of rows, as m<component>."""
+    listed = []
+    for i in components:
+        c = parts.node.components[i]
+        if _counts_rows(c):
+            continue
+        if c.measure is Measure.UNITS:
+            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
+            listed.append(f"COUNT(*){where} AS m{i}")
+        else:
+            listed.append(f"{total(c, block.names, parts.node.components, [])} AS m{i}")
+    return listed
+
+
+def _kept(parts: _Parts, source: str) -> str:
+    """Each id's first G groups, in an order of its own."""
+    return f"SELECT * FROM {source} QUALIFY {first(_int(parts.bounding.groups), 'u', parts.group)}"
+
+
+def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
+    b, shape = parts.bounding, "two-level" if parts.early is None else "aggregated before the join"
+    steps = [f"p AS ({_partials(parts, components)})"]
+    source = "p"
+    if b.truncate_groups and parts.keys:
+        steps.append(f"f AS ({_kept(parts, 'p')})")
+        source, shape = "f", "two-level, truncated groups"
+    terms = [(i, _weighted(parts.node.components[i], i, parts)) for i in components]
+    needed: dict[str, str] = {}
+    for _, term in terms:
+        needed.update(term.per_id)
+    relation = source
+    if needed:
+        per_id = ", ".join(f"{sql} AS {name}" for name, sql in sorted(needed.items()))
+        steps.append(f"g AS (SELECT u, {per_id} FROM {source} GROUP BY u)")
+        relation, shape = f"{source} JOIN g USING (u)", shape + ", weights per id"
+    shared = dict.fromkeys(sql for _, term in terms for sql in term.shared)
+    if shared:
+        relation = f"(SELECT *, {', '.join(shared)} FROM {relation}) AS w"
+    listed = [*parts.names, *(f"COALESCE(SUM({term.sql}), 0) AS m{i}" for i, term in terms)]
+    sql = _statement(steps, listed, relation, parts)
+    return Statement(sql, components, shape)
+
+
+def _statement(steps: list[str], listed: list[str], relation: str, parts: _Parts) -> str:
+    head = ",\n".join(steps)
+    return f"WITH {head}\nSELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A weighted partial, the per-id aggregates of p that it reads (name → SQL), and columns to list beside those."""
+
+    sql: str
+    per_id: dict[str, str]
+    shared: tuple[str, ...] = ()
+
+
+def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
+    """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
+    b, F, B = parts.bounding, c.weight, c.magnitude
+    grouped = bool(parts.keys)
+    k_factor = grouped and not b.few_groups and not b.truncate_groups
+    groups = {"kk": "COUNT(*)"} if k_factor else {}
+    partial = "n" if _counts_rows(c) else f"m{i}"
+    if c.measure is Measure.UNITS:
+        present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
+        if not k_factor:
+            return _Term(present, {})
+        most = reach(c, parts.limits).in_all
+        return _Term(f"({F * most} * {present}) // GREATEST(kk, {most})", groups)
+    if b.rows is not None:
+        if c.measure is Measure.SUM and not c.paired:
+            if not grouped:
+                return _Term(_clipped_sum(c, i, b.rows), {})
+            held = _saturated(i) if c.per_group is None else _huge(_clipped_sum(c, i, b.rows))
+            total_abs = {f"a{i}": f"SUM(ABS({held}))"}
+            return _Term(_shared(held, f"a{i}", F, reach(c, parts.limits).in_all), total_abs)
+        rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
+        floors = {"nn" if grouped else "n": b.rows}
+        term = scaled(partial, F * b.rows, B, floors)
+        return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows, divisors(floors))
+    G = _int(b.groups)
+    M = _int(b.per_group) if c.per_group is None or c.measure is Measure.SUM else c.most_per_group
+    if c.measure is Measure.SUM and not c.paired:
+        clipped = _clipped_sum(c, i, M)
+        if not k_factor:
+            return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
+        return _Term(f"({F * G} * {clipped}) // GREATEST(kk, {G})", groups)
+    floors = {"n": M, "kk": G} if k_factor else {"n": M}
+    return _Term(scaled(partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
+
+
+def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
+    """(factor · partial) // Π max(counter, floor), in 64 bits wherever the counters are small enough.
+
+    factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
+    twice the rest of the query. The quotient is at most factor · B, so it always fits. The narrow branch is total by
+    itself: what is too large for it counts as 0 there, and is never chosen. Reads the columns of `divisors`.
+    """
+    cap = SMALL * magnitude
+    ends = [str(end) if magnitude == 1 else _huge(end) for end in (-cap, cap)]
+    held = f"CASE WHEN {partial} BETWEEN {ends[0]} AND {ends[1]} THEN {partial} ELSE 0 END"
+    wide = " * ".join(f"GREATEST({_huge(name)}, {_huge(floor)})" for name, floor in floors.items())
+    small, divisor = _names(floors)
+    return (
+        f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // {divisor} "
+        f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
+    )
+
+
+def divisors(floors: dict[str, int]) -> tuple[str, str]:
+    """Whether all counters are small, and then Π max(counter, floor): columns that all terms with these floors share.
+
+    CASE, because GREATEST and LEAST of every row cost as much as the division. At least 1, and below 2⁶³, whatever the
+    counters: the floors' product is at most 2³².
+    """
+    small, divisor = _names(floors)
+    checked = " AND ".join(f"{name} <= {SMALL}" for name in floors)
+    product = " * ".join(
+        f"CASE WHEN {name} BETWEEN {floor} AND {SMALL} THEN {name} ELSE {floor} END" for name, floor in floors.items()
+    )
+    return f"{checked} AS {small}", f"{product} AS {divisor}"
+
+
+def _names(floors: dict[str, int]) -> tuple[str, str]:
+    """Names of the two columns of `divisors`."""
+    own = "_".join(f"{name}{floor}" for name, floor in floors.items())
+    return f"s_{own}", f"d_{own}"
+
+
+def _shared(held: str, absolute: str, F: int, most: int) -> str:
+    """(F · most · held) // max(absolute, most): F · held, in 64 bits, for all ids that are within their limit."""
+    ends = _huge(-most), _huge(most)
+    inside = f"CASE WHEN {held} BETWEEN {ends[0]} AND {ends[1]} THEN {held} ELSE 0 END"
+    share = f"({_huge(F * most)} * {held}) // GREATEST({absolute}, {_huge(max(1, most))})"
+    return f"CASE WHEN {absolute} <= {_huge(most)} THEN {F} * CAST({inside} AS BIGINT) ELSE CAST({share} AS BIGINT) END"
+
+
+def _clipped_sum(c: Component, i: int, rows: int) -> str:
+    """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
+    low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
+    return f"CAST(LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)}) AS BIGINT)"
+
+
+def _saturated(i: int) -> str:
+    return f"LEAST(GREATEST(m{i}, {_huge(-SATURATED)}), {_huge(SATURATED)})"
+
+
+def _huge(value: int | str) -> str:
+    return f"CAST({value} AS HUGEINT)"
+
+
+def _int(value: int | None) -> int:
+    assert value is not None
+    return value
+
+
+def _counts_rows(c: Component) -> bool:
+    """COUNT(*) of every row: the number of rows that the partials hold anyway."""
+    return c.measure is Measure.COUNT and c.arg is None and c.filter is None
+
+
+def _distinct(parts: _Parts, at: int) -> Statement:
+    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
+    c, b = parts.node.components[at], parts.bounding
+    assert c.arg is not None
+    limit = reach(c, parts.limits).in_all
+    value, known = spell(c.arg, parts.block.names)
+    block = parts.block.filtered(f"{value} IS NOT NULL")
+    if c.filter is not None:
+        block = block.filtered(condition(c.filter, block.names))
+    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), f"{value} AS x"]
+    steps = [f"b AS (SELECT DISTINCT {', '.join(listed)}\n{block.clause()})"]
+    source = "b"
+    if b.truncate_groups and parts.keys:
+        steps += [f"p AS ({_partials(parts, ())})", f"f AS ({_kept(parts, 'p')})"]
+        same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
+        steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
+        source = "kept"
+    kept = first(limit, "u", [*parts.group, ("x", known.type)])
+    steps.append(f"t AS (SELECT * FROM {source} QUALIFY {kept})")
+    listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
+    sql = _statement(steps, listed, "t", parts)
+    return Statement(sql, (at,), "distinct, truncated per id")

@@ -1,0 +1,104 @@
+"""Window functions over released values: which there are, their types, and how they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dpsql.core.ir.nodes import Frame, SortKey, WindowCall
+from dpsql.core.ir.types import BIGINT, DOUBLE, SqlType
+from dpsql.core.printing.expressions import Names, spell
+
+ResultType = Callable[[tuple[SqlType, ...]], SqlType]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunction:
+    """One window function; aggregates over a window keep the type that they have without one.
+
+    least, most: how many arguments it takes. result: their types → its type. spelled: SQL around the arguments.
+    signature, summary: for the documentation.
+    """
+
+    least: int
+    most: int
+    result: ResultType
+    spelled: str
+    signature: str
+    summary: str
+
+
+def _always(t: SqlType) -> ResultType:
+    return lambda types: t
+
+
+def _first(types: tuple[SqlType, ...]) -> SqlType:
+    return types[0]
+
+
+def _place(name: str, result: SqlType, summary: str) -> dict[str, WindowFunction]:
+    return {name: WindowFunction(0, 0, _always(result), f"{name}({{}})", f"{name}()", summary)}
+
+
+def _value(name: str, least: int, most: int, signature: str, summary: str) -> dict[str, WindowFunction]:
+    return {
+        name: WindowFunction(least, most, _first, f"{name}({{}})", signature, summary),
+        f"{name} ignore nulls": WindowFunction(
+            least, most, _first, f"{name}({{}} IGNORE NULLS)",
+            signature.replace(")", " IGNORE NULLS)", 1), f"{summary[:-1]}; rows where x is NULL are skipped.",
+        ),
+    }  # fmt: skip
+
+
+WINDOW_FUNCTIONS: Mapping[str, WindowFunction] = {
+    **_place("row_number", BIGINT, "The row's number in its partition, from 1."),
+    **_place("rank", BIGINT, "The number of the first row that sorts like this one."),
+    **_place("dense_rank", BIGINT, "The number of different sort keys up to this row."),
+    **_place("percent_rank", DOUBLE, "(rank - 1) / (rows of the partition - 1)."),
+    **_place("cume_dist", DOUBLE, "The part of the partition's rows that do not sort behind this one."),
+    "ntile": WindowFunction(
+        1, 1, _always(BIGINT), "ntile({})", "ntile(n: integer literal)",
+        "The number of the row's bucket, of n buckets as equal as possible.",
+    ),
+    **_value("lag", 1, 3, "lag(x, n = 1, default = NULL)", "x of the row n rows before."),
+    **_value("lead", 1, 3, "lead(x, n = 1, default = NULL)", "x of the row n rows after."),
+    **_value("first_value", 1, 1, "first_value(x)", "x of the first row of the frame."),
+    **_value("last_value", 1, 1, "last_value(x)", "x of the last row of the frame."),
+    **_value("nth_value", 2, 2, "nth_value(x, n: integer literal)", "x of the frame's row n, from 1."),
+}  # fmt: skip
+"""Every window function that is no aggregate."""
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+"""The aggregates that may stand over a window."""
+
+
+def spell_window(call: WindowCall, names: Names) -> str:
+    """A window call as SQL."""
+    args = ", ".join(spell(a, names)[0] for a in call.args) or ("*" if call.function == "count" else "")
+    function = WINDOW_FUNCTIONS.get(call.function)
+    called = function.spelled.replace("{}", args) if function is not None else f"{call.function}({args})"
+    parts = []
+    if call.partition:
+        parts.append(f"PARTITION BY {', '.join(spell(p, names)[0] for p in call.partition)}")
+    if call.order:
+        parts.append(f"ORDER BY {', '.join(_term(k, names) for k in call.order)}")
+    if call.frame is not None:
+        parts.append(_frame(call.frame))
+    return f"CAST({called} OVER ({' '.join(parts)}) AS {call.column.type})"
+
+
+def _term(key: SortKey, names: Names) -> str:
+    down, first = " DESC" if key.descending else " ASC", " NULLS FIRST" if key.nulls_first else " NULLS LAST"
+    return f"{spell(key.expr, names)[0]}{down}{first}"
+
+
+def _frame(frame: Frame) -> str:
+    return f"{frame.unit} BETWEEN {_end(frame.start, 'PRECEDING')} AND {_end(frame.end, 'FOLLOWING')}"
+
+
+def _end(offset: int | None, unbounded: str) -> str:
+    if offset is None:
+        return f"UNBOUNDED {unbounded}"
+    if offset == 0:
+        return "CURRENT ROW"
+    return f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"

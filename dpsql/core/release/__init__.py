@@ -1,0 +1,1 @@
+"""From exact integers to noisy numbers."""

@@ -1,0 +1,271 @@
+"""From exact integers to noisy ones: the only function that holds both, and it returns only the noisy ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import compress, product, repeat
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from dpsql.core.engine import Engine, RawTable, guarded
+from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.noise.backends import EXACT, Backend
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.release.key_matching import Key as Key
+from dpsql.core.release.key_matching import numbered, places
+from dpsql.core.release.key_order import in_order
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.release.released import Answer
+
+TOTAL_CAP = 2**100
+"""Totals are saturated here; saturating moves no two neighbours further apart (it is 1-Lipschitz)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyRelease:
+    """Released numbers: one row per key, one column of noisy integers per component, in the components' units.
+
+    planned: with the mechanisms that made these very numbers; for stored ones that is not what the plan had.
+    """
+
+    planned: PlannedRelease
+    keys: tuple[Key, ...]
+    columns: tuple[Integers, ...]
+
+    @classmethod
+    def of_rows(cls, planned: PlannedRelease, keys: Iterable[Key], rows: Iterable[Sequence[int]]) -> NoisyRelease:
+        """From one row of integers for each key."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(planned.measured.measurements)
+        return cls(planned, tuple(keys), tuple(map(Integers.of, columns)))
+
+    def only(self, rows: Sequence[int]) -> NoisyRelease:
+        """Some of the rows."""
+        columns = tuple(Integers(column.array[list(rows)]) for column in self.columns)
+        return NoisyRelease(self.planned, tuple(self.keys[row] for row in rows), columns)
+
+    @property
+    def values(self) -> tuple[tuple[int, ...], ...]:
+        """The same row by row."""
+        return tuple(zip(*self.columns, strict=True)) if self.columns else ((),) * len(self.keys)
+
+    @property
+    def key_columns(self) -> list[Sequence[LiteralValue]]:
+        """The keys column by column."""
+        return columns_of(self.keys, self.width)
+
+    @property
+    def width(self) -> int:
+        """How many columns a key has."""
+        return len(self.planned.measured.node.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Stored answers for some components of a release, by their place; with private keys, the keys they are for."""
+
+    answers: Mapping[int, Answer] = field(default_factory=dict)
+    keys: tuple[Key, ...] | None = None
+
+
+def wanted(measured: MeasuredRelease, given: Given) -> tuple[int, ...]:
+    """The components for which noise is drawn: neither known to everybody nor given."""
+    return tuple(i for i, m in enumerate(measured.measurements) if m.known is None and i not in given.answers)
+
+
+def measure_release(
+    planned: PlannedRelease,
+    engine: Engine,
+    receipt: Receipt | None,
+    salt: int,
+    earlier: Mapping[str, str] = MappingProxyType({}),
+    given: Given = Given(),
+    backend: Backend = EXACT,
+) -> NoisyRelease:
+    """Fetch a release's exact integers and add the planned noise.
+
+    receipt: proof that the plan's cost is durably charged; None only where every sensitivity is 0.
+    salt: the ledger's secret number, which fixes the truncation order.
+    earlier: label of a release that this one reads → its noisy rows as a query.
+    given: stored answers; no noise is drawn for them, and if nothing else is wanted, nothing is fetched.
+    backend: who draws the noise.
+    Raises EngineError, whose text never depends on data.
+    """
+    # Without anything to draw no private row is read, not even for public keys or a sum that is always 0: that the
+    # engine fails on some data, or takes its time, would be told for free.
+    if not wanted(planned.measured, given):
+        return assembled(planned, given)
+    if receipt is None:
+        raise AssertionError("noise without a receipt")
+    # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
+    return guarded(lambda: assembled(planned, given, _fetch(planned, engine, salt, earlier), backend))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Exacts:
+    """The exact integers of all components, one column each, for the keys found. Private: it shows nothing of itself.
+
+    keys: each once, in an order that depends on the data.
+    """
+
+    keys: list[Key]
+    columns: list[Integers]
+
+    def __repr__(self) -> str:
+        return "<private>"
+
+    def rows(self) -> dict[Key, list[int]]:
+        """Key → its integers."""
+        rows = zip(*self.columns, strict=True) if self.columns else repeat((), len(self.keys))
+        return {key: list(row) for key, row in zip(self.keys, rows, strict=True)}
+
+    def of(self, keys: Sequence[Key]) -> list[Integers]:
+        """The columns for these keys; 0 where a key was not found."""
+        at = places(self.keys, keys)
+        nothing = Integers.zeros(1)  # at the end, where position -1 is
+        return [Integers.joined([column, nothing]).taken(at) for column in self.columns]
+
+
+def assembled(
+    planned: PlannedRelease, given: Given, exact: Exacts | None = None, backend: Backend = EXACT
+) -> NoisyRelease:
+    """The released numbers, of stored answers and of exact ones with noise. exact: not needed where none is wanted."""
+    exact = exact or Exacts([], [Integers.zeros(0)] * len(planned.measured.node.components))
+    sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
+    if given.keys is not None or sources is not None:
+        keys = given.keys if given.keys is not None else public_keys(sources or (), width)
+        return noised(planned, given, keys, exact.of(keys), backend)
+    # Private keys are sorted: the order in which the engine finds groups depends on the data. Noise does not depend on
+    # a row's place, so only those that are shown need to be.
+    found = noised(planned, given, exact.keys, exact.columns, backend)
+    order = in_order(found.key_columns, len(found.keys))
+    keys = tuple(map(found.keys.__getitem__, order.tolist()))
+    return replace(found, keys=keys, columns=tuple(column.taken(order) for column in found.columns))
+
+
+def noised(
+    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Integers], backend: Backend
+) -> NoisyRelease:
+    """Noise and threshold: the released rows for these keys.
+
+    exact: the integers of each component, one for each key. Private. The rows do not influence each other, so that an
+    audit may draw many releases at once, as one of as many times the keys.
+    """
+    node, measurements = planned.measured.node, list(planned.measured.measurements)
+    columns: list[Integers] = []
+    for i, m in enumerate(measurements):
+        if i in given.answers:
+            answer = given.answers[i]
+            columns.append(Integers.of(answer.values))
+            measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
+        elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
+            columns.append(m.mechanism.add_noise([m.known] * len(keys), backend))
+        else:
+            columns.append(m.mechanism.add_noise(exact[i].clipped(-TOTAL_CAP, TOTAL_CAP), backend))
+    threshold = planned.measured.threshold
+    if threshold is not None:
+        assert node.threshold is not None
+        stored = given.answers.get(node.threshold)
+        if stored is None:
+            shown = threshold.release(columns[node.threshold])
+            keys = list(compress(keys, shown))
+            columns = [column.taken(np.array(shown, dtype=np.bool_)) for column in columns]
+        elif stored.shown is not None:
+            noise = made_by(stored.mechanism, stored.parameter)
+            threshold = replace(
+                threshold, threshold=stored.shown.threshold, mechanism=noise, r=stored.shown.r, g=stored.shown.g
+            )
+    measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
+    made = replace(planned, measured=measured) if given.answers else planned
+    return NoisyRelease(made, tuple(keys), tuple(columns))
+
+
+def exact_totals(
+    planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str] = MappingProxyType({})
+) -> dict[Key, list[int]]:
+    """Every key that may be released → the exact integers of all components.
+
+    Private: for audits of databases that they made up themselves. What is released comes from `measure_release` alone.
+    """
+    found = _fetch(planned, engine, salt, earlier)
+    sources = key_sources(planned.measured.node)
+    if sources is None:
+        keys = list(map(found.keys.__getitem__, in_order(columns_of(found.keys, _width(planned)), len(found.keys))))
+    else:
+        keys = public_keys(sources, _width(planned))
+    return Exacts(keys, found.of(keys)).rows()
+
+
+def made_by(name: str, parameter: Fraction) -> DiscreteLaplace | DiscreteGaussian:
+    """The mechanism of stored noise. Raises ValueError for one that this version does not know."""
+    match name:
+        case "laplace":
+            return DiscreteLaplace(parameter)
+        case "gaussian":
+            return DiscreteGaussian(parameter)
+        case _:
+            raise ValueError(f"no noise is called {name!r}")
+
+
+def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> Exacts:
+    """The keys found and the exact integers of all components. Private."""
+    node, width = planned.measured.node, _width(planned)
+    tables = [(s.components, engine.fetch(s.salted(salt, earlier))) for s in planned.statements]
+    keyed = [_keys_of(table, width) for _, table in tables]
+    distinct, at_each = numbered(keyed)
+    totals = [Integers.zeros(len(distinct)) for _ in node.components]
+    for (components, table), at in zip(tables, at_each, strict=True):
+        for i, values in zip(components, table.columns[width:], strict=True):
+            # Added up: should two keys ever be equal in Python, neither replaces the other.
+            totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(distinct)))
+    if node.threshold is None:
+        return Exacts(distinct, totals)
+    # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
+    present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
+    return Exacts(list(compress(distinct, present.tolist())), [column.taken(present) for column in totals])
+
+
+def _width(planned: PlannedRelease) -> int:
+    return len(planned.measured.node.keys)
+
+
+def _keys_of(table: RawTable, width: int) -> list[Key]:
+    if not width:
+        return [()] * table.height
+    return list(zip(*map(with_texts, table.columns[:width]), strict=True))
+
+
+def with_texts(column: Sequence[Any]) -> Sequence[Any]:
+    """An engine's column with texts for its UUIDs, as everywhere else."""
+    if UUID not in set(map(type, column)):
+        return column
+    return [str(v) if isinstance(v, UUID) else v for v in column]
+
+
+def columns_of(keys: Sequence[Key], width: int) -> list[Sequence[LiteralValue]]:
+    """Keys of this many columns column by column."""
+    return [list(map(itemgetter(i), keys)) for i in range(width)]
+
+
+def public_keys(sources: Sequence[KeySource], width: int) -> list[Key]:
+    """All combinations of the public key lists, in release order; one empty key without grouping."""
+    if len(sources) == 1 and sources[0].positions == tuple(range(width)):
+        return list(sources[0].keys)
+    keys = []
+    for combination in product(*(list(s.keys) for s in sources)):
+        key: list[LiteralValue] = [None] * width
+        for source, values in zip(sources, combination, strict=True):
+            for position, value in zip(source.positions, values, strict=True):
+                key[position] = value
+        keys.append(tuple(key))
+    return keys

@@ -1,0 +1,1 @@
+"""DuckDB: locked down, in one snapshot, and silent about its data."""

@@ -1,0 +1,412 @@
+"""DuckDB, 1.5 and 2.x: opened read-only and locked, or a connection of the user's left as it is.
+
+The order of opening is the one that works: an empty in-memory database → the policy's file attached read-only → a view
+for every source, over literal absolute paths → only those files stay readable → everything else off → locked. What is
+locked cannot be unlocked. It is the second line of defence: the first is that only SQL printed by dpsql runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from dpsql.core.engine import RawTable, T, cannot_open, guarded, quoted
+from dpsql.core.policy.catalogue import Catalogue
+from dpsql.core.policy.source import SourceCall
+from dpsql.core.stopping import Stop, columns_of, until_stopped
+from dpsql.diagnostics.errors import EngineError
+from dpsql.diagnostics.words import with_article
+from dpsql.engines.duckdb.files import refusal, unusable
+from dpsql.engines.duckdb.frames import CTRL_C, Frame, copy_frame
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
+from dpsql.engines.duckdb.parquet import source_sql
+from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
+from dpsql.engines.duckdb.sources import expand_source
+from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
+from dpsql.engines.duckdb.wide_integers import SPLIT, rejoin
+from dpsql.engines.progress import watched
+from dpsql.engines.resources import Limits
+
+Connection = duckdb.DuckDBPyConnection
+ATTACHED: Final = "data"
+_MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
+# The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
+_THROUGH_NUMPY: Final = frozenset(
+    {"boolean", "float", "double", "varchar", "hugeint"}
+    | {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
+)
+
+
+class DuckDBEngine:
+    """DuckDB holding the tables of one policy.
+
+    One connection, one lock: fetches of several threads run one after the other, and a transaction holds the lock
+    until it ends. `interrupt` needs no lock.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, home: str, spill: SpillFolder | None, progress: bool = False
+    ) -> None:
+        """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close."""
+        self._connection = connection
+        self._home = home
+        self._locked = spill is not None
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
+        self._depth, self._begun, self._closing = 0, False, False
+        self._registered: dict[str, bool] = {}  # name → whether it is a query of DuckDB's
+        self._relations: tuple[Relation, ...] | None = None
+        self._readable: set[Relation] = set()
+        self._dispose = weakref.finalize(self, _dispose, connection, spill)
+
+    @classmethod
+    def open(
+        cls,
+        database: Path | None,
+        sources: Mapping[str, str | SourceCall],
+        directory: Path,
+        *,
+        frames: Mapping[str, Frame] | None = None,
+        threads: int | None = None,
+        memory_limit: str | None = None,
+        progress: bool = False,
+    ) -> DuckDBEngine:
+        """Open a database file and source files read-only, and lock the connection to them.
+
+        database: a DuckDB file, relative to `directory`; None if all tables have sources.
+        sources: table name → one reader call, whose paths and patterns are relative to `directory`.
+        frames: table name → its rows, which are copied.
+        threads, memory_limit: passed to DuckDB, e.g. 4 and `8GB`; its defaults otherwise. What does not fit into memory
+            goes to a private temporary folder that is removed on close.
+        progress: whether to show the custodian how far a long query is; see engines/progress.py.
+        Raises: CannotOpen (DP006); Rejected (DP903) for limits that make no sense.
+        """
+        limits = Limits(threads, memory_limit)
+        directory = Path(os.path.abspath(directory))
+        calls = {table: expand_source(table, source, directory) for table, source in sources.items()}
+        spill = spill_folder()
+        connection: duckdb.DuckDBPyConnection | None = None
+        problem: BaseException
+        try:
+            connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
+            if database is not None:
+                _attach(connection, database, directory)
+            for table, call in calls.items():
+                _create_view(connection, table, call, sources[table])
+            for table, frame in (frames or {}).items():
+                copy_frame(connection, table, frame)
+            _lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
+            return cls(connection, ATTACHED, spill, progress)
+        except duckdb.Error:
+            problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
+        except RuntimeError as error:
+            problem = KeyboardInterrupt() if str(error) == CTRL_C else error
+        except BaseException as error:
+            problem = error
+        _dispose(connection, spill)
+        raise problem from None
+
+    @classmethod
+    def wrap(cls, connection: duckdb.DuckDBPyConnection, *, progress: bool = False) -> DuckDBEngine:
+        """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
+
+        progress: as in `open`. Without it, DuckDB's own bar, which notebooks have, is off for our cursor, too.
+        Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
+        Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
+        """
+        if not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise cannot_open(
+                f"a DuckDB connection was expected, got {type(connection).__name__}",
+                "pass what duckdb.connect(…) returned, or the path of a policy",
+            )
+        with contextlib.suppress(EngineError):
+            cursor, home, shadowed, collation = guarded(lambda: _own_cursor(connection, progress), lambda: None)
+            if collation in ("", "binary") and not shadowed:
+                return cls(cursor, home, None, progress)
+            cursor.close()
+            if not shadowed:
+                raise cannot_open(
+                    "the DuckDB connection has a default collation, which merges values that differ",
+                    "RESET default_collation: group keys and joins compare text byte by byte",
+                )
+            raise cannot_open(
+                f"the DuckDB connection redefines built-in functions: {', '.join(shadowed)}",
+                "drop or rename these macros and functions: dpsql relies on what the built-in ones do",
+            )
+        raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")
+
+    @property
+    def version(self) -> str:
+        """DuckDB's version."""
+        return str(duckdb.__version__)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Says so if the connection is not locked."""
+        return () if self._locked else (UNLOCKED,)
+
+    def fetch(self, sql: str) -> RawTable:
+        """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
+        return self.in_snapshot(lambda: self._fetch(sql))
+
+    def _fetch(self, sql: str) -> RawTable:
+        self._stop.clear()
+        if self._closing:
+            self._stop.set()
+        with watched(self._connection.query_progress) if self._progress else contextlib.nullcontext() as look:
+            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look, self._stop)
+
+    def register(self, name: str, frame: object) -> None:
+        """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
+
+        Raises: CannotOpen (DP006).
+        """
+        help = "register pandas, polars or Arrow tables on an engine made from your own connection"
+        if self._locked:
+            raise cannot_open(f"`{name}` cannot be registered: the connection is locked", help)
+        said = ""
+        with self._lock:
+            try:
+                self._connection.register(name, frame)
+                self._relations = None
+                self._registered[name] = isinstance(frame, duckdb.DuckDBPyRelation)
+                return
+            except Exception as error:
+                said = str(error)
+        if said == CTRL_C:
+            raise KeyboardInterrupt
+        kind = with_article(type(frame).__name__)
+        raise cannot_open(f"`{name}` cannot be registered: DuckDB cannot read {kind}", help)
+
+    def describe(self) -> Catalogue:
+        """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
+        with self._lock, contextlib.suppress(EngineError):
+            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+        raise cannot_open(
+            "the schema of the data cannot be read", "check that the data is open and its files are whole"
+        )
+
+    def table_sql(self, name: str) -> str:
+        """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""
+        with self._lock:
+            relation = find(self._known(), name, self._home)
+            if relation is None and not self._locked:
+                self._relations = None  # the user may have made the table a moment ago
+                relation = find(self._known(), name, self._home)
+            if relation is None:
+                raise cannot_open(
+                    f"the data has no table or view `{name}`",
+                    "correct the table's name in the policy, or give the table a  source:",
+                    code="DP004",
+                )
+            self._check(name, relation)
+            return relation.sql
+
+    def in_snapshot(self, action: Callable[[], T]) -> T:
+        """In a read-only transaction; it ends in a rollback, which for reads is a commit."""
+        with self._lock:
+            if self._depth == 0:
+                self._roll_back()  # a Ctrl-C may have come just before the last one's
+                self._begun = True
+            self._depth += 1
+            try:
+                if self._depth == 1:
+                    self._settle("BEGIN TRANSACTION READ ONLY")
+                return action()
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._begun:
+            with contextlib.suppress(EngineError):
+                self._settle("ROLLBACK")
+            self._begun = False
+
+    def _settle(self, sql: str) -> None:
+        """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
+        guarded(lambda: self._connection.execute(sql), lambda: None)
+
+    def interrupt(self) -> None:
+        """Stop the running query; a no-op if there is none or the engine is closed."""
+        self._stop.set()
+        with contextlib.suppress(Exception):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Stop what runs, close the connection (or our cursor of the user's) and remove the temporary folder."""
+        self._closing = True  # also for a query that is about to begin
+        self.interrupt()
+        with self._lock:
+            self._dispose()
+
+    def _known(self) -> tuple[Relation, ...]:
+        """The relations, asked for once."""
+        return self._relations if self._relations is not None else guarded(self._load, self.interrupt)
+
+    def _load(self) -> tuple[Relation, ...]:
+        if self._relations is None:
+            first, names = ("memory", None) if self._locked else ("temp", self._registered)
+            self._relations = relations_of(self._rows, self._home, first, names, _MERGES_ZEROS)
+        return self._relations
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql).fetchall()
+
+    def _check(self, name: str, relation: Relation) -> None:
+        """Refuse merged values, overlooked values, and views of what the lock took away."""
+        if relation.collated:
+            raise cannot_open(
+                f"table `{name}` has, or is a view that may have, a column with a collation",
+                "store the table without COLLATE: group keys and joins compare text byte by byte",
+            )
+        if relation.credulous:
+            raise cannot_open(
+                f"`{name}` is, or may read, a view of Parquet files, in which DuckDB would overlook values",
+                "use a  source:  in the policy, or, with DuckDB 2, make it of  read_parquet('…', can_have_nan = true)",
+            )
+        if relation.view and relation not in self._readable:
+            with contextlib.suppress(EngineError):
+                guarded(lambda: self._rows(f"SELECT * FROM {relation.sql} LIMIT 0"), self.interrupt)
+                self._readable.add(relation)
+            if relation not in self._readable:
+                raise cannot_open(
+                    f"the view `{name}` cannot be read",
+                    "a view may only use tables of its own database: files are given as  source:  in the policy",
+                )
+
+
+def _own_cursor(connection: Connection, progress: bool) -> tuple[Connection, str, list[str], str]:
+    """A cursor of the user's connection, set up for us; its catalogue, the functions redefined, its collation."""
+    cursor = connection.cursor()
+    home = cursor.execute("SELECT current_database()").fetchall()[0][0]
+    shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
+        with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
+            cursor.execute(statement)
+    return cursor, home, shadowed, cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0]
+
+
+def open_scratch() -> duckdb.DuckDBPyConnection:
+    """An empty in-memory DuckDB, locked, for values that are public already."""
+    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
+    _lock_down(connection, ())
+    return connection
+
+
+def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> RawTable:
+    """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
+
+    Simple types come through numpy, five times faster than row by row. There a HUGEINT would become a float, so it is
+    cut into two 64-bit halves by the engine and put together again here.
+
+    stop: set by another thread to have no more of the result converted; see core/stopping.py.
+    """
+    statement = _only_select(connection, sql)
+    shape = connection.sql(statement)  # binds and runs nothing
+    names, kinds = tuple(shape.columns), [str(t.id) for t in shape.types]
+    del shape
+    if not _THROUGH_NUMPY.issuperset(kinds):
+        return RawTable(names, columns_of(connection.execute(statement).fetchmany, len(names), stop))
+    if "hugeint" not in kinds and len({name.lower() for name in names}) == len(names):
+        arrays = connection.execute(statement).fetchnumpy()
+        return RawTable(names, tuple(arrays[name].tolist() for name in until_stopped(stop, names)))
+    aliases = [f"c{i}" for i in range(len(names))]
+    items = [SPLIT.format(a) if kind == "hugeint" else a for a, kind in zip(aliases, kinds, strict=True)]
+    body = sql.rstrip().rstrip(";")
+    arrays = connection.execute(f"SELECT {', '.join(items)} FROM (\n{body}\n) AS q({', '.join(aliases)})").fetchnumpy()
+    columns = (
+        rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else arrays[a].tolist()
+        for a, kind in until_stopped(stop, zip(aliases, kinds, strict=True))
+    )
+    return RawTable(names, tuple(columns))
+
+
+def read_typed(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> tuple[RawTable, list[str]]:
+    """Run exactly one SELECT, row by row in its order; the values, and the types' names. stop: as for `read`."""
+    found = connection.execute(_only_select(connection, sql))
+    names, types = tuple(str(d[0]) for d in found.description or ()), [str(d[1]) for d in found.description or ()]
+    return RawTable(names, columns_of(found.fetchmany, len(names), stop)), types
+
+
+def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise ValueError("not exactly one SELECT")
+    return statements[0]
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:
+    connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
+    try:
+        for statement in COUNTING if progress else NO_BAR:
+            connection.execute(statement)
+    except duckdb.InvalidInputException:
+        # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
+        if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            raise
+    for statement in CLOSING:
+        connection.execute(statement)
+
+
+def build_database(path: Path, script: str) -> None:
+    """Make a new database file with a script of ours (never with anybody's input): the demo's data.
+
+    Raises: CannotOpen (DP006) if the file cannot be made.
+    """
+    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
+        guarded(lambda: connection.execute(script), connection.interrupt)
+        return
+    raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
+
+
+def _create_view(
+    connection: duckdb.DuckDBPyConnection, table: str, call: SourceCall, written: str | SourceCall
+) -> None:
+    # DuckDB's own text may quote lines of a file, so none of it is shown.
+    with contextlib.suppress(duckdb.Error):
+        view = f"memory.main.{quoted(table)}"
+        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
+        if call.reader == "read_parquet" and not _MERGES_ZEROS:
+            columns = connection.execute(f"DESCRIBE {view}").fetchall()
+            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
+            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
+        return
+    raise cannot_open(
+        f"the source of table `{table}` cannot be read: {written}",
+        "check that the files are what the reader expects, whole, and of one schema, and that the options are right",
+    )
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, database: Path, directory: Path) -> None:
+    path = os.path.abspath(directory / database.expanduser())
+    problem = unusable(path)
+    if problem is None:
+        said = ""
+        try:
+            connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
+            return
+        except duckdb.Error as error:
+            said = str(error)
+        problem = refusal(said, duckdb.__version__)
+    what, help = problem
+    raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
+
+
+def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: SpillFolder | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            connection.close()
+    if spill is not None:
+        spill.remove()

@@ -1,0 +1,64 @@
+"""What DuckDB reads from a Parquet file besides its values, and believes: so it may overlook rows because of another.
+
+*Statistics* leave NaNs out. DuckDB skips the NaNs of a row group, or takes them for its only number, until one other
+row widens the range; `can_have_nan` tells it otherwise. *Bloom filters* tell 0.0 from -0.0, which are equal: DuckDB 1
+finds no 0.0 in a row group that has -0.0 only, until one row adds a 0.0. Nothing tells it otherwise, but a number that
+is computed is not looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from dpsql.core.engine import quoted
+from dpsql.core.policy.source import SourceCall
+
+Place = tuple[str, str, str]
+"""Database, schema and name of a relation."""
+
+_TEXT = r"'(?:[^']|'')*'"
+_READER = re.compile(
+    rf"\b(?:read_parquet|parquet_scan)\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT}|\((?:[^()']|{_TEXT})*\))*\))*\)",
+    re.IGNORECASE,
+)
+_CAREFUL = re.compile(r"\(can_have_nan = (?:true|CAST\('t' AS BOOLEAN\))\)", re.IGNORECASE)
+_PARQUET = re.compile(r"\b(?:read_parquet|(?:parquet|delta|iceberg)_scan)\b|\.parquet", re.IGNORECASE)
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares names: ASCII letters without case, all else as it is."""
+    return name.translate(_LOWER)
+
+
+def source_sql(call: SourceCall, floats: Sequence[str] = ()) -> str:
+    """The query of an expanded call's rows, as DuckDB is to run it.
+
+    floats: columns whose -0.0 are to become 0.0.
+    """
+    careful = call.with_options((("can_have_nan", True),)) if call.reader == "read_parquet" else call
+    sums = ", ".join(f"{quoted(name)} + 0 AS {quoted(name)}" for name in floats)
+    return f"SELECT *{f' REPLACE ({sums})' if floats else ''} FROM {careful.sql()}"
+
+
+def believing_views(views: Mapping[Place, str], macros: Iterable[str], merges_zeros: bool) -> frozenset[Place]:
+    """The views that may overlook values of a Parquet file, by themselves or through another view.
+
+    views: place → text. macros: the texts of all; one that reads such files may be in any view.
+    merges_zeros: whether DuckDB looks for both zeros where it looks for one.
+    """
+
+    def believes(sql: str) -> bool:
+        rest = _READER.sub(lambda call: "" if _CAREFUL.search(call[0]) else call[0], sql) if merges_zeros else sql
+        return _PARQUET.search(rest) is not None
+
+    if any(map(believes, macros)):
+        return frozenset(views)
+    known: set[Place] = set()
+    reached = {place for place, sql in views.items() if believes(sql)}
+    while reached - known:
+        known |= reached
+        names = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(folded(view)) for *_, view in known)})(?!\w)")
+        reached = {place for place, sql in views.items() if names.search(folded(sql))}
+    return frozenset(known)

@@ -1,0 +1,155 @@
+"""Which relation of DuckDB's catalogue a table name of the policy stands for, and the schema as a Catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpsql.core.engine import cannot_open, quoted
+from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.engines.duckdb.parquet import Place, believing_views, folded
+from dpsql.engines.duckdb.views import reads_of
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+
+_RELATIONS = (
+    "SELECT database_name, schema_name, table_name, false, sql FROM duckdb_tables() WHERE NOT internal "
+    "UNION ALL SELECT database_name, schema_name, view_name, true, sql FROM duckdb_views() WHERE NOT internal"
+)
+_COLUMNS = (
+    "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+    "WHERE NOT internal ORDER BY column_index ASC"
+)
+_CONSTRAINTS = (
+    "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
+    "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
+)
+_MACROS = "SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL"
+_COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view at `place` (database, schema, table).
+
+    name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
+    collated: True if a column has a collation, or, for a view, may have one.
+    credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
+    """
+
+    place: Place
+    name: str
+    view: bool
+    hides: bool
+    collated: bool
+    credulous: bool = False
+
+    @property
+    def sql(self) -> str:
+        """Fully qualified and quoted."""
+        return ".".join(map(quoted, self.place))
+
+
+def relations_of(
+    rows: Rows, home: str, first: str, registered: Mapping[str, bool] | None, merges_zeros: bool
+) -> tuple[Relation, ...]:
+    """All relations that a policy may name.
+
+    home: the database whose tables are called by `table` (schema main) or `schema.table`; relations of any other are
+        called `database.schema.table`.
+    first: the database whose main schema holds sources or registered frames, called by their bare names.
+    registered: the names in `first` that count, and whether each stands for a query of DuckDB's, whose columns may have
+        a collation; None for all, none of which has.
+    merges_zeros: what DuckDB does with a Parquet file; see parquet.py.
+    """
+    found = rows(_RELATIONS)
+
+    def hides(database: str, schema: str, table: str) -> bool:
+        return database == first and schema == "main" and (registered is None or table in registered)
+
+    def plain(database: str, schema: str, table: str) -> bool:
+        return hides(database, schema, table) and not (registered is not None and registered[table])
+
+    views = {tuple(place): sql or "" for *place, view, sql in found if view and not plain(*place)}
+    macros = [sql for (sql,) in rows(_MACROS)] if views else []  # the text of a macro is not the view's
+    any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
+    credulous = believing_views(views, macros, merges_zeros)
+    relations: list[Relation] = []
+    for database, schema, table, view, sql in found:
+        place, hidden = (database, schema, table), hides(database, schema, table)
+        collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
+        merges = collated and not plain(*place)
+        relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, place in credulous))
+    return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
+
+
+def _name(place: Place, home: str, hides: bool) -> str:
+    database, schema, table = place
+    if hides or (database == home and schema == "main"):
+        return table
+    return f"{schema}.{table}" if database == home else ".".join(place)
+
+
+def find(relations: tuple[Relation, ...], name: str, home: str) -> Relation | None:
+    """The relation that `name` stands for, or None.
+
+    Sources come first, then an exact match, then one in another case.
+    Raises: CannotOpen (DP004) if two stored relations fit equally well.
+    """
+    for hides in (True, False):
+        group = [(spelling, r) for r in relations if r.hides is hides for spelling in _spellings(r, home)]
+        for matches in (
+            {r for spelling, r in group if spelling == name},
+            {r for spelling, r in group if folded(spelling) == folded(name)},
+        ):
+            if len(matches) == 1:
+                return matches.pop()
+            if matches:
+                raise cannot_open(
+                    f"the data has more than one table `{name}`",
+                    "write the table's name in the policy with its schema, as  schema.table",
+                    code="DP004",
+                )
+    return None
+
+
+def _spellings(relation: Relation, home: str) -> tuple[str, ...]:
+    database, schema, table = relation.place
+    if relation.hides:
+        return (relation.name,)
+    full = ".".join(relation.place)
+    return (relation.name, f"{schema}.{table}", full) if database == home else (full,)
+
+
+def catalogue_of(rows: Rows, relations: tuple[Relation, ...], home: str) -> Catalogue:
+    """The schema of all relations that are called by a name of their own, by name."""
+    columns: dict[Place, list[CatalogueColumn]] = {}
+    for database, schema, table, column, type_, nullable in rows(_COLUMNS):
+        columns.setdefault((database, schema, table), []).append(CatalogueColumn(column, type_, bool(nullable)))
+    constraints: dict[Place, list[tuple[Any, ...]]] = {}
+    for database, schema, table, *rest in rows(_CONSTRAINTS):
+        constraints.setdefault((database, schema, table), []).append(tuple(rest))
+    reads = reads_of(rows, [r.place for r in relations])
+    tables: dict[str, CatalogueTable] = {}
+    for r in relations:
+        if r.hides or (r.place[0] == home and folded(r.name) not in tables):
+            table = _table(r, tuple(columns.get(r.place, ())), constraints.get(r.place, []), reads[r.place])
+            tables.setdefault(folded(r.name), table)
+    return Catalogue(tuple(tables[name] for name in sorted(tables)))
+
+
+def _table(
+    r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[tuple[Any, ...]], reads: tuple[str, ...]
+) -> CatalogueTable:
+    primary = [tuple(own) for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
+    unique = tuple(tuple(own) for kind, own, _, _ in constraints if kind == "UNIQUE")
+    schema = r.place[1]
+    prefix = "" if schema == "main" else f"{schema}."
+    foreign = tuple(
+        CatalogueKey(tuple(own), prefix + table, tuple(others))
+        for kind, own, table, others in constraints
+        if kind == "FOREIGN KEY"
+    )
+    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign, reads)

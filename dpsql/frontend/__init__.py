@@ -1,0 +1,1 @@
+"""From SQL text to a bound plan. Nothing here is trusted."""

@@ -1,0 +1,1 @@
+"""Names, types and clauses: from sqlglot's tree to nodes of our own."""

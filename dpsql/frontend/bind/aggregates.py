@@ -1,0 +1,149 @@
+"""Aggregate calls of one SELECT, collected once each, whatever expressions they stand in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
+from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.bind.expressions import ExprBinder, SubqueryHandler
+from dpsql.frontend.bind.function_names import AGGREGATES, INTERVAL_ENDS
+from dpsql.frontend.bind.parameters import Numbering
+from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
+
+
+@dataclass(slots=True)
+class AggregateCollector:
+    """Binds aggregates when the expression binder meets them; equal calls share one output column.
+
+    subquery: binds scalar subqueries in arguments and filters, over the rows that are aggregated.
+    """
+
+    numbering: Numbering
+    subquery: SubqueryHandler | None = None
+    calls: list[AggregateCall] = field(default_factory=list)
+
+    def reads(self, expr: Expr) -> bool:
+        """True if an expression contains one of the collected aggregates."""
+        return not columns_of(expr).isdisjoint(c.column.uid for c in self.calls)
+
+    def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
+        """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
+        if isinstance(node, exp.Anonymous):
+            return self._shared(self._end(node, binder))
+        inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
+        inner.window = inner.grouping = None
+        return self._shared(self.bound(node, inner))
+
+    def _shared(self, call: AggregateCall) -> Expr:
+        take(1 + len(self.calls) // 4)
+        for known in self.calls:
+            if known.function == call.function and replace(known, column=call.column) == call:
+                return replace(known.column, span=call.span)
+        self.calls.append(call)
+        return call.column
+
+    def _end(self, node: exp.Anonymous, binder: ExprBinder) -> AggregateCall:
+        """DP_INTERVAL_LOW(n), DP_INTERVAL_HIGH(n): n an aggregate of the same SELECT, or the name of one."""
+        name, span = str(node.this).lower(), binder.span(node)
+        args = checked(node, binder.source, "this", "expressions").get("expressions", [])
+        found = binder.bind(args[0]) if len(args) == 1 else None
+        call = next((c for c in self.calls if isinstance(found, Column) and c.column.uid == found.uid), None)
+        if call is None or call.end or not call.column.type.numeric:
+            raise reject(
+                "DP106", f"{name.upper()} takes one aggregate, or the name of one in the same SELECT", span=span,
+                label="only released numbers have an interval",
+                help=[f"SELECT COUNT(*) AS n, {name.upper()}(n) … ; arithmetic over aggregates has no interval"],
+            )  # fmt: skip
+        return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
+
+    def bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None = None) -> AggregateCall:
+        """The aggregate at `node`, not collected; its arguments are bound by `binder`. Raises Rejected."""
+        span = binder.span(node)
+        if isinstance(node, exp.Filter):
+            args = checked(node, binder.source, "this", "expression")
+            where = checked(args["expression"], binder.source, "this")["this"]
+            found = binder.bind(where)
+            if found.type.kind is not Kind.BOOLEAN:
+                raise reject(
+                    "DP106", f"FILTER needs a condition, not {found.type}", span=found.span,
+                    help=["compare it with something, e.g.  x <> 0"],
+                )  # fmt: skip
+            return replace(self.bound(args["this"], binder, found), span=span)
+        if isinstance(node, exp.CountIf):
+            found = binder.bind(checked(node, binder.source, "this")["this"])
+            if found.type.kind is not Kind.BOOLEAN or condition is not None:
+                raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
+            return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
+        if type(node) not in AGGREGATES:
+            raise reject(
+                "DP108", "FILTER must follow an aggregate", span=span,
+                help=["use CASE WHEN … THEN … END, or put the condition into WHERE"],
+            )  # fmt: skip
+        function = AGGREGATES[type(node)]
+        args = checked(node, binder.source, "this", "big_int")
+        arg, distinct = args.get("this"), False
+        if isinstance(arg, exp.Distinct):
+            items = checked(arg, binder.source, "expressions").get("expressions", [])
+            if len(items) != 1 or isinstance(items[0], exp.Tuple | exp.Star):
+                raise reject(
+                    "DP101", "DISTINCT in an aggregate takes one expression", span=span,
+                    help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],
+                )  # fmt: skip
+            arg, distinct = items[0], True
+        own = own_bounds(node, function, distinct)
+        if function == "count" and (arg is None or isinstance(arg, exp.Star)):
+            if isinstance(arg, exp.Star):
+                checked(arg, binder.source)
+            return self._rows(condition, span, own)
+        if arg is None or isinstance(arg, exp.Star):
+            raise reject(
+                "DP106", f"{function.upper()} needs an argument", span=span,
+                help=[f"name a column:  {function.upper()}(x), or count rows:  COUNT(*)"],
+            )  # fmt: skip
+        bound = binder.bind(arg)
+        if function == "count" and isinstance(bound, Literal) and bound.value is not None and not distinct:
+            return self._rows(condition, span, own)  # COUNT(1) is COUNT(*)
+        if distinct and function in ("min", "max"):
+            distinct = False
+        result = _result_type(function, bound, node, binder)
+        if own.per_row is not None:
+            bound = clip(binder, bound, own.per_row)
+        column = self.numbering.column(function, result, span)
+        return AggregateCall(function, bound, column, distinct, condition, span, per_group=own.per_group)
+
+    def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
+        column = self.numbering.column("count", BIGINT, span)
+        return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
+
+
+def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:
+    if function == "count":
+        return BIGINT
+    if function in ("min", "max"):
+        return arg.type
+    if not arg.type.numeric:
+        span = arg.span or binder.span(node)
+        written = binder.source.text[span.start : span.end]
+        shown = written if len(written) < 60 and "\n" not in written else "…"
+        name = function.upper()
+        advice = {
+            Kind.BOOLEAN: f"cast it first:  {name}(CAST({shown} AS INTEGER)), or COUNT(*) FILTER (WHERE {shown})",
+            Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), lower, upper))",
+        }.get(arg.type.kind, "compute a number from it first")
+        if arg.type.temporal:
+            days = f"date_diff('day', DATE '2024-01-01', {shown})"
+            advice = f"count days from a date, and bound them:  {name}(CLIP({days}, lower, upper))"
+        raise reject(
+            "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
+        )  # fmt: skip
+    if function != "sum" or arg.type.kind is Kind.DOUBLE:
+        return DOUBLE
+    return HUGEINT if arg.type.kind is Kind.INTEGER else decimal(38, arg.type.scale)

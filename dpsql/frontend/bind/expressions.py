@@ -1,0 +1,394 @@
+"""Scalar expressions: sqlglot's tree → our four node types. Default deny, for node classes and for their arguments."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+
+from sqlglot import exp
+
+from dpsql.core.analysis.expression_values import call as value_of_call
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.functions.registry import REGISTRY, lookup
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
+from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.together import Followup, Together
+from dpsql.diagnostics.words import with_article
+from dpsql.frontend.bind import literals
+from dpsql.frontend.bind.function_names import AGGREGATES, CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED
+from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
+from dpsql.frontend.bind.parameters import Numbering, Parameters
+from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
+from dpsql.frontend.bind.scope import Entry, find, has, written_at
+from dpsql.frontend.bind.syntax import SYNTAX, calendar_shift
+from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.text.spans import query_span, span_of
+
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
+_SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
+_UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
+
+
+AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
+SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
+
+
+@dataclass(slots=True)
+class ExprBinder:
+    """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
+
+    outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
+    failed: aliases of expressions that were refused; what reads them is not refused again.
+    known: by their identity the calls that this binder has made, and what their types tell about them.
+    """
+
+    source: Source
+    entries: tuple[Entry, ...]
+    numbering: Numbering
+    parameters: Parameters
+    clause: str
+    aggregate: AggregateHandler | None = None
+    subquery: SubqueryHandler | None = None
+    outer: Outer | None = None
+    aliases: Mapping[str, Expr] = field(default_factory=dict)
+    window: AggregateHandler | None = None
+    grouping: AggregateHandler | None = None
+    failed: frozenset[str] = frozenset()
+    known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, repr=False)
+
+    def span(self, node: exp.Expr) -> Span:
+        """Where a node stands in the text."""
+        return span_of(node, self.source.text)
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The bound expression, its types checked. Raises Rejected."""
+        take()
+        if isinstance(node, _SHIFTS):
+            shifted = calendar_shift(self, node)
+            if shifted is not None:
+                return shifted
+        handler = SYNTAX.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        match node:
+            case exp.Column():
+                return self._column(node)
+            case exp.Filter() | exp.CountIf():
+                return self._aggregate(node)
+            case _ if type(node) in AGGREGATES:
+                return self._aggregate(node)
+            case exp.Window() if self.window is not None:
+                return self.window(node, self)
+            case exp.Grouping() | exp.GroupingId() if self.grouping is not None:
+                return self.grouping(node, self)
+            case exp.Anonymous():
+                return self._named(node)
+            case exp.Explode():
+                return self._element(node)
+            case exp.Subquery() if self.subquery is not None:
+                return self.subquery(node, self)
+        if type(node) in CALLS:
+            return self._shaped(node)
+        raise self.refuse(node)
+
+    # --- leaves ----------------------------------------------------------------------------------------------------
+
+    def _column(self, node: exp.Column) -> Expr:
+        checked(node, self.source, "this", "table", "db", "catalog")
+        if isinstance(node.this, exp.Star):
+            raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
+        relation, name = relation_of(node, self.entries, self.outer, self.span(node)), node.this.name
+        if relation is None and name.lower() in self.failed and not has(self.entries, name):
+            raise Followup
+        if relation is None and name.lower() in self.aliases:
+            meant = self.aliases[name.lower()]
+            if larger_than(meant, MOST_NODES):
+                raise too_large("the expression is too large", self.span(node), "use its alias fewer times")
+            return meant
+        if self.outer is not None and not decides(self.entries, name, relation):
+            found = self.outer.column(name, relation, self.clause, self.span(node))
+            if found is not None:
+                return found
+        if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
+            raise self._volatile(name, node)
+        advice = partial(of_column, node, name, self.clause) if relation is None else tuple
+        return find(self.entries, name, relation, self.span(node), advice)
+
+    def _element(self, node: exp.Explode) -> Expr:
+        found = written_at(self.entries, self.span(node))
+        if found is None:
+            raise reject(
+                "DP101", f"UNNEST cannot stand at this place of {self.clause}", span=self.span(node),
+                help=["write it into FROM and use its column:  FROM t, UNNEST(t.tags) AS u(tag)"],
+            )  # fmt: skip
+        return replace(found, span=self.span(node))
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def _aggregate(self, node: exp.Expr) -> Expr:
+        if self.aggregate is None:
+            raise reject(
+                "DP108", f"an aggregate cannot stand in {self.clause}", span=self.span(node),
+                help=["put it into SELECT or HAVING, or compute it in a WITH query first"],
+            )  # fmt: skip
+        return self.aggregate(node, self)
+
+    def _shaped(self, node: exp.Expr) -> Expr:
+        shape = CALLS[type(node)]
+        args = checked(node, self.source, *shape.args, *shape.harmless)
+        found: list[Expr] = []
+        for name in shape.args:
+            given = args.get(name)
+            for item in given if isinstance(given, list) else [] if given is None else [given]:
+                if isinstance(item, exp.Var):  # a date part
+                    found.append(Literal(item.name.lower(), VARCHAR, self.span(node)))
+                else:
+                    found.append(self.bind(item))
+        return self.call(shape.name, tuple(found), self.span(node))
+
+    def _named(self, node: exp.Anonymous) -> Expr:
+        args = checked(node, self.source, "this", "expressions")
+        name = str(args["this"]).lower()
+        if name in INTERVAL_ENDS:
+            return self._aggregate(node)
+        function = lookup(name)
+        if function is None or function.operator:
+            if name in VOLATILE:
+                raise self._volatile(name, node)
+            raise self._unknown(name, node)
+        return self.call(function.name, tuple(self.bind(e) for e in args.get("expressions", [])), self.span(node))
+
+    def call(self, name: str, args: tuple[Expr, ...], span: Span) -> Expr:
+        """A typed call of a registered function. Text literals become dates or numbers where the others are."""
+        function = lookup(name)
+        if function is None:
+            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
+        for at in sorted(function.literal):
+            if at < len(args) and not isinstance(args[at], Literal):
+                raise reject(
+                    "DP115", f"{name}: argument {at + 1} must be a literal", span=args[at].span or span,
+                    label="would depend on the data",
+                    help=["write the value itself, or pass it as a parameter:  ?, $1 or $name"],
+                )  # fmt: skip
+        if function.name in _UNIFYING:
+            args = self._unified(function.name, args)
+        if function.name == "least" or function.name == "greatest":
+            clipped = _as_clip(function.name, args)
+            if clipped is not None:
+                function, args = REGISTRY["clip"], clipped
+        value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
+        made = Call(function.name, args, value.type, span)
+        self.known[id(made)] = made, value
+        return made
+
+    def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Where values are compared or chosen from, read text literals as the type of the others, as SQL does."""
+        chosen = range(len(args))
+        if name == "case":
+            chosen = range(1, len(args), 2)
+        others = [
+            args[i].type for i in chosen
+            if args[i].type.kind not in (Kind.VARCHAR, Kind.NULL) or not isinstance(args[i], Literal)
+        ]  # fmt: skip
+        if not others or others[0].kind is Kind.VARCHAR or name == "case":
+            return args
+        target, result = others[0], list(args)
+        for i in chosen:
+            arg = args[i]
+            if isinstance(arg, Literal) and isinstance(arg.value, str):
+                found = literals.from_text(arg.value, target, arg.span)
+                if found is None:
+                    cast = target.kind in (Kind.TIME, Kind.UUID)  # which texts become by a cast alone
+                    raise reject(
+                        "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
+                        help=["compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast],
+                    )  # fmt: skip
+                result[i] = found
+        return tuple(result)
+
+    def value(self, expr: Expr) -> Value:
+        """What the types alone tell about an expression."""
+        if isinstance(expr, Column):
+            return _type_only(expr.type)
+        known = self.known.get(id(expr))
+        return evaluate(expr, _TypesOnly(expr)) if known is None else known[1]
+
+    # --- refusals --------------------------------------------------------------------------------------------------
+
+    def _volatile(self, name: str, node: exp.Expr) -> Rejected:
+        return reject(
+            "DP114", f"{name} gives another value at every call", span=self.span(node),
+            help=["write the value itself, or pass it as a parameter"],
+        )  # fmt: skip
+
+    def _unknown(self, name: str, node: exp.Expr) -> Rejected:
+        known = [*AGGREGATES.values(), *(n for n, f in REGISTRY.items() if not f.operator)]
+        close = difflib.get_close_matches(name, known, n=2)
+        advice = INSTEAD.get(name.lower()) or (f"did you mean {' or '.join(close)}?" if close else LISTED)
+        return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
+
+    def refuse_subquery(self, node: exp.Expr) -> Rejected:
+        """A subquery where no join can stand for it."""
+        at = query_span(node, self.source.text)
+        if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
+            return reject(
+                "DP111", "ANY over a list is not supported", span=self.span(node), help=["write  x IN (1, 2)"]
+            )
+        if isinstance(node, exp.All):
+            return reject(
+                "DP111", "ALL over a subquery is not supported", span=at,
+                help=["compare with one value, as in  x > (SELECT MAX(y) FROM …),  or write  x NOT IN (SELECT y …)"],
+            )  # fmt: skip
+        if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.In):
+            return reject(
+                "DP111", f"a subquery cannot stand in {self.clause}", span=at,
+                help=["join the table instead, or compute the value in a WITH query of its own"],
+            )  # fmt: skip
+        return reject(
+            "DP111", "IN, EXISTS and ANY over a subquery can only be a condition of WHERE or HAVING", span=at,
+            label="each must hold by itself, joined to other conditions by AND",
+            help=["write it as a term of its own:  WHERE … AND x IN (SELECT …);  ask one query for each case of an OR"],
+        )  # fmt: skip
+
+    def refuse(self, node: exp.Expr) -> Rejected:
+        """Build (not raise) the refusal of a node that has no meaning here."""
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) or is_quantile(node):
+            return self.refuse(node.this)  # put around ANY_VALUE(x), PERCENTILE_CONT(x)
+        if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
+            return self.refuse_subquery(node)
+        if isinstance(node, exp.Window):
+            return reject(
+                "DP101", f"a window function cannot stand in {self.clause}", span=self.span(node),
+                help=["put it into SELECT or ORDER BY, and filter with QUALIFY"],
+            )  # fmt: skip
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return reject(
+                "DP101", f"GROUPING cannot stand in {self.clause}", span=self.span(node),
+                help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
+            )  # fmt: skip
+        if isinstance(node, exp.Func) and type(node) in WINDOWED:
+            name = self._written(node)
+            return reject(
+                "DP105", f"{name.upper()} needs a window", span=self.span(node),
+                help=needs_window(node, name.upper()),
+            )  # fmt: skip
+        if isinstance(node, exp.AggFunc):
+            advice = of_aggregate(node)
+            return reject(
+                "DP105", f"aggregate {self._written(node).upper()} is not supported", span=self.span(node),
+                help=[advice],
+            )  # fmt: skip
+        if isinstance(node, exp.Array):
+            return reject(
+                "DP105", "a list in brackets is not supported here", span=self.span(node),
+                help=['if it is a name, quote it:  "name"'],
+            )  # fmt: skip
+        if isinstance(node, exp.Struct | exp.ToMap):
+            return reject(
+                "DP105", "structs and maps are not supported", span=self.span(node),
+                help=["select their values as columns"],
+            )  # fmt: skip
+        if isinstance(node, exp.ArrayOverlaps):
+            return reject("DP105", "operator && is not supported", span=self.span(node), help=["write AND"])
+        if isinstance(node, exp.Collate):
+            return reject(
+                "DP105", "COLLATE is not supported", span=self.span(node),
+                help=["compare in one letter case:  LOWER(x) = 'north',  or leave COLLATE out"],
+            )  # fmt: skip
+        if isinstance(node, exp.Tuple):
+            return reject(
+                "DP101", "several values at once are outside the accepted SQL here", span=self.span(node),
+                help=["compare one by one:  (a = 1 AND b = 2) OR (a = 3 AND b = 4)"],
+            )  # fmt: skip
+        if isinstance(node, exp.Func):
+            name = self._written(node)
+            if name in VOLATILE or node.sql_name().lower() in VOLATILE:
+                return self._volatile(name, node)
+            return self._unknown(name, node)
+        return reject(
+            "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=self.span(node),
+            help=[LISTED],
+        )  # fmt: skip
+
+    def _written(self, node: exp.Func) -> str:
+        """A function's name as it stands in the text; sqlglot gives several spellings one class."""
+        span = self.span(node)
+        found = re.match(r"(\w+)\s*\(", self.source.text[span.start : span.end])
+        return found.group(1).lower() if found else node.sql_name().lower()
+
+
+def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
+    """The predicate of a WHERE, HAVING or ON clause. Raises Rejected DP106 if it is no condition."""
+    clauses = exp.Where | exp.Having | exp.Qualify
+    inner = checked(node, binder.source, "this")["this"] if isinstance(node, clauses) else node
+    together = Together()
+    bound = _term(binder, inner, together)
+    together.settle()
+    assert bound is not None
+    if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+        raise reject(
+            "DP106", f"{binder.clause} needs a condition, not {bound.type}", span=bound.span,
+            help=["compare it with something, e.g.  x <> 0"],
+        )  # fmt: skip
+    return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
+
+
+def _term(binder: ExprBinder, node: exp.Expr, together: Together) -> Expr | None:
+    """A condition whose terms, joined by AND, are bound each on its own; None if one of them was refused."""
+    if isinstance(node, exp.And):
+        args = checked(node, binder.source, "this", "expression")
+        left, right = (_term(binder, args[side], together) for side in ("this", "expression"))
+        if left is None or right is None:
+            return None
+        with together.attempt():
+            return binder.call("and", (left, right), binder.span(node))
+        return None
+    with together.attempt():
+        return binder.bind(node)
+    return None
+
+
+class _TypesOnly(dict[int, Value]):
+    """An environment in which only the columns' types are known."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__((e.uid, _type_only(e.type)) for e in walk(expr) if isinstance(e, Column))
+
+
+@cache
+def _type_only(t: SqlType) -> Value:
+    return Value(t, range=type_range(t), finite=t.kind is not Kind.DOUBLE)
+
+
+def _spaced(name: str) -> str:
+    """A class name as words: BitwiseAnd → bitwise and."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+
+
+def _as_clip(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """LEAST(GREATEST(x, lo), hi) in any order of arguments and nesting is CLIP(x, lo, hi): NULL stays NULL."""
+    inner_name = "greatest" if name == "least" else "least"
+    if len(args) != 2:
+        return None
+    for outer, inner in (args, args[::-1]):
+        if not (isinstance(outer, Literal) and isinstance(inner, Call) and inner.function == inner_name):
+            continue
+        if len(inner.args) != 2:
+            continue
+        for bound, x in (inner.args, inner.args[::-1]):
+            if isinstance(bound, Literal) and not isinstance(x, Literal) and x.type.numeric:
+                lo, hi = (bound, outer) if name == "least" else (outer, bound)
+                if _number(lo) and _number(hi) and lo.value <= hi.value:  # type: ignore[operator]
+                    return (x, lo, hi)
+    return None
+
+
+def _number(literal: Literal) -> bool:
+    return literal.type.numeric and literal.value is not None

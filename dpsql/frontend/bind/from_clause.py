@@ -1,0 +1,330 @@
+"""The FROM clause: tables, WITH queries, derived tables, VALUES, UNNEST and joins, in brackets or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.nodes import Filter, Item, Join, JoinKind, Node, Project, Values, output_columns
+from dpsql.core.ir.types import INTEGER, NULL
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import reject, too_large
+from dpsql.frontend.bind.expressions import ExprBinder, condition
+from dpsql.frontend.bind.joins import Written, bind_join, is_comma, written
+from dpsql.frontend.bind.outer_query import Outer
+from dpsql.frontend.bind.parameters import Numbering, Parameters
+from dpsql.frontend.bind.replacements import SPINE
+from dpsql.frontend.bind.scope import Entry, Relation, has, place, relations
+from dpsql.frontend.bind.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.tables import scan
+from dpsql.frontend.bind.unnest import bind_unnest, listed, selected
+from dpsql.frontend.bind.values import bind_values
+from dpsql.frontend.text.spans import span_of
+
+MAX_COLUMNS = 10_000
+"""Most columns a plan may number: bounds the work that nested CTEs can ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A WITH query: bound afresh at each use, because a table used twice counts twice."""
+
+    tree: exp.Expr
+    columns: tuple[str, ...]
+    visible: Mapping[str, Cte]
+
+
+Ctes = Mapping[str, Cte]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What stands before a join: all rows so far, and the columns that names mean.
+
+    before: of the FROM items before the last comma: seen where the item itself has no such column, as DuckDB does it.
+    """
+
+    node: Node
+    before: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+
+
+@dataclass(slots=True)
+class FromBinder:
+    """Binds FROM items. `query` binds a nested query; `outer` is the query around this one."""
+
+    source: Source
+    policy: Policy
+    parameters: Parameters
+    numbering: Numbering
+    query: Callable[[exp.Expr, Ctes], Relation]
+    outer: Outer | None = None
+
+    def span(self, node: exp.Expr) -> Span:
+        """Where a node stands in the text."""
+        return span_of(node, self.source.text)
+
+    def bind(self, args: Mapping[str, Any], ctes: Ctes) -> Relation:
+        """The rows that WHERE sees. Raises Rejected."""
+        if "from_" not in args:
+            if "joins" in args:
+                raise reject(
+                    "DP010", "syntax error: JOIN without FROM", span=self.span(args["joins"][0]),
+                    help=["look for a missing FROM before this place"],
+                )  # fmt: skip
+            self.numbering.leaf(self.span(args["expressions"][0]))
+            return Relation(Values((), ((),)), ())
+        first = checked(args["from_"], self.source, "this")["this"]
+        relation = self._selected_list(args, self._items(first, args.get("joins", []), ctes))
+        if len(output_columns(relation.node)) > MAX_COLUMNS:
+            raise too_large(
+                f"the query is too large: its FROM has more than {MAX_COLUMNS:,} columns", self.span(args["from_"]),
+                "read fewer tables, or use each WITH query less often",
+            )  # fmt: skip
+        return relation
+
+    def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
+
+    # --- items and commas ------------------------------------------------------------------------------------------
+
+    def _items(self, first: exp.Expr, joins: list[exp.Join], ctes: Ctes) -> Relation:
+        """Items between commas; each with the joins that follow it, because JOIN binds tighter than a comma."""
+        groups: list[tuple[exp.Expr, list[Written]]] = [(first, [])]
+        for node in joins:
+            if is_comma(node):
+                groups.append((checked(node, self.source, "this")["this"], []))
+            else:
+                groups[-1][1].append(written(node, self.source))
+        done: Relation | None = None
+        for item, following in groups:
+            done = self._group(done, item, following, ctes)
+        assert done is not None
+        return done
+
+    def _group(self, before: Relation | None, item: exp.Expr, joins: list[Written], ctes: Ctes) -> Relation:
+        """`before, item JOIN … JOIN …`. A × (B ⋈ C) is (A × B) ⋈ C, unless the join keeps rows of C alone."""
+        apart = next((j for j in joins if j.keeps_right), None)
+        if before is None:
+            found = self._first(item, ctes)
+            state = _Joined(found.node, (), found.entries)
+        elif listed(item) is not None:
+            self._require_side_by_side(apart)
+            state = self._unnested(item, _Joined(before.node, before.entries, ()))
+        else:
+            found = self._table(item, ctes)
+            self._require_new_names(before.entries, found, item)
+            if apart is not None:
+                self._require_own_names(before.entries, joins, apart)
+                group = self._joined(_Joined(found.node, (), found.entries), joins, ctes)
+                self._require_new_names(before.entries, Relation(group.node, group.entries), item)
+                crossed = Join(JoinKind.CROSS, before.node, group.node, span=self.span(item))
+                return Relation(crossed, before.entries + group.entries)
+            crossed = Join(JoinKind.CROSS, before.node, found.node, span=self.span(item))
+            state = _Joined(crossed, before.entries, found.entries)
+        state = self._joined(state, joins, ctes)
+        return Relation(state.node, state.before + state.entries)
+
+    def _first(self, item: exp.Expr, ctes: Ctes) -> Relation:
+        if listed(item) is not None:
+            raise reject(
+                "DP101", "UNNEST without a table before it", span=self.span(item),
+                help=["write  FROM t, UNNEST(t.tags) AS u(tag);  constants as  FROM (VALUES (1), (2)) AS v(x)"],
+            )  # fmt: skip
+        return self._table(item, ctes)
+
+    def _joined(self, state: _Joined, joins: list[Written], ctes: Ctes) -> _Joined:
+        for join in joins:
+            if listed(join.item) is not None:
+                state = self._joined_list(join, state)
+                continue
+            right = self._table(join.item, ctes)
+            self._require_new_names(state.before + state.entries, right, join.item)
+            entries = state.entries
+            if state.before and join.on is not None and not _covers(entries + right.entries, join.on):
+                entries = state.before + entries
+            found = bind_join(join, state.node, entries, right, self._binder(entries + right.entries, "ON"))
+            inner = found.entries[len(state.before) :] if entries is not state.entries else found.entries
+            state = _Joined(found.node, state.before, inner)
+        return state
+
+    def _require_new_names(self, entries: tuple[Entry, ...], right: Relation, item: exp.Expr) -> None:
+        taken = {r.lower() for r in relations(entries)}
+        clash = next((r for r in relations(right.entries) if r.lower() in taken), None)
+        if clash is not None:
+            raise reject(
+                "DP104", f"two tables are called {clash}", span=self.span(item),
+                help=[f"give one of them an alias:  … AS {clash}2"],
+            )  # fmt: skip
+
+    def _require_own_names(self, before: tuple[Entry, ...], joins: list[Written], apart: Written) -> None:
+        """Rows that appear without a partner cannot depend on a row before the comma."""
+        known = {r.lower() for r in relations(before)}
+        for column in (c for j in joins if j.on is not None for c in j.on.find_all(exp.Column)):
+            if column.table.lower() in known:
+                raise reject(
+                    "DP102", f"{column.table} stands before a comma, where this {apart.name} does not reach",
+                    span=self.span(column), help=["write CROSS JOIN for the comma, or put the condition into WHERE"],
+                )  # fmt: skip
+
+    # --- UNNEST ----------------------------------------------------------------------------------------------------
+
+    def _joined_list(self, join: Written, state: _Joined) -> _Joined:
+        """`… JOIN UNNEST(list) ON condition`: the elements that satisfy it."""
+        if join.kind not in (JoinKind.INNER, JoinKind.CROSS) or join.natural or join.using is not None:
+            raise reject(
+                "DP118", f"{join.name} with UNNEST is not supported", span=join.span,
+                label="rows whose list is empty disappear",
+                help=["use CROSS JOIN UNNEST(…), or JOIN UNNEST(…) ON condition"],
+            )  # fmt: skip
+        found = self._unnested(join.item, state)
+        if join.on is None:
+            return found
+        visible = found.entries if _covers(found.entries, join.on) else found.before + found.entries
+        predicate = condition(self._binder(visible, "ON"), join.on)
+        always = isinstance(predicate, Literal) and predicate.value is True
+        return found if always else replace(found, node=Filter(found.node, predicate, join.span))
+
+    def _unnested(self, item: exp.Expr, state: _Joined) -> _Joined:
+        unnest = listed(item)
+        assert unnest is not None
+        if unnest is not item:
+            checked(item, self.source, "this", "alias")
+        alias = item.args.get("alias") or unnest.args.get("alias")
+        visible = state.entries if _covers(state.entries, unnest) else state.before + state.entries
+        node, entry = bind_unnest(unnest, state.node, self._binder(visible, "UNNEST"), self.policy, alias)
+        self._require_new_names(state.before + state.entries, Relation(node, (entry,)), item)
+        return _Joined(node, state.before, (*state.entries, entry))
+
+    def _selected_list(self, args: Mapping[str, Any], relation: Relation) -> Relation:
+        """`SELECT unnest(list)`: the element is a column that only this place of the text means."""
+        item = None if "qualify" in args else selected(args.get("expressions", []))
+        if item is None:
+            return relation
+        node, entry = bind_unnest(item, relation.node, self._binder(relation.entries, "UNNEST"), self.policy, None)
+        hidden = Entry("", place(self.span(item)), entry.column, merged=True)
+        return Relation(node, (*relation.entries, hidden))
+
+    def _require_side_by_side(self, join: Written | None) -> None:
+        if join is not None:
+            raise reject(
+                "DP118", f"{join.name} after UNNEST is not supported", span=join.span,
+                help=["join first, and unnest the list last"],
+            )  # fmt: skip
+
+    # --- tables ----------------------------------------------------------------------------------------------------
+
+    def _table(self, node: exp.Expr, ctes: Ctes) -> Relation:
+        alias = node.args.get("alias")
+        names = {} if alias is None else checked(alias, self.source, "this", "columns")
+        at = self.span(node if alias is None else alias)
+        default: str | None = ""
+        match node:
+            case exp.Subquery() if _is_query(node.this):
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation = self._typed(self.query(node.this, ctes))
+            case exp.Subquery():  # a join in brackets: without an alias, its tables stay visible
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation, default = self._bracket(node.this, ctes), None
+            case exp.Values():
+                args = checked(node, self.source, "expressions", "alias")
+                relation = bind_values(node, self._binder((), "VALUES"))
+            case exp.Table(this=exp.Values()):  # how sqlglot has it within brackets
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation = bind_values(args["this"], self._binder((), "VALUES"))
+            case exp.Table():
+                args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
+                if not isinstance(args["this"], exp.Identifier):
+                    advice = ["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"]
+                    counts_up = isinstance(args["this"], exp.GenerateSeries | exp.GenerateDateArray)
+                    raise reject(
+                        "DP101", "table functions are not supported", span=self.span(node),
+                        help=[SPINE, *advice] if counts_up else advice,
+                    )  # fmt: skip
+                relation, default = self._named(node, ctes), node.name
+            case exp.Lateral():
+                raise reject(
+                    "DP118", "LATERAL is not supported", span=self.span(node),
+                    label="a query for each row of the table before it",
+                    help=["join the table instead, or compute the value in SELECT"],
+                )  # fmt: skip
+            case _:
+                raise reject(
+                    "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
+                    help=["read a table that the policy lists, a WITH query or a subquery"],
+                )  # fmt: skip
+        columns = column_names(names["columns"], self.source) if names.get("columns") else ()
+        if columns:
+            relation = self._relabelled(relation, columns, at)
+        chosen = names["this"].name if "this" in names else default
+        if chosen is not None:
+            relation = relation.renamed(chosen, alias="this" in names)
+        if args.get("joins"):  # `a JOIN b JOIN c ON … ON …`: the inner join belongs to b
+            return self._nested(relation, args["joins"], ctes)
+        return relation
+
+    def _bracket(self, node: exp.Expr, ctes: Ctes) -> Relation:
+        comma = next((j for j in node.args.get("joins") or () if is_comma(j)), None)
+        if comma is not None:
+            raise reject(
+                "DP101", "a comma within brackets of FROM", span=self.span(comma),
+                help=["write CROSS JOIN, or leave the brackets out"],
+            )  # fmt: skip
+        return self._table(node, ctes)
+
+    def _nested(self, relation: Relation, joins: list[exp.Join], ctes: Ctes) -> Relation:
+        state = _Joined(relation.node, (), relation.entries)
+        state = self._joined(state, [written(j, self.source) for j in joins], ctes)
+        return Relation(state.node, state.entries)
+
+    def _named(self, node: exp.Table, ctes: Ctes) -> Relation:
+        parts = [p for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p is not None]
+        cte = ctes.get(node.name.lower()) if len(parts) == 1 else None
+        if cte is None:
+            names = [getattr(p, "name", "") for p in parts]  # in `..t` the parser leaves a part out
+            ends = [self.span(p) for p in parts if isinstance(p, exp.Expr)]
+            return scan(names, self.policy, self.numbering, self.span(node), ends[0].hull(ends[-1]))
+        relation = self._typed(self.query(cte.tree, cte.visible))
+        return self._relabelled(relation, cte.columns, self.span(node)) if cte.columns else relation
+
+    def _typed(self, relation: Relation) -> Relation:
+        """A query's rows as FROM sees them: a column of NULLs alone is an INTEGER there."""
+        entries = [e for e in relation.entries if not e.merged]
+        if not any(e.column.type == NULL for e in entries):
+            return relation
+        items = []
+        for column in (e.column for e in entries):
+            empty = column.type == NULL
+            new = self.numbering.column(column.name, INTEGER if empty else column.type, column.span)
+            items.append(Item(new, Literal(None, INTEGER, column.span) if empty else column))
+        named = tuple(replace(e, column=i.column) for e, i in zip(entries, items, strict=True))
+        return Relation(Project(relation.node, tuple(items)), named)
+
+    def _relabelled(self, relation: Relation, names: tuple[str, ...], at: Span) -> Relation:
+        entries = tuple(e for e in relation.entries if not e.merged)
+        if len(names) > len(entries):
+            raise reject(
+                "DP101", f"{len(names)} column names for {len(entries)} columns", span=at,
+                help=["give at most one name for each column"],
+            )  # fmt: skip
+        renamed = [replace(e, name=n, also="") for e, n in zip(entries, names, strict=False)]
+        return replace(relation, entries=(*renamed, *entries[len(names) :]))
+
+
+def _is_query(node: exp.Expr) -> bool:
+    """Whether brackets hold a query; else a table or a join."""
+    while isinstance(node, exp.Subquery) and not node.args.get("alias") and not node.args.get("joins"):
+        node = node.this
+    return isinstance(node, exp.Select | exp.SetOperation | exp.Values)
+
+
+def _covers(entries: tuple[Entry, ...], node: exp.Expr) -> bool:
+    """Whether every name in an expression means one of these columns."""
+    return all(
+        has(entries, c.name, c.args["table"].name if c.args.get("table") else None) for c in node.find_all(exp.Column)
+    )

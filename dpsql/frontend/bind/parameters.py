@@ -1,0 +1,99 @@
+"""What binding counts and hands out: numbers of columns, and values of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from dpsql.core.ir.expressions import Column, Literal
+from dpsql.core.ir.types import SqlType
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.words import in_digits, small
+from dpsql.frontend.bind import literals
+
+MOST_COLUMNS = 20_000
+"""Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
+
+
+MOST_TABLES = 100
+"""Most tables a query may read, counted at each use."""
+MOST_LEAVES = 1_000
+"""Most relations that read no other, tables and constants, counted at each use: joined with itself in each of twelve
+WITH queries, a single row is read 4,096 times."""
+_REPAIR = "its WITH queries are read again at every use: use each of them fewer times"
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Gives columns their plan-wide numbers, and counts the tables that are read, and all leaves of the plan."""
+
+    counter: count[int] = field(default_factory=lambda: count(1))
+    tables: int = 0
+    leaves: int = 0
+
+    def leaf(self, span: Span | None = None) -> None:
+        """One more relation is read that reads no other. Raises Rejected DP101 if there are too many."""
+        self.leaves += 1
+        if self.leaves > MOST_LEAVES:
+            raise too_large(f"the query is too large: it reads more than {MOST_LEAVES:,} relations", span, _REPAIR)
+
+    def table(self, span: Span | None = None) -> None:
+        """One more table is read. Raises Rejected DP101 if there are too many."""
+        self.leaf(span)
+        self.tables += 1
+        if self.tables > MOST_TABLES:
+            raise too_large(f"the query reads more than {MOST_TABLES} tables", span, _REPAIR)
+
+    def column(self, name: str, type_: SqlType, span: Span | None = None) -> Column:
+        """A new column. Raises Rejected DP101 if the query has too many."""
+        number = next(self.counter)
+        if number > MOST_COLUMNS:
+            raise too_large(f"the query is too large: more than {MOST_COLUMNS:,} columns in all parts", span, _REPAIR)
+        return Column(number, name, type_, span)
+
+
+def no_value(name: str) -> str:
+    """The message of the DP013 about a parameter that no value was given for; other DP013 are about values."""
+    return f"no value was given for parameter ${name}"
+
+
+@dataclass(slots=True)
+class Parameters:
+    """Values for `?`, `$1` and `$name`; remembers which were used."""
+
+    values: Sequence[Any] | Mapping[str, Any]
+    used: set[str] = field(default_factory=set)
+
+    def take(self, name: str, span: Span) -> Literal:
+        """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
+        numbered = name[:1].isdigit()
+        if isinstance(self.values, Mapping):
+            if name not in self.values or (numbered and (not name.isdigit() or name.startswith("0"))):
+                raise self._missing(name, span)
+            value = self.values[name]
+        else:
+            position = small(name) or 0
+            if not 1 <= position <= len(self.values):
+                raise self._missing(name, span)
+            value = self.values[position - 1]
+        self.used.add(name)
+        return literals.from_python(value, span)
+
+    def _missing(self, name: str, span: Span) -> Rejected:
+        given = (
+            f"given: {', '.join(map(in_digits, self.values)) or 'none'}"
+            if isinstance(self.values, Mapping)
+            else f"given: {len(self.values)}"
+        )
+        how = "parameters={'name': value} for $name" if not name.isdigit() else "parameters=[value, …] for ? and $1"
+        return reject(
+            "DP013", no_value(name), span=span, help=[f"pass  {how}"], notes=[given]
+        )  # fmt: skip
+
+    def unused(self) -> list[str]:
+        """Names (or positions) of values that no placeholder asked for."""
+        names = list(self.values) if isinstance(self.values, Mapping) else [str(i + 1) for i in range(len(self.values))]
+        return [in_digits(n) for n in names if n not in self.used]  # a mapping's keys may be anything

@@ -1,0 +1,93 @@
+"""What functions of other databases, and those with no private form, are to be replaced by: the help of DP105."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.ir.step_count import take
+
+LISTED: Final = "the SQL reference lists the accepted functions and operators"
+_FORMAT = "write  strftime(x, '%Y-%m')"
+_VALUE = "write the value itself, or pass it as a parameter"
+_SHIFT = "write  x + INTERVAL 7 DAY"
+_PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
+_JSON = "custodian: give the value as a column of its own, e.g. by a view"
+_BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
+
+INSTEAD: Final[dict[str, str]] = {
+    "date_format": _FORMAT,
+    "format_date": _FORMAT,
+    "to_char": _FORMAT,
+    "getdate": _VALUE,
+    "sysdate": _VALUE,
+    "dateadd": _SHIFT,
+    "date_sub": "write  x - INTERVAL 7 DAY",
+    "age": "write  date_diff('year', x, DATE '2025-01-01')",
+    "safe_divide": "write  x / y,  which is NULL where y is 0",
+    "regexp_like": _PATTERN,
+    "regexp_matches": _PATTERN,
+    "regexp_full_match": _PATTERN,
+    "width_bucket": _BUCKETS,
+    "histogram": f"{_BUCKETS}  and group by it",
+    "total": "write  SUM(x)",
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),
+}
+"""A function's name → how the same is written here."""
+
+SPINE: Final = "for a list of days:  GROUP BY day  shows every day of the column's bounds, also those without rows"
+"""Help for those who count up days to join rows to them."""
+
+_PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
+
+_AGGREGATES = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
+_BY_HAND = "count what lies below a value:  COUNT(*) FILTER (WHERE x < 100)"
+_ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
+
+
+def is_quantile(node: exp.Expr) -> bool:
+    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."""
+    return isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc)
+
+
+def of_aggregate(node: exp.AggFunc) -> str:
+    """The help for an aggregate that is not supported."""
+    match node:
+        case exp.ApproxDistinct():
+            return "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
+        case exp.Median() | exp.Quantile() | exp.ApproxQuantile() | exp.PercentileCont() | exp.PercentileDisc():
+            return _BY_HAND
+        case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last() | exp.Mode():
+            return _ONE_ROW
+        case _:
+            return _AGGREGATES
+
+
+def needs_window(node: exp.Func, name: str) -> list[str]:
+    """The help for a window function without a window."""
+    if isinstance(node, exp.First | exp.Last | exp.FirstValue | exp.LastValue | exp.NthValue):
+        return [
+            f"over released numbers, write  {name}(…) OVER (ORDER BY …)",
+            "over private rows, one person would decide the answer: use COUNT, SUM or AVG",
+        ]
+    return [f"write  {name}(…) OVER (ORDER BY …)"]
+
+
+def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
+    """Help for a column that does not exist: a text in the wrong quotes, or what it has to do with the SELECT list."""
+    if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
+        shown = name.replace("'", "''")
+        return [f"if it is a text, not a name, write it in single quotes:  '{shown}'", *_of_listed(node, name, clause)]
+    return _of_listed(node, name, clause)
+
+
+def _of_listed(node: exp.Expr, name: str, clause: str) -> list[str]:
+    select = node.find_ancestor(exp.Select)
+    take(0 if select is None else len(select.expressions))
+    names = [] if select is None else [item.alias_or_name for item in select.expressions if item.alias_or_name]
+    if name.lower() in _PARTS and isinstance(node.parent, exp.Func):
+        return [f"the part of a date is a text:  date_trunc('{name.lower()}', x)"]
+    if clause == "WHERE" and name.lower() in (n.lower() for n in names):
+        return [f"{name} is computed in SELECT, after WHERE: repeat what it stands for, or filter it in HAVING"]
+    return [f"names in SELECT: {', '.join(names[:12])}"] if clause == "ORDER BY" and names else []

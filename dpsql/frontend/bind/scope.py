@@ -1,0 +1,163 @@
+"""Which names mean which columns while a query is bound."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.step_count import take
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected, reject
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One visible column: `relation.name`.
+
+    merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
+    empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
+    schemas: what may stand before `relation`, in lower case, where it is a table's own name.
+    """
+
+    relation: str
+    name: str
+    column: Column
+    merged: bool = False
+    also: str = ""
+    schemas: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A bound FROM item or query: its plan and the columns that names can reach."""
+
+    node: Node
+    entries: tuple[Entry, ...]
+
+    def renamed(self, relation: str, alias: bool = True) -> Relation:
+        """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own.
+
+        alias: False where that is the last part of a table's own name.
+        """
+        kept = [e for e in self.entries if not e.merged]
+        names = _distinct([e.name for e in kept])
+        schemas = [frozenset[str]() if alias else e.schemas for e in kept]
+        entries = (
+            Entry(relation, n, e.column, schemas=within) for n, e, within in zip(names, kept, schemas, strict=True)
+        )
+        return replace(self, entries=tuple(entries))
+
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(e.name for e in self.entries if not e.merged)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """A name that comes again is numbered, as DuckDB does it: x, x_1, x_2."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        chosen = name
+        while chosen.lower() in taken:
+            chosen = f"{name}_{taken[name.lower()]}"
+            taken[name.lower()] += 1
+        taken[chosen.lower()] = 1
+        found.append(chosen)
+    return found
+
+
+def find(
+    entries: Iterable[Entry], name: str, relation: str | None, span: Span, advice: Callable[[], Sequence[str]] = tuple
+) -> Column:
+    """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case.
+
+    advice: gives repairs for an unknown name at this place; asked for only then.
+    """
+    entries = tuple(entries)
+    hits = _matches(entries, name, relation)
+    if not hits:
+        raise _unknown(entries, name, relation, span, advice())
+    if len({e.column.uid for e in hits}) > 1:
+        choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
+        raise reject(
+            "DP104", f"column {name} is ambiguous", span=span, label="several tables have it",
+            help=[f"write {choices}" if choices else "give the columns different names"],
+        )  # fmt: skip
+    return hits[0].column.at(span)
+
+
+def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
+    """True if at least one column answers to the name."""
+    return bool(_matches(tuple(entries), name, relation))
+
+
+def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str, span: Span) -> None:
+    """The relation that is meant stands in this schema. Raises Rejected DP102.
+
+    levels: what a query sees, then the query around it, and so on: the first that has such a relation decides.
+    """
+    known: list[str] = []
+    for entries in levels:
+        take(1 + len(entries) // 16)
+        found = [e for e in entries if e.relation.lower() == relation.lower()]
+        if any(schema.lower() in e.schemas for e in found):
+            return
+        known += relations(entries)
+        if found:
+            break
+    raise reject(
+        "DP102", f"no table is called {schema}.{relation} here", span=span,
+        help=[f"this query reads: {', '.join(sorted(set(known))) or 'no table'}", "leave the schema out, or the alias"],
+    )  # fmt: skip
+
+
+def written_at(entries: Iterable[Entry], span: Span) -> Column | None:
+    """The column that an UNNEST at this place of the SELECT list gives; None if it gives none."""
+    return next((e.column for e in entries if e.merged and e.name == place(span)), None)
+
+
+def place(span: Span) -> str:
+    """The name of a column that no name in a query can mean, only the text at this place."""
+    return f"@{span.start}"
+
+
+def relations(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The names of the tables that the entries belong to, in order."""
+    return tuple(dict.fromkeys(e.relation for e in entries if e.relation))
+
+
+def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
+    take(1 + len(entries) // 16)
+    wanted = name.lower()
+    table = None if relation is None else relation.lower()
+
+    def visible(named: list[Entry]) -> list[Entry]:
+        return [e for e in named if (not e.merged if table is None else e.relation.lower() == table)]
+
+    return visible([e for e in entries if e.name.lower() == wanted]) or visible(
+        [e for e in entries if e.also == wanted]
+    )
+
+
+def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:
+    take(len(entries))
+    known = sorted(relations(entries))
+    if relation is not None and relation.lower() not in {r.lower() for r in known}:
+        return reject(
+            "DP102", f"no table is called {relation} here", span=span,
+            help=[f"this query reads: {', '.join(known) or 'no table'}"],
+        )  # fmt: skip
+    names = [e.name for e in entries if relation is None or e.relation.lower() == relation.lower()]
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
+    meant = [n for n in dict.fromkeys(names) if n.lower() in close]
+    advice = [f"did you mean {' or '.join(meant)}?"] if meant else []
+    if not meant and names:
+        listed = list(dict.fromkeys(names))
+        advice.append("declared columns: " + ", ".join(listed[:12]) + (", …" if len(listed) > 12 else ""))
+    advice += more
+    advice.append("custodian: a column must be listed in the policy to exist")
+    shown = name if relation is None else f"{relation}.{name}"
+    return reject("DP103", f"column {shown} does not exist", span=span, help=advice)

@@ -1,0 +1,152 @@
+"""Syntax tree → bound plan. Default deny: each handler names the arguments it reads; anything else is refused.
+
+The analyst's text ends here: whatever is not expressed in our own nodes does not exist for the later stages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.core.ir.step_count import take
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.together import Together
+from dpsql.frontend.bind.expressions import ExprBinder
+from dpsql.frontend.bind.from_clause import Cte, Ctes
+from dpsql.frontend.bind.outer_query import Outer
+from dpsql.frontend.bind.parameters import Numbering, Parameters
+from dpsql.frontend.bind.replacements import SPINE
+from dpsql.frontend.bind.scope import Relation
+from dpsql.frontend.bind.select import CLAUSES, SelectBinder
+from dpsql.frontend.bind.set_operations import CLAUSES as SET_CLAUSES
+from dpsql.frontend.bind.set_operations import combined, ordered
+from dpsql.frontend.bind.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.values import bind_values
+from dpsql.frontend.bound import Bound
+from dpsql.frontend.parse import Parsed
+from dpsql.frontend.text.spans import span_of
+
+
+def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Bound:
+    """Resolve every name and type of a query.
+
+    parameters: values for `?`, `$1`, `$name`.
+    Raises Rejected (DP013, DP1xx) with spans into the query's text.
+    """
+    binder = _Binder(parsed.source, policy, Parameters(parameters))
+    relation = binder.query(parsed.tree, {})
+    unused = binder.parameters.unused()
+    if unused:
+        raise reject(
+            "DP013", f"parameter {', '.join(unused)} is not used by the query", span=binder.span(parsed.tree),
+            help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
+        )  # fmt: skip
+    return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source)
+
+
+@dataclass(slots=True)
+class _Binder:
+    source: Source
+    policy: Policy
+    parameters: Parameters
+    numbering: Numbering = field(default_factory=Numbering)
+    read: set[int] = field(default_factory=set)
+    """Identities of the syntax trees that were bound, to find WITH queries that nothing reads."""
+    outer: Outer | None = None
+    """The query around this one, if this one is a subquery in an expression."""
+
+    def span(self, node: exp.Expr) -> Span:
+        return span_of(node, self.source.text)
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+        self.read.add(id(tree))
+        given = tree.args.get("with_")
+        if given is None:
+            return self._body(tree, ctes)
+        visible = self._with(given, ctes)
+        found = self._body(tree, visible)
+        for cte in [*visible.values()][::-1]:
+            if id(cte.tree) not in self.read:  # what nothing reads must be accepted SQL as well
+                self._below()(cte.tree, cte.visible)
+        return found
+
+    def _body(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+        """A query without its WITH."""
+        match tree:
+            case exp.Select():
+                args = checked(tree, self.source, "with_", *CLAUSES)
+                binder = SelectBinder(
+                    self.source, self.policy, self.parameters, self.numbering, self._below(), self._within, self.outer
+                )
+                return binder.bind(tree, args, ctes)
+            case exp.SetOperation():
+                return self._set_operation(tree, ctes)
+            case exp.Subquery():
+                args = checked(tree, self.source, "with_", "this", "order", "limit", "offset")
+                return ordered(self.query(args["this"], ctes), args, self._plain("ORDER BY"))
+            case exp.Values():
+                return bind_values(tree, self._plain("VALUES"))
+        what = "a join in brackets" if isinstance(tree, exp.Table) else type(tree).__name__.upper()
+        raise reject(
+            "DP101", f"{what} is outside the accepted SQL", span=self.span(tree),
+            help=["write it as a subquery:  (SELECT … FROM …) AS t"],
+        )  # fmt: skip
+
+    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes) -> Relation:
+        args = checked(tree, self.source, "with_", *SET_CLAUSES)
+        sides: list[Relation] = []
+        together = Together()
+        for side in ("this", "expression"):
+            with together.attempt():
+                sides.append(self._below()(args[side], ctes))
+        together.settle()
+        left, right = sides
+        relation = combined(tree, args, left, right, self._plain("a set operation"))
+        return ordered(relation, args, self._plain("ORDER BY"))
+
+    def _plain(self, clause: str) -> ExprBinder:
+        return ExprBinder(self.source, (), self.numbering, self.parameters, clause)
+
+    def _below(self) -> Callable[[exp.Expr, Ctes], Relation]:
+        """Binds a query in FROM, in WITH or beside UNION: no row of a query around this one can be seen from there."""
+        return self.query if self.outer is None else self._within(replace(self.outer, direct=False))
+
+    def _within(self, outer: Outer) -> Callable[[exp.Expr, Ctes], Relation]:
+        """Binds queries inside another one, which they may read where `outer` allows it."""
+        return replace(self, outer=outer).query
+
+    def _with(self, node: exp.Expr, outer: Ctes) -> Ctes:
+        args = checked(node, self.source, "expressions", "recursive")
+        if args.get("recursive"):
+            own = any(t.name.lower() == c.alias.lower() for c in args["expressions"] for t in c.find_all(exp.Table))
+            raise reject(
+                "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
+                help=["leave RECURSIVE out: no query can read its own rows", *([SPINE] if own else [])],
+            )  # fmt: skip
+        visible, names = dict(outer), Counter(c.alias.lower() for c in args["expressions"])
+        for cte in args["expressions"]:
+            take(1 + len(visible))
+            parts = checked(cte, self.source, "this", "alias", "materialized")
+            alias = checked(parts["alias"], self.source, "this", "columns")
+            name = alias["this"].name
+            if self.policy.table(name) is not None:
+                raise reject(
+                    "DP107", f"the name {name} belongs to a table of the policy", span=self.span(alias["this"]),
+                    help=["give the WITH query another name"],
+                )  # fmt: skip
+            if names[name.lower()] > 1:
+                raise reject(
+                    "DP101", f"two WITH queries are called {name}", span=self.span(alias["this"]),
+                    help=["give one of them another name"],
+                )  # fmt: skip
+            columns = column_names(alias.get("columns", []), self.source)
+            visible = {**visible, name.lower(): Cte(parts["this"], columns, visible)}
+        return visible

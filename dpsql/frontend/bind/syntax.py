@@ -1,0 +1,261 @@
+"""Syntax that is no plain call: CASE, BETWEEN, IN, casts, intervals … → calls of registered functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
+from dpsql.core.ir.types import BOOLEAN, NULL, VARCHAR, Kind, parse_type
+from dpsql.diagnostics.errors import reject, too_large
+from dpsql.diagnostics.words import with_article
+from dpsql.frontend.bind import literals
+from dpsql.frontend.bind.syntax_arguments import checked
+
+if TYPE_CHECKING:
+    from dpsql.frontend.bind.expressions import ExprBinder
+
+
+def paren(binder: ExprBinder, node: exp.Paren) -> Expr:
+    return binder.bind(checked(node, binder.source, "this")["this"])
+
+
+def literal(binder: ExprBinder, node: exp.Literal) -> Expr:
+    written, at = str(node.this), binder.span(node)
+    return literals.text(written, at) if node.args.get("is_string") else literals.number(written, at)
+
+
+def boolean(binder: ExprBinder, node: exp.Boolean) -> Expr:
+    return Literal(bool(node.this), BOOLEAN, binder.span(node))
+
+
+def null(binder: ExprBinder, node: exp.Null) -> Expr:
+    return Literal(None, NULL, binder.span(node))
+
+
+def placeholder(binder: ExprBinder, node: exp.Placeholder) -> Expr:
+    return binder.parameters.take(str(checked(node, binder.source, "this")["this"]), binder.span(node))
+
+
+def parameter(binder: ExprBinder, node: exp.Parameter) -> Expr:
+    return binder.parameters.take(checked(node, binder.source, "this")["this"].name, binder.span(node))
+
+
+def interval(binder: ExprBinder, node: exp.Interval) -> Expr:
+    checked(node, binder.source, "this", "unit")
+    return literals.interval(node, binder.span(node))
+
+
+def calendar_shift(binder: ExprBinder, node: exp.Expr) -> Expr | None:
+    """x ± INTERVAL n MONTH: months have no fixed length, so this is a calendar shift; None if it is anything else."""
+    step = node.args.get("expression")
+    months = literals.months(step) if isinstance(step, exp.Interval) else None
+    if months is None:
+        return None
+    sign = -1 if isinstance(node, exp.Sub | exp.DateSub) else 1
+    at = binder.span(node)
+    amount = literals.integer(sign * months, at)
+    return binder.call("date_shift", (binder.bind(node.this), amount, Literal("month", VARCHAR, at)), at)
+
+
+def negative(binder: ExprBinder, node: exp.Neg) -> Expr:
+    inner = binder.bind(checked(node, binder.source, "this")["this"])
+    if isinstance(inner, Literal):
+        folded = literals.negated(inner, binder.span(node))
+        if folded is not None:
+            return folded
+    return binder.call("neg", (inner,), binder.span(node))
+
+
+def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
+    args = checked(node, binder.source, "this", "to", "safe")
+    to = args["to"]
+    target = parse_type(_type_name(to))
+    if target is None or target.kind in (Kind.LIST, Kind.NULL, Kind.BLOB, Kind.INTERVAL):
+        raise reject(
+            "DP106", f"CAST to {to.sql('duckdb')} is not supported", span=binder.span(node),
+            help=["cast to a number, VARCHAR, BOOLEAN, DATE, TIME, TIMESTAMP or UUID"],
+        )  # fmt: skip
+    inner = binder.bind(args["this"])
+    if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in (Kind.DATE, Kind.TIMESTAMP):
+        found = literals.from_text(inner.value, target, binder.span(node))
+        if found is None:
+            raise reject(
+                "DP106", f"{inner.value!r} is not {with_article(target)}", span=binder.span(node),
+                help=["write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"],
+            )  # fmt: skip
+        return found
+    cast = Cast(inner, target, binder.span(node))
+    binder.value(cast)
+    return cast
+
+
+MOST_REPEATED = 1_000
+"""Most nodes of an expression that is written out several times: nested in itself it would grow exponentially."""
+
+
+def _repeated(binder: ExprBinder, node: exp.Expr) -> Expr:
+    """An expression that is compared more than once. Raises Rejected DP101 if it is large."""
+    found = binder.bind(node)
+    if larger_than(found, MOST_REPEATED):
+        raise too_large("the expression is too large", binder.span(node), "compare fewer values, or something simpler")
+    return found
+
+
+def case(binder: ExprBinder, node: exp.Case) -> Expr:
+    args = checked(node, binder.source, "this", "ifs", "default")
+    subject = _repeated(binder, args["this"]) if "this" in args else None
+    parts: list[Expr] = []
+    for branch in args["ifs"]:
+        inner = checked(branch, binder.source, "this", "true")
+        condition = binder.bind(inner["this"])
+        if subject is not None:
+            condition = binder.call("eq", (subject, condition), binder.span(branch))
+        parts += [condition, binder.bind(inner["true"])]
+    parts.append(binder.bind(args["default"]) if "default" in args else Literal(None, NULL, binder.span(node)))
+    return binder.call("case", tuple(parts), binder.span(node))
+
+
+def if_(binder: ExprBinder, node: exp.If) -> Expr:
+    args = checked(node, binder.source, "this", "true", "false")
+    other = binder.bind(args["false"]) if "false" in args else Literal(None, NULL, binder.span(node))
+    return binder.call("case", (binder.bind(args["this"]), binder.bind(args["true"]), other), binder.span(node))
+
+
+def between(binder: ExprBinder, node: exp.Between) -> Expr:
+    args = checked(node, binder.source, "this", "low", "high")
+    at, subject = binder.span(node), _repeated(binder, args["this"])
+    low = binder.call("ge", (subject, binder.bind(args["low"])), at)
+    high = binder.call("le", (subject, binder.bind(args["high"])), at)
+    return binder.call("and", (low, high), at)
+
+
+def in_(binder: ExprBinder, node: exp.In) -> Expr:
+    args = checked(node, binder.source, "this", "expressions", "query")
+    if "query" in args:
+        raise binder.refuse_subquery(args["query"])
+    if (listed := next((e for e in args["expressions"] if isinstance(e, exp.Values)), None)) is not None:
+        raise reject(
+            "DP101", "IN takes a list or a query, not VALUES", span=binder.span(listed),
+            help=["write the values themselves:  x IN (1, 2)"],
+        )  # fmt: skip
+    subject = binder.bind(args["this"])
+    return binder.call("in", (subject, *(binder.bind(e) for e in args["expressions"])), binder.span(node))
+
+
+def is_(binder: ExprBinder, node: exp.Is) -> Expr:
+    args = checked(node, binder.source, "this", "expression", "negate")
+    at, subject, what = binder.span(node), binder.bind(args["this"]), args["expression"]
+    if isinstance(what, exp.Null):
+        found = binder.call("is_null", (subject,), at)
+    elif isinstance(what, exp.Boolean):
+        found = binder.call("is_not_distinct_from", (subject, Literal(bool(what.this), BOOLEAN, at)), at)
+    else:
+        raise reject(
+            "DP101", "IS compares with NULL, TRUE or FALSE", span=at,
+            help=["compare with any other value by  =  or  <>"],
+        )  # fmt: skip
+    return binder.call("not", (found,), at) if args.get("negate") else found
+
+
+def like(binder: ExprBinder, node: exp.Like | exp.ILike) -> Expr:
+    args = checked(node, binder.source, "this", "expression", "negate")
+    name = "like" if isinstance(node, exp.Like) else "ilike"
+    found = binder.call(name, (binder.bind(args["this"]), binder.bind(args["expression"])), binder.span(node))
+    return binder.call("not", (found,), binder.span(node)) if args.get("negate") else found
+
+
+def escape(binder: ExprBinder, node: exp.Escape) -> Expr:
+    args = checked(node, binder.source, "this", "expression")
+    inner = args["this"]
+    if not isinstance(inner, exp.Like | exp.ILike):
+        raise binder.refuse(node)
+    parts = checked(inner, binder.source, "this", "expression", "negate")
+    name = "like" if isinstance(inner, exp.Like) else "ilike"
+    bound = tuple(binder.bind(e) for e in (parts["this"], parts["expression"], args["expression"]))
+    found = binder.call(name, bound, binder.span(node))
+    return binder.call("not", (found,), binder.span(node)) if parts.get("negate") else found
+
+
+def divide(binder: ExprBinder, node: exp.Div) -> Expr:
+    """x / y: a fraction in DuckDB; of two integers their whole quotient in dialects that say so (`typed`)."""
+    args = checked(node, binder.source, "this", "expression", "typed", "safe")
+    both = binder.bind(args["this"]), binder.bind(args["expression"])
+    whole = args.get("typed") and all(x.type.kind is Kind.INTEGER for x in both)
+    return binder.call("intdiv" if whole else "div", both, binder.span(node))
+
+
+def log(binder: ExprBinder, node: exp.Log) -> Expr:
+    args = checked(node, binder.source, "this", "expression")
+    if "expression" not in args:  # log(x) is the decimal logarithm in DuckDB
+        return binder.call("log10", (binder.bind(args["this"]),), binder.span(node))
+    base, at = args["this"], binder.span(node)
+    name = {"10": "log10", "2": "log2"}.get(base.name if isinstance(base, exp.Literal) else "")
+    if name is None:
+        raise reject("DP106", "log takes base 2 or 10", span=at, help=["use ln(x) / ln(base)"])
+    return binder.call(name, (binder.bind(args["expression"]),), at)
+
+
+def sha2(binder: ExprBinder, node: exp.SHA2) -> Expr:
+    args = checked(node, binder.source, "this", "length")
+    if "length" in args and args["length"].name != "256":
+        raise binder.refuse(node)
+    return binder.call("sha256", (binder.bind(args["this"]),), binder.span(node))
+
+
+def trim(binder: ExprBinder, node: exp.Trim) -> Expr:
+    args = checked(node, binder.source, "this", "position", "expression")
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(args.get("position") or "").upper(), "trim")
+    what = [binder.bind(args["this"])] + ([binder.bind(args["expression"])] if "expression" in args else [])
+    return binder.call(name, tuple(what), binder.span(node))
+
+
+def pad(binder: ExprBinder, node: exp.Pad) -> Expr:
+    args = checked(node, binder.source, "this", "expression", "fill_pattern", "is_left")
+    name = "lpad" if args.get("is_left") else "rpad"
+    fill = [binder.bind(args["fill_pattern"])] if "fill_pattern" in args else []
+    return binder.call(name, (binder.bind(args["this"]), binder.bind(args["expression"]), *fill), binder.span(node))
+
+
+def _type_name(to: exp.Expr) -> str:
+    kind = to.this
+    plain = isinstance(to, exp.DataType) and isinstance(kind, Enum) and not any([*to.args.values()][1:])
+    written = _plain_name(kind) if plain else to.sql("duckdb")
+    return {"TIMESTAMPNTZ": "TIMESTAMP"}.get(written.upper(), written)
+
+
+@cache
+def _plain_name(kind: Enum) -> str:
+    """A type without parameters; printing it anew takes as long as binding a call."""
+    return exp.DataType(this=kind).sql("duckdb")
+
+
+SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
+    exp.Paren: paren,
+    exp.Literal: literal,
+    exp.Boolean: boolean,
+    exp.Null: null,
+    exp.Placeholder: placeholder,
+    exp.Parameter: parameter,
+    exp.Interval: interval,
+    exp.Neg: negative,
+    exp.Cast: cast,
+    exp.TryCast: cast,
+    exp.Case: case,
+    exp.If: if_,
+    exp.Between: between,
+    exp.In: in_,
+    exp.Is: is_,
+    exp.Like: like,
+    exp.ILike: like,
+    exp.Escape: escape,
+    exp.Div: divide,
+    exp.Log: log,
+    exp.SHA2: sha2,
+    exp.Trim: trim,
+    exp.Pad: pad,
+}

@@ -1,0 +1,72 @@
+"""Default deny for the arguments of syntax nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.text.spans import span_of
+
+_CLAUSES = {
+    "sample": ("TABLESAMPLE", "ask about all rows: the noise already hides single ones"),
+    "pivots": ("PIVOT", "use one aggregate for each value:  COUNT(*) FILTER (WHERE x = 'a')"),
+    "qualify": ("QUALIFY", "filter the released rows in an outer SELECT … WHERE"),
+    "windows": ("WINDOW", ""),
+    "locks": ("FOR UPDATE", ""),
+    "limit_options": ("LIMIT … PERCENT", "limit the result to a number of rows"),
+    "except_": ("* EXCLUDE", "name the columns you want"),
+    "replace": ("* REPLACE", "name the columns you want"),
+    "on": ("DISTINCT ON", "group by these columns instead"),
+    "laterals": ("LATERAL", "join the table instead"),
+    "field": ("IN without brackets", "write every value in brackets:  x IN (1, 2),  x IN (?, ?)"),
+}
+"""What people write, and what to write instead, for arguments whose names are sqlglot's own."""
+
+
+class Arguments(dict[str, Any]):
+    """The arguments of a syntax node that are set. Asking for one that is not is a syntax error (DP010).
+
+    sqlglot lets some clauses stand empty, as in `x IN ()`; no handler needs to think of that.
+    """
+
+    def __init__(self, given: dict[str, Any], node: exp.Expr, source: Source) -> None:
+        super().__init__(given)
+        self._node, self._source = node, source
+
+    def __missing__(self, name: str) -> Any:
+        raise reject(
+            "DP010", f"syntax error: incomplete {type(self._node).__name__}",
+            span=span_of(self._node, self._source.text), help=["look for something missing at this place"],
+        )  # fmt: skip
+
+
+def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
+    """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
+    given = {k: v for k, v in node.args.items() if v}
+    if not given.keys() <= {*allowed}:
+        surplus = sorted(given.keys() - {*allowed})
+        named = [_CLAUSES.get(name, (name.rstrip("_").upper().replace("_", " "), "")) for name in surplus]
+        what, repair = ", ".join(clause for clause, _ in named), next((r for _, r in named if r), "leave it out")
+        culprit = given[surplus[0]]
+        culprit = culprit[0] if isinstance(culprit, list) else culprit
+        at = culprit if isinstance(culprit, exp.Expr) else node
+        raise reject(
+            "DP101", f"{what} is outside the accepted SQL", span=span_of(at, source.text), label="not supported here",
+            help=[repair],
+        )  # fmt: skip
+    return Arguments(given, node, source)
+
+
+def column_names(nodes: Sequence[exp.Expr], source: Source) -> tuple[str, ...]:
+    """The names in a list such as `AS t(a, b)`; refuses (DP101) anything but names, as `t(a integer)`."""
+    for node in nodes:
+        if not isinstance(node, exp.Identifier):
+            raise reject(
+                "DP101", "a list of column names holds names only", span=span_of(node, source.text),
+                help=["leave the types out:  AS t(a, b)"],
+            )  # fmt: skip
+    return tuple(node.name for node in nodes)

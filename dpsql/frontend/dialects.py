@@ -1,0 +1,302 @@
+"""Other dialects keep their meaning or are refused by name: queries are answered in DuckDB's.
+
+Claim: a query that is accepted in another dialect gives what that dialect gives, where that one raises no error and the
+    notes of the plan say nothing else.
+Why: default deny. Only functions and operators listed here, which mean the same in DuckDB, are let through (`adapt`);
+    a few are rewritten into DuckDB's spelling of the same thing; what depends on types is decided after binding
+    (`check_types`). NULL ordering, quoting, string escapes and precedence are settled by sqlglot's reading.
+When it would be false: a function in `_SAME` that differs for some value. Text is always compared as it is stored:
+    `notes` says so for the dialects whose servers usually do not.
+Tested by: tests/unit/sql/test_dialects.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from dpsql.core.ir.expressions import Call, Cast, Expr, Literal
+from dpsql.core.ir.expressions import walk as walk_expr
+from dpsql.core.ir.nodes import Aggregate, Node
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import expressions, walk
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, VOLATILE
+from dpsql.frontend.text.spans import span_of
+
+DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "tsql")
+"""What can be read. The first is the language of answers."""
+
+_SAME: tuple[type[exp.Expr], ...] = (
+    exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Cast, exp.TryCast,
+    exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max,
+    exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop,
+    exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.IntDiv,
+    exp.Lower, exp.Upper, exp.StartsWith, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour,
+    exp.Minute, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Exists,
+)  # fmt: skip
+"""Functions that give the same value in every dialect above, for every value for which they give one."""
+_OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS})
+"""dpsql's own functions, in every dialect."""
+_PARTS = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
+_TRUNCATED = _PARTS | {"second"}
+_BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
+_STEPS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
+_TYPES = frozenset(
+    {"TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR", "TEXT"}
+)
+
+_IGNORES_CASE = frozenset({"mysql", "tsql"})
+_NULL_JOINS = frozenset({"bigquery", "snowflake", "spark", "mysql"})
+"""Where CONCAT with a NULL is NULL."""
+_SKIPS_NULL = frozenset({"postgres", "spark", "tsql"})
+"""Where GREATEST and LEAST leave NULL out, as in DuckDB."""
+_TRUNCATES = frozenset({"spark", "tsql"})
+"""Where a number cast to an integer is cut, not rounded."""
+_HALF_EVEN = frozenset({"postgres"})
+"""Where a DOUBLE cast to an integer is rounded half to even, as in DuckDB."""
+_DAYS_APART = frozenset({"postgres", "snowflake"})
+"""Where date - date is a number of days, as in DuckDB."""
+
+
+def notes(dialect: str) -> tuple[str, ...]:
+    """What the reader of an answer should know about the dialect."""
+    if dialect not in _IGNORES_CASE:
+        return ()
+    return (f"text is compared as it is stored: 'a' is not 'A', and spaces count, unlike in many {dialect} databases",)
+
+
+def adapt(tree: exp.Query, dialect: str, source: Source) -> exp.Query:
+    """The tree in DuckDB's spelling. Raises Rejected DP119 for what may mean something else in the dialect."""
+    if dialect == "duckdb":
+        return tree
+    adapter = _Adapter(dialect, source)
+    for node in [*tree.walk()][::-1]:  # innermost first; replaced nodes are not visited again
+        found = adapter.adapted(node)
+        if found is not node:
+            node.replace(found)
+    return tree
+
+
+class _Adapter:
+    """Decides node by node; a handler returns the node to use in its place."""
+
+    def __init__(self, dialect: str, source: Source) -> None:
+        self.dialect, self.source = dialect, source
+
+    def refuse(self, node: exp.Expr, repair: str = "write the query in DuckDB's dialect", what: str = "") -> Rejected:
+        span = span_of(node, self.source.text)
+        written = re.match(r"(\w+)\s*\(", self.source.text[span.start : span.end])
+        name = written[1] if written else node.sql_name() if isinstance(node, exp.Func) else type(node).__name__
+        return reject(
+            "DP119", f"{what or name.upper()} may mean something else in {self.dialect} than in DuckDB",
+            span=span, help=[repair],
+        )  # fmt: skip
+
+    def adapted(self, node: exp.Expr) -> exp.Expr:
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        if isinstance(node, exp.Anonymous):
+            if str(node.this).lower() not in _OWN_NAMES:
+                raise self.refuse(node, what=str(node.this).upper())
+        elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
+            return node  # refused by name when it is bound
+        elif isinstance(node, exp.Bracket | exp.Xor) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
+            raise self.refuse(node)
+        return node
+
+    # --- handlers --------------------------------------------------------------------------------------------------
+
+    def unwrapped(self, node: exp.Expr) -> exp.Expr:
+        """YEAR(x) and others take dates as text as well; of a date or timestamp it is itself, and text is refused."""
+        parents = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DateDiff)
+        inner = node.this
+        if not isinstance(node.parent, parents) or not isinstance(inner, exp.Expr):  # DATEDIFF(a, b) of T-SQL has none
+            raise self.refuse(node, "use DATE or TIMESTAMP columns and literals")
+        return inner.copy()
+
+    def concat(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect not in _NULL_JOINS:
+            return node
+        first, *rest = node.expressions
+        found = first.copy()
+        for part in rest:
+            found = exp.DPipe(this=found, expression=part.copy())
+        return exp.Paren(this=found)
+
+    def extreme(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect not in _SKIPS_NULL:
+            raise self.refuse(node, "it is NULL there if one argument is: use CASE")
+        return node
+
+    def like(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect in _IGNORES_CASE:
+            raise self.refuse(node, "letter case counts in the data: compare LOWER(x) by = or IN", what="LIKE")
+        pattern = node.args.get("expression")
+        if not isinstance(node.parent, exp.Escape) and isinstance(pattern, exp.Literal) and "\\" in pattern.name:
+            raise self.refuse(node, "name the escape character:  LIKE '…' ESCAPE '!'", what="a backslash in LIKE")
+        return node
+
+    def coalesce(self, node: exp.Expr) -> exp.Expr:
+        if node.args.get("is_null"):
+            raise self.refuse(node, "use COALESCE", what="ISNULL")
+        return node
+
+    def length(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect == "tsql" or (self.dialect == "mysql" and node.args.get("binary")):
+            raise self.refuse(node, "use CHAR_LENGTH in MySQL")
+        return _without(node, "binary")  # of a text Snowflake counts characters
+
+    def position(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect in _IGNORES_CASE:
+            raise self.refuse(node)
+        return _without(node, "clamp_position")
+
+    def substring(self, node: exp.Expr) -> exp.Expr:
+        start, length = node.args.get("start"), node.args.get("length")
+        if not _at_least(start, 1) or (length is not None and not _at_least(length, 0)):
+            raise self.refuse(node, "start at a literal position from 1 on", what="SUBSTRING")
+        return _without(node, "zero_start")
+
+    def side(self, node: exp.Expr) -> exp.Expr:
+        if not _at_least(node.args.get("expression"), 0):
+            raise self.refuse(node, "take a literal number of characters")
+        return _without(node, "negative_length_returns_empty")
+
+    def extract(self, node: exp.Expr) -> exp.Expr:
+        if node.name.lower() not in _PARTS:
+            raise self.refuse(node, f"use one of {', '.join(sorted(_PARTS))}", what=f"EXTRACT of {node.name}")
+        return node
+
+    def truncated(self, node: exp.Expr) -> exp.Expr:
+        unit = node.args.get("unit")
+        name = "" if unit is None or isinstance(unit, exp.WeekStart) else unit.name.lower()
+        if name not in _TRUNCATED or node.args.get("zone") is not None:
+            raise self.refuse(node, f"use one of {', '.join(sorted(_TRUNCATED))}", what="DATE_TRUNC of this unit")
+        node.set("unit", exp.Literal.string(name))
+        return _without(node, "input_type_preserved")
+
+    def apart(self, node: exp.Expr) -> exp.Expr:
+        unit = node.args.get("unit")
+        name = "day" if unit is None else unit.name.lower()
+        counts_boundaries = self.dialect in ("bigquery", "snowflake", "tsql") or unit is None
+        if name not in _BOUNDARIES or not counts_boundaries:
+            raise self.refuse(node, "count days", what="DATEDIFF in this unit")
+        node.set("unit", exp.Var(this=name.upper()))
+        return _without(node, "big_int")
+
+    def shifted(self, node: exp.Expr) -> exp.Expr:
+        """DATE_ADD(d, INTERVAL 1 DAY), DATEADD(day, 1, d): d ± INTERVAL."""
+        unit, amount = node.args.get("unit"), node.args.get("expression")
+        if unit is None:
+            return node  # an interval already
+        if unit.name.lower() not in _STEPS or not isinstance(amount, exp.Literal) or not amount.name.isdigit():
+            raise self.refuse(node, "add a whole literal number of units:  d + INTERVAL 3 DAY")
+        step = exp.Interval(this=exp.Literal.string(amount.name), unit=exp.Var(this=unit.name.upper()))
+        kind = exp.Sub if isinstance(node, exp.DateSub) else exp.Add
+        found = kind(this=node.this.copy(), expression=step)
+        found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
+        return found
+
+    def cast(self, node: exp.Expr) -> exp.Expr:
+        to = node.args["to"]
+        if self.dialect == "tsql" and isinstance(to, exp.DataType) and to.this is exp.DataType.Type.FLOAT:
+            to.set("this", exp.DataType.Type.DOUBLE)  # SQL Server's FLOAT has 53 bits
+        name, sizes = to.this.name if isinstance(to, exp.DataType) else "", len(to.expressions)
+        if name not in _TYPES or (name == "DECIMAL") != (sizes == 2) or (name != "DECIMAL" and sizes):
+            repair = "use an integer type, DOUBLE, DECIMAL(p, s), DATE or TIMESTAMP"
+            raise self.refuse(node, repair, what=f"CAST to {name or 'this type'}")
+        return node
+
+
+_HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
+    exp.TsOrDsToDate: _Adapter.unwrapped,
+    exp.TimeStrToTime: _Adapter.unwrapped,
+    exp.Concat: _Adapter.concat,
+    exp.Greatest: _Adapter.extreme,
+    exp.Least: _Adapter.extreme,
+    exp.Like: _Adapter.like,
+    exp.ILike: _Adapter.like,
+    exp.Coalesce: _Adapter.coalesce,
+    exp.Length: _Adapter.length,
+    exp.StrPosition: _Adapter.position,
+    exp.Substring: _Adapter.substring,
+    exp.Left: _Adapter.side,
+    exp.Right: _Adapter.side,
+    exp.Extract: _Adapter.extract,
+    exp.DateTrunc: _Adapter.truncated,
+    exp.TimestampTrunc: _Adapter.truncated,
+    exp.DateDiff: _Adapter.apart,
+    exp.DateAdd: _Adapter.shifted,
+    exp.DateSub: _Adapter.shifted,
+    exp.Cast: _Adapter.cast,
+    exp.TryCast: _Adapter.cast,
+}
+
+
+def _without(node: exp.Expr, *flags: str) -> exp.Expr:
+    """The node without arguments that say nothing of the values that are let through."""
+    for flag in flags:
+        node.set(flag, None)
+    return node
+
+
+def _at_least(node: exp.Expr | None, least: int) -> bool:
+    digits = node.name if isinstance(node, exp.Literal) else ""
+    return digits.isdigit() and (len(digits) > 9 or int(digits) >= least)
+
+
+# --- after binding -------------------------------------------------------------------------------------------------
+
+
+def check_types(root: Node, dialect: str) -> None:
+    """Refuse (DP119) what means something else in the dialect because of its types."""
+    if dialect == "duckdb":
+        return
+    for node in walk(root):
+        if isinstance(node, Aggregate) and dialect == "tsql":
+            for call in node.calls:
+                if call.function == "avg" and call.arg is not None and call.arg.type.kind is Kind.INTEGER:
+                    raise _typed("AVG of integers", dialect, call.arg, "AVG(CAST(x AS FLOAT)) keeps the fraction")
+        for expr in expressions(node):
+            for part in walk_expr(expr):
+                _check(part, dialect)
+
+
+def _check(expr: Expr, dialect: str) -> None:
+    match expr:
+        case Call(function="sub", args=(a, b)) if a.type.kind is b.type.kind is Kind.DATE:
+            if dialect not in _DAYS_APART:
+                raise _typed("a difference of dates", dialect, expr, "write the query in DuckDB's dialect")
+        case Call(function="round", args=(x, *_)) if x.type.kind is Kind.DOUBLE and dialect in ("postgres", "mysql"):
+            raise _typed("ROUND of a DOUBLE", dialect, expr, "cast it first:  ROUND(CAST(x AS DECIMAL(18, 6)))")
+        case Call(function="pow", args=(x, y)) if x.type.kind is not Kind.DOUBLE and dialect == "tsql":
+            squared = isinstance(y, Literal) and isinstance(y.value, int) and y.value >= 0
+            if x.type.kind is not Kind.INTEGER or not squared:
+                repair = "cast it first:  POWER(CAST(x AS FLOAT), y)"
+                raise _typed("POWER, which has the type of its base", dialect, expr, repair)
+        case Cast(arg=Call(function="floor" | "ceil" | "trunc" | "round", args=(_,)), type=to) if (
+            to.kind is Kind.INTEGER
+        ):
+            pass  # whole already
+        case Cast(arg=arg, type=to):
+            _check_cast(expr, arg.type.kind, to.kind, dialect)
+
+
+def _check_cast(expr: Expr, source: Kind, to: Kind, dialect: str) -> None:
+    cut = source in (Kind.DOUBLE, Kind.DECIMAL) and dialect in _TRUNCATES
+    rounded = source is Kind.DOUBLE and dialect not in _HALF_EVEN
+    if to is Kind.INTEGER and (cut or rounded):
+        raise _typed(f"{source.name} cast to an integer", dialect, expr, "say how to round:  CAST(FLOOR(x) AS INTEGER)")
+    if to is Kind.VARCHAR and source not in (Kind.VARCHAR, Kind.INTEGER, Kind.DATE):
+        raise _typed(f"{source.name} cast to text", dialect, expr, "write the query in DuckDB's dialect")
+    if source is Kind.VARCHAR and to is not Kind.VARCHAR:
+        raise _typed("text cast to another type", dialect, expr, "write the query in DuckDB's dialect")
+
+
+def _typed(what: str, dialect: str, expr: Expr, repair: str) -> Rejected:
+    return reject("DP119", f"{what} may mean something else in {dialect} than in DuckDB", span=expr.span, help=[repair])

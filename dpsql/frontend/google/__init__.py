@@ -1,0 +1,1 @@
+"""GoogleSQL's spelling of differential privacy."""

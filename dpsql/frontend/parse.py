@@ -1,0 +1,381 @@
+"""SQL text → syntax tree, and nothing more: exactly one query, or a coded refusal.
+
+sqlglot's tree stays inside `dpsql/frontend/`: `bind` turns it into our own plan, and no SQL is ever printed from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.dialects import DIALECTS, adapt
+from dpsql.frontend.google.clause import Clause, attach, lift
+from dpsql.frontend.text.spans import code_of, parts_of, remember
+
+# sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+UNREADABLE = (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
+"""What sqlglot raises for texts that are no SQL, some of it not meant to be raised."""
+MAX_LENGTH = 100_000
+"""Longest accepted statement, in characters."""
+MOST_NODES = 10_000
+"""Most syntax nodes that are made while a text is read, besides one for each character; most need half of these."""
+MAX_DEPTH = 200
+"""Deepest accepted nesting of the syntax tree: far beyond what people write, far below Python's recursion limit."""
+
+
+_SHOWN = ["the tables and columns that may be asked about:  dpsql policy show POLICY"]
+_INSTEAD = {
+    "EXPLAIN": ["leave EXPLAIN out:  dpsql explain POLICY SQL,  in Python Query.explain()"],
+    "SHOW": _SHOWN,
+    "DESCRIBE": _SHOWN,
+    "DESC": _SHOWN,
+    "SUMMARIZE": _SHOWN,
+}
+"""Statements that people try, and where they find what they look for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One query as a syntax tree, with the text it came from, and the privacy clause that was lifted out of it."""
+
+    tree: exp.Query
+    source: Source
+    dialect: str
+    clause: Clause | None = None
+
+
+def require_dialect(dialect: str) -> None:
+    """Raise Rejected DP903 unless this is a dialect that can be read."""
+    if dialect.lower() not in DIALECTS:
+        raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=[f"use {', '.join(DIALECTS)}"])
+
+
+def parse(source: Source, dialect: str = "duckdb") -> Parsed:
+    """Parse exactly one SELECT (or WITH … SELECT).
+
+    Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query; DP014, DP115 and DP406 for
+    a privacy clause that cannot be accepted; DP119 for what another dialect may mean otherwise than DuckDB.
+    """
+    require_dialect(dialect)
+    dialect = dialect.lower()
+    if len(source.text) > MAX_LENGTH:
+        raise reject(
+            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=_whole(source), source=source,
+            help=["pass long lists as a table"],
+        )  # fmt: skip
+    if "\0" in source.text:
+        at = source.text.index("\0")
+        raise reject(
+            "DP010", "the text contains a NUL character", span=Span(at, at + 1), source=source, help=["remove it"]
+        )
+    try:
+        reader = sqlglot.Dialect.get_or_raise(dialect)
+        # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
+        tokens = reader.tokenize(source.text + "\n")
+        _refuse_tags(tokens, source)
+        lifted = lift(tokens, source)
+        numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
+        parsed = trees_of(_inner_joins(_two_words(numbered)), source.text, reader)
+        # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
+        trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
+    except ParseError as error:
+        raise _syntax_error(error, source, tokens) from None
+    except RecursionError:
+        raise _too_deep(source) from None
+    except UNREADABLE as error:
+        # The tokenizer and, on odd input, the parser itself: whatever it is, the text is not a query we understand.
+        raise _unreadable(error, source) from None
+    if len(trees) != 1:
+        found = "no statement" if not trees else f"{len(trees)} statements"
+        raise reject(
+            "DP011", f"expected exactly one statement, found {found}", span=_whole(source), source=source,
+            help=["run one SELECT at a time"],
+        )  # fmt: skip
+    (tree,) = trees
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
+        what = _first_word(source)
+        raise reject(
+            "DP012", f"only queries can be answered, not {what}", span=_whole(source), source=source,
+            help=_INSTEAD.get(what, ["write one SELECT (or WITH … SELECT)"]),
+        )  # fmt: skip
+    if _depth(tree) > MAX_DEPTH:
+        raise _too_deep(source)
+    if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
+        raise _without_name(source)
+    attach(tree, lifted.calls)
+    tree = adapt(tree, dialect, source)
+    remember(tree)
+    return Parsed(tree, source, dialect, lifted.clause)
+
+
+def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:
+    """The syntax trees of the statements, as sqlglot reads them. Raises one of UNREADABLE.
+
+    Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
+    """
+    most = MOST_NODES + len(text)
+    parser = reader.parser(max_nodes=most)
+    try:
+        return parser.parse(tokens, text)
+    finally:  # also where it went on, and took what it could not read for something else
+        if parser._node_count > most:
+            raise RecursionError
+
+
+_NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")
+"""How sqlglot's tokenizer says it: the mark that is missing, and the offset of what it would close."""
+
+
+def _unreadable(error: BaseException, source: Source) -> Rejected:
+    """Points at the quote or comment that is never closed, if that is what is wrong and the tokenizer tells.
+
+    The compiled one (`dpsql[fast]`) does not.
+    """
+    text, mark, start = source.text, "/*", -1
+    told = _NEVER_CLOSED.search(str(error.__cause__ or error))
+    if told is not None:
+        mark = "[" if told[1] == "]" else told[1]
+        at = int(told[2])
+        start = at if mark in text[at : at + 3] else -1  # E'…: the offset is that of the E
+    elif isinstance(error.__cause__, IndexError):  # it runs out of text in a comment
+        start = text.find(mark, text.rfind("*/") + 1)
+    if start < 0:
+        return reject(
+            "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
+        )
+    end = text.find("\n", start)
+    advice = f"close it; or look for a {mark} too many before it" if told is not None else "end the comment with  */"
+    return reject(
+        "DP010", f"syntax error: the {mark} that stands here is never closed", source=source,
+        span=Span(start, len(text.rstrip()) if end < 0 else end), help=[advice],
+    )  # fmt: skip
+
+
+def _refuse_tags(tokens: list[Token], source: Source) -> None:
+    """A template is not SQL yet, even where a parser takes `{{ x }}` for a struct. Raises Rejected DP010."""
+    if "{" not in source.text:
+        return
+    for token in tokens:
+        tag = source.text[token.start : token.start + 2]
+        if tag in ("{{", "{%"):  # no string and no quoted name begins with a brace
+            raise reject(
+                "DP010", f"syntax error: {tag} opens a tag of a template, and this is read as SQL",
+                span=Span(token.start, token.start + 2), source=source,
+                help=["render it first:  --templater jinja;  models of dbt:  dpsql check --dbt DIR"],
+            )  # fmt: skip
+
+
+def _too_deep(source: Source) -> Rejected:
+    return reject(
+        "DP010", "the statement is nested too deeply", span=_whole(source), source=source,
+        help=["name inner queries in WITH; write long OR chains as IN (…)"],
+    )  # fmt: skip
+
+
+def _numbered(tokens: list[Token]) -> list[Token]:
+    """Each `?` as `$1`, `$2`, … in the order of the text: clauses are bound in another order than they are written."""
+    found: list[Token] = []
+    count = 0
+    for token in tokens:
+        if token.token_type is not TokenType.PLACEHOLDER or token.text != "?":
+            found.append(token)
+            continue
+        count += 1
+        place = token.line, token.col, token.start, token.end
+        found.append(Token(TokenType.PARAMETER, "$", *place, token.comments))
+        found.append(Token(TokenType.NUMBER, str(count), *place))
+    return found
+
+
+_BY = {"GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
+
+
+def _two_words(tokens: list[Token]) -> list[Token]:
+    """GROUP BY and ORDER BY as one token also where a comment stands between the words."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.VAR and token.text.upper() == "BY" and found:
+            last = found[-1]
+            kind = _BY.get(last.text.upper()) if last.token_type is TokenType.VAR else None
+            if kind is not None:
+                words = f"{last.text} {token.text}"
+                found[-1] = Token(kind, words, last.line, last.col, last.start, token.end, token.comments)
+                continue
+        found.append(token)
+    return found
+
+
+_JOIN_WORDS = sqlglot.Parser.JOIN_KINDS | sqlglot.Parser.JOIN_SIDES | sqlglot.Parser.JOIN_METHODS
+_NO_JOIN_AFTER = frozenset({*_JOIN_WORDS, TokenType.DOT, TokenType.ALIAS})
+
+
+def _inner_joins(tokens: list[Token]) -> list[Token]:
+    """JOIN as INNER JOIN: in the tree, a JOIN without any other word and without ON would look like a comma."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.JOIN and found and found[-1].token_type not in _NO_JOIN_AFTER:
+            found.append(Token(TokenType.INNER, "INNER", token.line, token.col, token.start, token.end, []))
+        found.append(token)
+    return found
+
+
+def _depth(tree: exp.Expr) -> int:
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in parts_of(node)]
+    return deepest
+
+
+_BLANK = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
+"""Spaces and comments in front of a statement."""
+
+
+def _first_word(source: Source) -> str:
+    word = re.compile(r"[A-Za-z_]+").search(source.text, _whole(source).start)
+    return word.group(0).upper() if word else "this"
+
+
+def _whole(source: Source) -> Span:
+    """The first line of the statement, comments in front of it apart."""
+    blank = _BLANK.match(source.text)
+    start = blank.end() if blank else 0
+    if start >= len(source.text.rstrip()):
+        start = 0  # nothing but comments: show them
+    line = source.text[start:].split("\n", 1)[0].rstrip()
+    return Span(start, start + max(1, len(line)))
+
+
+def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> Rejected:
+    first = error.errors[0] if error.errors else {}
+    description = str(first.get("description") or "the text cannot be read as SQL")
+    # sqlglot describes tokens by their Python repr; people want to read where and what.
+    description = re.sub(r"<Token .*", "the end of the text", description)
+    missing = re.match(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", description)
+    description = f"incomplete {missing[1].upper()}" if missing else description
+    highlight = str(first.get("highlight") or "")
+    if description.startswith("Invalid expression") and highlight:
+        description = f"{highlight} cannot stand here"
+    start = len(str(first.get("start_context") or ""))
+    # start_context is cut to 100 characters: find the same text in the source, counted by line and column.
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+    lines = source.text.split("\n")
+    offset = sum(len(text) + 1 for text in lines[: line - 1]) + column
+    begin = max(0, offset - len(highlight)) if highlight else start
+    end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
+    span = Span(min(begin, end - 1), end) if highlight else _whole(source)
+    # Behind a comment of several lines its columns count from elsewhere, but so do those of its tokens.
+    meant = [t for t in tokens if (t.line, t.col) == (line, column) and source.text[t.start : t.end + 1] == highlight]
+    span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
+    # Where the parser knows what is missing, nothing has to be guessed from the words around it.
+    counted = missing is not None or "number of provided arguments" in description
+    known = _keyword_as_name(source, span) or _format_mark(source)
+    known = known or (None if counted else _known_mistake(source, span))
+    if known is not None:
+        description, span, advice = known
+    else:
+        advice = "look for a missing comma, bracket or keyword before this place"
+        if not (highlight and description.startswith(highlight)):
+            description = description[:1].lower() + description[1:]
+    return reject("DP010", f"syntax error: {description}", span=span, source=source, help=[advice])
+
+
+_CLAUSES = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "JOIN",
+    "USING",
+    "UNION",
+    "BETWEEN",
+    "QUALIFY",
+)
+_KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
+_STATEMENTS = re.compile(
+    r"ALTER|CREATE|DROP|FORCE|GRANT|INSERT|INSTALL|LOCK|RETURNING|REVOKE|ROLLBACK|UNCACHE", re.IGNORECASE
+)
+"""Keywords of the parser that stand in no query."""
+_FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\)s)\b)", re.IGNORECASE)
+_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
+
+
+def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:
+    """A keyword before a comma, a comparison or a closing bracket, or one of no query: a column of that name was meant.
+
+    stuck: where the parser could not go on.
+    """
+    found = _KEYWORD_AS_NAME.search(code_of(source.text))
+    if found is None and stuck.start > _whole(source).start:
+        found = _STATEMENTS.fullmatch(source.text, stuck.start, stuck.end)
+    if found is None:
+        return None
+    return f"{found[0]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[0]}"'
+
+
+def _format_mark(source: Source) -> tuple[str, Span, str] | None:
+    """A placeholder as psycopg and MySQL's drivers write it: `%s`, `%(name)s`, where no remainder can be meant."""
+    found = _FORMAT_MARK.search(code_of(source.text))
+    if found is None:
+        return None
+    named = f"${found[2]}  or  " if found[2] else ""
+    return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
+
+
+def _without_name(source: Source) -> Rejected:
+    """`%s` where sqlglot knows it as a placeholder, as in PostgreSQL; each `?` has a number."""
+    at = max(code_of(source.text).find("%s"), 0)
+    return reject(
+        "DP010", "syntax error: %s is no placeholder here", span=Span(at, at + 2), source=source, help=["write  ?"]
+    )
+
+
+def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
+    """What the text says to a person although no parser sees it: message, place and repair."""
+    source = Source(code_of(source.text))  # words in comments and strings are no mistakes
+    start = _whole(source).start
+    word = re.compile(r"[A-Za-z_]+").match(source.text, start)
+    close = (
+        difflib.get_close_matches(word.group(0).upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7) if word else []
+    )
+    if word and close and close[0] != word.group(0).upper():
+        return f"a query does not begin with {word.group(0)}", Span(*word.span()), f"did you mean {close[0]}?"
+    if "`" in source.text[found.start : found.end]:
+        quoted = (m for m in re.finditer(r"`[^`]*`?", source.text) if m.start() <= found.start < m.end())
+        return (
+            "names are not quoted with backticks here", next((Span(*m.span()) for m in quoted), found),
+            'write  "name",  or name the dialect of the text: --dialect bigquery, in Python dialect="bigquery"',
+        )  # fmt: skip
+    bracket = re.compile(r"\[\w+\]").match(source.text, found.start)
+    if bracket and re.search(r"\b(?:FROM|JOIN)\s*\Z", source.text[: found.start], re.IGNORECASE):
+        return (
+            "names are not quoted with brackets here", Span(*bracket.span()),
+            'write  "name",  or name the dialect of the text: --dialect tsql, in Python dialect="tsql"',
+        )  # fmt: skip
+    hash_sign = re.compile(r"\w*\s*(#)").match(source.text, found.start)
+    if hash_sign:
+        return "# does not begin a comment", Span(*hash_sign.span(1)), "write  --"
+    top = _TOP.search(source.text)
+    if top and top.start(1) < found.end:
+        return "there is no TOP", Span(*top.span(1)), f"write  LIMIT {top.group(2)}  at the end"
+    before = list(re.finditer(r"\w+", source.text[: found.start]))[-1:]
+    here = re.compile(r"\w+").match(source.text, found.start)
+    for word in (*before, *([here] if here else [])):
+        close = difflib.get_close_matches(word.group(0).upper(), _CLAUSES, n=1, cutoff=0.7)
+        if close and word.group(0).upper() not in (*sqlglot.Tokenizer.KEYWORDS, *_CLAUSES):
+            return f"{word.group(0)} cannot stand here", Span(*word.span()), f"did you mean {close[0]}?"
+    return None

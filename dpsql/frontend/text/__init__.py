@@ -1,0 +1,1 @@
+"""SQL as text: statements, spans, tokens, repairs."""

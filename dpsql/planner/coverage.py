@@ -1,0 +1,81 @@
+"""Coverage: the releases that tell how many units are above the limits of a query, and their share of its ε.
+
+They are planned, priced, charged and stored like every other release; no column of the answer shows them. They are
+never used to correct the answer: the interval of a number that was corrected by another noisy one would not hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.releases_of_plan import Releases, releases_of
+from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.calibration import component_weights
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import reject
+from dpsql.planner.rewrites.count_coverage import count_coverage
+from dpsql.planner.settings import Settings
+from dpsql.postprocessing.planning.steps import Coverage
+
+SHARE: Final = Fraction(1, 10)
+"""What all coverage of a query may lose of what the query may lose."""
+
+
+def add_coverage(
+    found: Releases, numbers: Iterator[int], settings: Settings, source: Source, ctx: Context
+) -> tuple[Coverage, ...]:
+    """The coverage of every release of a query. numbers: unused numbers of columns.
+
+    Raises Rejected DP406 beside a largest error, which says how ε is split, and where rows are the privacy unit.
+    """
+    if settings.max_error:
+        raise reject(
+            "DP406", "coverage was asked for beside max_error, which says how ε is split",
+            help=["give an epsilon in its place, or leave coverage off"],
+        )  # fmt: skip
+    made: list[Coverage] = []
+    trees: list[Tagged[Facts]] = []
+    for place, tagged in enumerate(found.distinct):
+        release, below = tagged.node, tagged.inputs[0].fact
+        assert isinstance(release, Release)
+        if below.empty:
+            continue  # no unit has a row
+        if not below.ids:
+            raise reject(
+                "DP406", "coverage counts the units above a limit, and rows are the privacy unit here",
+                span=release.span, source=source, help=["leave coverage off: limits per unit are not used here"],
+            )  # fmt: skip
+        for covering in count_coverage(release, place, numbers):
+            trees.append(derive(covering.node, ctx))
+            made.append(Coverage(trees[-1], 0, place, covering.limits))
+    index = releases_of(*found.distinct, *trees).index
+    return tuple(Coverage(c.tree, index[id(c.tree.node)], c.of, c.limits) for c in made)
+
+
+def with_small_share(
+    weights: Mapping[int, Fraction], shown: Sequence[Tagged[Facts]], coverage: Sequence[Coverage]
+) -> dict[int, Fraction]:
+    """The weights with those of the coverage, which together are `SHARE` of the whole.
+
+    Where some numbers that are shown need no noise, coverage gets more than that of what they leave.
+    """
+    nodes = [t.node for t in shown if isinstance(t.node, Release)]
+    whole = sum((w for node in nodes for w in component_weights(node, weights)), Fraction(0))
+    each = whole * SHARE / (1 - SHARE) / max(1, len(coverage))
+    outputs = [o for c in coverage if isinstance(c.tree.node, Release) for o in c.tree.node.outputs]
+    return {**weights, **{o.column.uid: each for o in outputs}}
+
+
+def notes_of_coverage(settings: Settings, coverage: Sequence[Coverage]) -> tuple[str, ...]:
+    """What is said before the run."""
+    if not settings.coverage:
+        return ()
+    if not coverage:
+        return ("coverage: no limit takes anything away from these numbers",)
+    return ("coverage: about a tenth of the price tells how many units are above the limits",)

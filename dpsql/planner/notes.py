@@ -1,0 +1,170 @@
+"""What a reader of the result should know: what was clipped, what was bounded, which keys may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Final
+
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
+from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
+from dpsql.core.ir.render import expression
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.numbers.cap import Finite
+from dpsql.diagnostics.layout import one_line
+
+BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
+
+
+def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
+    """Notes in plain words; they depend on the query and the policy alone, never on data."""
+    found: list[str] = []
+    biased = False
+    for release in releases:
+        if release.empty:
+            continue  # nothing was clipped or left out
+        taken = [*_limits(release), *_own(release), *_clips(release)]
+        found += [*_public(release), *taken, *_keys(release)]
+        biased = biased or bool(taken)
+    # Names of columns are the analyst's.
+    return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
+
+
+def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+    """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
+    found: list[str] = []
+    for release in releases:
+        bounding = release.inputs[0]
+        if isinstance(bounding.node, BoundContributions):
+            found += [
+                f"pairs of rows of {' and '.join(many)} are counted: limits are on pairs" for many in _many(bounding)
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
+    """Tables at both sides of each such join."""
+    node = below.node
+    if isinstance(node, Release):
+        return
+    if isinstance(node, Join) and not node.kind.filters and not any(side.fact.public for side in below.inputs):
+        left, right = below.inputs
+        sides = (left, [e.left for e in node.equalities]), (right, [e.right for e in node.equalities])
+        if all(_repeats(side.fact, ends) for side, ends in sides):
+            yield [
+                ", ".join(sorted({t.node.table for t in side.walk() if isinstance(t.node, Scan)})) for side, _ in sides
+            ]
+    for side in below.inputs:
+        yield from _many(side)
+
+
+def _repeats(facts: Facts, ends: Sequence[Expr]) -> bool:
+    """Whether several rows may agree on what is joined by."""
+    most = facts.most_rows(frozenset(e.uid for e in ends if isinstance(e, Column)))
+    return not isinstance(most, Finite) or most.value > 1
+
+
+def drawn_by(noise: str) -> tuple[str, ...]:
+    """Who draws the noise, where it is not dpsql itself."""
+    return ("the noise is drawn by OpenDP, at scales rounded up to doubles",) if noise == "opendp" else ()
+
+
+def _public(release: MeasuredRelease) -> Iterator[str]:
+    """Numbers that follow from a public number of rows."""
+    size = release.contribution.size
+    if size is not None and any(m.known is not None for m in release.measurements):
+        yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
+
+
+def _clips(release: MeasuredRelease) -> Iterator[str]:
+    for m in release.measurements:
+        c = m.component
+        if c.measure is Measure.SUM and c.arg is not None and columns_of(c.arg):
+            low, high = clip_of(c)
+            yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
+
+
+def clip_of(c: Component) -> tuple[Fraction, Fraction]:
+    """The ends to which the argument of a sum is clipped, in its own unit."""
+    return (c.lo + c.center) * c.grid, (c.hi + c.center) * c.grid
+
+
+def unclipped(arg: Expr) -> str:
+    """The argument as a person would write it."""
+    return expression(arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg)
+
+
+def _own(release: MeasuredRelease) -> Iterator[str]:
+    """Bounds that single aggregates bring."""
+    group = " and group" if release.node.keys else ""
+    for m in release.measurements:
+        if m.component.per_group is not None:
+            low, high = map(_show, m.component.per_group)
+            what = "rows" if m.component.arg is None else unclipped(m.component.arg)
+            yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
+
+
+def _keys(release: MeasuredRelease) -> Iterator[str]:
+    """What becomes of rows whose group is not shown."""
+    if release.threshold is not None:
+        keys = ", ".join(k.name for k in release.node.keys)
+        least = release.threshold.threshold
+        yield f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+        if keyed_by(release.node).within:
+            yield f"more groups of {keys} are listed than may be released; rows with other values are left out"
+    for source in key_sources(release.node) or ():
+        (first, *_) = source.positions
+        key = release.node.keys[first]
+        if not source.covers and key.type.kind is not Kind.BOOLEAN:
+            yield f"rows with another {key.name} than the {len(source.keys):,} listed are left out"
+
+
+def _limits(release: MeasuredRelease) -> list[str]:
+    bounding = release.node.input
+    if not isinstance(bounding, BoundContributions):
+        return []
+    if all(_whole(c, bounding, release.contribution) for c in release.node.components):
+        return []
+    unit = release.unit
+    own = [c.per_group is not None for c in release.node.components if c.measure is not Measure.UNITS]
+    if own and all(own) and bounding.rows is None:  # what each may contribute is said below
+        counted = bounding.groups if bounding.keys and not bounding.few_groups else None
+        return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
+    rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)
+    if bounding.rows is not None:
+        found = [f"at most {rows} per {unit} counted"]
+    elif not bounding.keys or bounding.groups == 1:
+        found = [f"at most {in_one} per {unit} counted"]
+    elif bounding.few_groups:
+        found = [f"at most {in_one} per {unit} and group counted"]
+    else:
+        found = [f"at most {bounding.groups} groups per {unit}, and {in_one} in each, counted"]
+    if bounding.truncate_groups:
+        kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
+        found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
+    return found
+
+
+def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> bool:
+    """Whether no limit takes anything away: an id counts once in each group, a value once for each id and group."""
+    if not bounding.few_groups or c.measure not in (Measure.UNITS, Measure.DISTINCT):
+        return False
+    return c.measure is Measure.UNITS or (
+        c.values is not None and reach(c, limits).in_all == limits.most_groups * c.values
+    )
+
+
+def _counted(release: MeasuredRelease, most: int | None) -> str:
+    """What a limit is on: of a COUNT(DISTINCT …) it is on the values that are counted."""
+    measures = {c.measure for c in release.node.components} - {Measure.UNITS}
+    one, many = ("value", "different values") if measures == {Measure.DISTINCT} else ("row", "rows")
+    return f"1 {one}" if most == 1 else f"{most} {many}"
+
+
+def _show(x: Fraction) -> str:
+    return str(x.numerator) if x.denominator == 1 else f"{float(x):g}"

@@ -1,0 +1,193 @@
+"""Choose how the contribution of one id is bounded, and put the bounding node under the release.
+
+Which limits apply: the smallest of each kind over the private tables whose rows are counted, and the
+query. Without groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given,
+else C. Where the tree already proves that an id has few enough rows, no weights are needed and no node is added. Where
+an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
+
+Bounds of single aggregates (`contribution_bounds_per_group`) tighten these: they take the place of M for their own
+component, never above what M or C allow. What a query asks for is enforced or refused: its C beside the policy's M and
+G if it is at most both, its G beside C by leaving out further groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
+from dpsql.core.analysis.public_groups import groups_of_an_id
+from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
+from dpsql.core.ir.walk import transform
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.rewrites.context import Limits, RewriteContext
+
+
+def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
+    """Insert the bounding node under every release of an id unit that needs one."""
+
+    def change(node: Node) -> Node:
+        return _bounded(node, ctx) if isinstance(node, Release) else node
+
+    return transform(root, change)
+
+
+def _bounded(node: Release, ctx: RewriteContext) -> Release:
+    facts = derive(node.input, ctx.analysis).fact
+    own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
+    if not facts.ids:
+        if own is not None:
+            raise reject(
+                "DP014", "rows are the privacy unit here, so no unit has a total per group to bound", span=own.span,
+                help=["use contribution_bounds_per_row"],
+            )  # fmt: skip
+        return node
+    assert isinstance(node.input, GroupKeys)
+    limits = _limits(node, node.input, facts, ctx)
+    bounding = _choose(node, node.input, facts, limits, ctx)
+    if bounding is None:
+        return node
+    most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.real else None
+    return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
+
+
+def _within(c: Component, most: int | None, facts: Facts) -> Component:
+    """The component's own bounds per group, not above what `most` rows of an id can give."""
+    if c.per_group is None or most is None:
+        return c
+    low, high = c.per_group
+    if c.measure is Measure.COUNT:
+        return replace(c, per_group=(low, min(high, Fraction(most))))
+    assert c.arg is not None
+    ends = facts.value(c.arg).interval
+    assert ends.lo is not None and ends.hi is not None
+    return replace(
+        c, per_group=(max(low, min(Fraction(0), most * ends.lo)), min(high, max(Fraction(0), most * ends.hi)))
+    )
+
+
+def _free(components: Sequence[Component]) -> bool:
+    """Whether a component needs the limits of the release: it has no bounds of its own, and counts more than ids."""
+    return any(c.per_group is None and c.measure is not Measure.UNITS for c in components)
+
+
+def _choose(
+    node: Release, keyed: GroupKeys, facts: Facts, limits: _Limits, ctx: RewriteContext
+) -> BoundContributions | None:
+    proven, total, per_group, groups = limits.proven, limits.rows, limits.per_group, limits.groups
+    id_column = _id_column(facts, keyed)
+    keys = tuple(i.column for i in keyed.items)
+    private_keys = keyed.sources is None
+    key_columns = frozenset(k.uid for k in keys)
+    one_group = not keys or key_columns <= facts.by_id
+    if not one_group and per_group is not None and groups is not None:
+        asked = ctx.limits.rows
+        if asked is not None and asked < per_group * groups:
+            if asked > min(per_group, groups):
+                raise _unreachable(node, asked, per_group, groups)
+            per_group = groups = None
+    # A limit C of the query alone takes nothing away from the policy's M and G.
+    alone = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
+    if alone and total is not None and per_group is not None:
+        if one_group:
+            total = min(total, per_group)
+        elif groups is None and total > per_group:
+            raise _unreachable(node, total, per_group, None)
+    if private_keys and not one_group:
+        # An id must not decide how many keys it touches: keep G groups, or as many as it may have rows.
+        if proven is not None and (groups is None or proven <= groups) and (total is None or proven <= total):
+            return None
+        if per_group is not None and groups is not None:
+            return BoundContributions(keyed, id_column, keys, None, per_group, groups, truncate_groups=True)
+        rows = total if total is not None else proven
+        if rows is None:
+            raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+        return BoundContributions(keyed, id_column, keys, rows, None, min(rows, groups or rows), truncate_groups=True)
+    if one_group:
+        rows = total if total is not None else per_group
+        if proven is not None and (rows is None or proven <= rows):
+            return None
+        if rows is None and all(c.measure is Measure.UNITS for c in node.components):
+            rows = 1  # an id counts once, however many rows it has
+        if rows is None:
+            raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+        return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
+    possible = groups_of_an_id(keyed, facts.by_id)
+    asked = groups if alone else ctx.limits.groups
+    few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
+    if per_group is not None and groups is not None:
+        if proven is not None and proven <= per_group * groups and few_enough:
+            return None
+        few = possible is not None and possible <= groups
+        return BoundContributions(keyed, id_column, keys, None, per_group, possible if few else groups, few_groups=few)
+    if proven is not None and (total is None or proven <= total):
+        if few_enough:
+            return None
+        total = proven
+    if total is None:
+        raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+    if not few_enough and asked is not None and asked < total:
+        return BoundContributions(keyed, id_column, keys, total, None, asked, truncate_groups=True)
+    if possible is not None and possible <= total:
+        return BoundContributions(keyed, id_column, keys, total, None, possible, few_groups=True)
+    return BoundContributions(keyed, id_column, keys, total)
+
+
+def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) -> Rejected:
+    beside = f"{per_group} rows in each {'group' if groups is None else f'of {groups} groups'}"
+    return reject(
+        "DP014", f"at most {asked} rows in all cannot be enforced beside {beside}",
+        span=node.span, help=[f"use at most {min(per_group, groups or per_group)}, or max_groups_contributed"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What bounds a release: rows per id that the tree proves, and C, M, G as given by policy and query.
+
+    real: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
+    """
+
+    proven: int | None
+    rows: int | None
+    per_group: int | None
+    groups: int | None
+    real: bool = True
+
+
+def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
+    """The limits of a release, the bounds of its own components taken into account."""
+    proven = proven_rows(keyed, facts)
+    rows, per_group, groups = _declared(keyed, ctx)
+    if one_row_per_group(keyed, facts):
+        per_group = 1
+    own = [c for c in node.components if c.per_group is not None]
+    if not own:
+        return _Limits(proven, rows, per_group, groups)
+    if proven is not None:
+        # Totals per id are computed anyway, so what is proven is one more limit.
+        rows = proven if rows is None else min(rows, proven)
+        if per_group is None or groups is None or per_group * groups > rows:
+            per_group = groups = None
+    if rows is not None or per_group is not None or _free(node.components):
+        return _Limits(None, rows, per_group, groups)
+    most = max((int(c.per_group[1]) for c in own if c.measure is Measure.COUNT and c.per_group), default=1)
+    return _Limits(None, None, most, groups, real=False)
+
+
+def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:
+    """(C, M, G): the smallest of each over the private tables whose rows are counted below, and the query."""
+    found, own = policy_limits(node.input, ctx.analysis), ctx.limits
+    found = found.smaller(PolicyLimits(own.rows, own.per_group, own.groups))
+    return found.rows, found.per_group, found.groups
+
+
+def _id_column(facts: Facts, keyed: GroupKeys) -> Column:
+    return next(c for c in output_columns(keyed) if c.uid in facts.ids)

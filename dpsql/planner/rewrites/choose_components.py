@@ -1,0 +1,29 @@
+"""Which components a release is made of, where several forms say the same: the form with the least total error."""
+
+from __future__ import annotations
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.walk import transform
+from dpsql.planner.rewrites.choose_grids import gridded
+from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.share_sums import sum_forms
+from dpsql.planner.rewrites.split_counts import split_counts
+
+
+def choose_components(root: Node, ctx: RewriteContext) -> Node:
+    """Choose for every release whether its sums share the noise of counts, and its counts that of their slices."""
+    error = ctx.error
+    if error is None:
+        return root
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Release):
+            return node
+        facts = derive(node.input, ctx.analysis).fact
+        # Plain forms first, so that they are taken where the others are no better.
+        forms = [form for plain in sum_forms(node, facts) for form in (plain, split_counts(plain, facts))]
+        different = list({id(form): form for form in forms}.values())
+        return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
+
+    return transform(root, change)

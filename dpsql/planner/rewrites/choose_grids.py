@@ -1,0 +1,177 @@
+"""Give every component its integer grid: what one unit is worth, where it is clipped, how fine the weights are.
+
+Public facts alone decide, and the noise is computed from the grid, never the grid from the noise. A COUNT(DISTINCT …)
+gets the number of values that it can count at most, where that is less than an id has rows.
+With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
+every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
+stands in place of r·B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.analysis.rules.release import contribution
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Call
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import transform
+from dpsql.diagnostics.errors import reject
+from dpsql.planner.rewrites.context import RewriteContext
+
+MOST_UNITS = 2**30
+"""B: a clipped value fits a 32-bit integer, which DuckDB adds fastest."""
+BUDGET = 2**40
+"""F·r·B: what one unit can add, in sub-units."""
+LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
+"""F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
+
+
+def choose_grids(root: Node, ctx: RewriteContext) -> Node:
+    """Set grid, center, clip bounds and weight of every component."""
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Aggregate) and node.inner:
+            return _summed(node, derive(node.input, ctx.analysis).fact)
+        if not isinstance(node, Release):
+            return node
+        return gridded(node, derive(node.input, ctx.analysis).fact)
+
+    return transform(root, change)
+
+
+def gridded(node: Release, facts: Facts) -> Release:
+    """The release with grids. facts: of its input."""
+    limits = contribution(node, facts)
+    bounding = node.input if isinstance(node.input, BoundContributions) else None
+    return replace(
+        node,
+        components=tuple(
+            _gridded(c, None if c.arg is None else facts.value(c.arg), limits, bounding, node)
+            for c in (_counting(c, node, facts, limits) for c in node.components)
+        ),
+    )
+
+
+def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -> Component:
+    """With the number of values that a COUNT(DISTINCT …) can count.
+
+    Not where it may share its price with components that count other rows (`core/noise/parallel_composition.py`).
+    """
+    if c.measure is not Measure.DISTINCT or c.arg is None:
+        return c
+    if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
+        return c
+    most = image(c.arg, facts, c.filter)
+    return c if most is None or most >= limits.rows else replace(c, values=max(1, most))
+
+
+def _conditional(c: Component) -> bool:
+    return c.filter is not None or (isinstance(c.arg, Call) and c.arg.function in ("case", "if"))
+
+
+def _summed(node: Aggregate, facts: Facts) -> Aggregate:
+    """A sum of DOUBLEs that stays private is made of integers too, so that it is the same on any number of threads."""
+
+    def change(call: AggregateCall) -> AggregateCall:
+        if call.function not in ("sum", "avg") or call.arg is None or call.distinct:
+            return call
+        value = facts.value(call.arg)
+        if value.type.kind is not Kind.DOUBLE or not value.interval.bounded:
+            return call
+        return replace(call, summed=_quantized(Component(Measure.SUM, call.arg), value, MOST_UNITS))
+
+    return replace(node, calls=tuple(change(c) for c in node.calls))
+
+
+def _gridded(
+    c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
+) -> Component:
+    weighted = bounding is not None and _is_weighted(c, bounding)
+    least = LEAST_WEIGHT if weighted else 1
+    if c.measure is Measure.SUM:
+        assert value is not None
+        if c.per_group is not None:
+            c = _quantized(c, value, MOST_UNITS)
+            while reach(c, limits).in_all * least > BUDGET:
+                if c.most_per_group <= 1:
+                    raise _too_many_rows(limits, node)
+                c = _quantized(c, value, MOST_UNITS, c.grid * 2)
+        else:
+            most = min(MOST_UNITS, BUDGET // (least * limits.rows))
+            if most < 2:
+                raise _too_many_rows(limits, node)
+            c = _stepped(_quantized(c, value, most), most)
+    elif BUDGET // least < reach(c, limits).in_all:
+        raise _too_many_rows(limits, node)
+    if not weighted:
+        return c
+    room = BUDGET // max(1, reach(c, limits).in_all)
+    weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
+    return replace(c, weight=weight)
+
+
+def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
+    """Whether the bounding form scales this component by fractions (else it clips, truncates or counts presence)."""
+    if c.measure is Measure.DISTINCT:
+        return False
+    if c.measure is Measure.UNITS:
+        return not (bounding.few_groups or bounding.truncate_groups)
+    if c.measure is Measure.SUM and not c.paired:
+        return bounding.rows is not None or not (bounding.few_groups or bounding.truncate_groups)
+    return True
+
+
+def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:
+    """The least grid of the argument's kind, from `least` on, on which the (centred) bounds fit `most` units."""
+    lo, hi = value.interval.lo, value.interval.hi
+    assert lo is not None and hi is not None
+    match value.type.kind:
+        case Kind.INTEGER if c.paired and (hi - lo) % 2 == 1 and 2 * max(abs(lo), abs(hi)) <= most:
+            grid = Fraction(1, 2)  # the midpoint of an odd range lies between two integers
+        case Kind.INTEGER:
+            grid = Fraction(1)
+        case Kind.DECIMAL:
+            grid = Fraction(1, 10**value.type.scale)
+        case _:
+            grid = Fraction(1)
+            top = max(abs(lo), abs(hi), hi - lo)
+            if top > 0:  # start near the answer: g ≈ top / most
+                exponent = (top / most).numerator.bit_length() - (top / most).denominator.bit_length()
+                grid = Fraction(2) ** max(-1074, exponent - 2)
+    while True:
+        low, high = lo // grid, -(-hi // grid)
+        center = (low + high) // 2 if c.paired else 0
+        low, high = int(low - center), int(high - center)
+        # The uncentred ends must fit as well: the engine computes the value before it subtracts the centre.
+        if grid >= least and max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
+            return replace(c, grid=grid, center=int(center), lo=low, hi=high)
+        grid *= 2
+
+
+def _stepped(c: Component, most: int) -> Component:
+    """Squares on the same grid as their sum, so that the sum is shared; in steps, so that they fit `most` units, too.
+
+    They lie in [least, largest] and are shifted by the middle: the sensitivity is half of that of the squares
+    themselves, and the count that a variance is divided by puts the shift back.
+    """
+    if not c.squared:
+        return c
+    c = replace(c, step=1, shift=0)
+    while c.ends[1] - c.ends[0] > most:
+        c = replace(c, step=c.step * 2)
+    return replace(c, shift=(c.ends[0] + c.ends[1]) // 2)
+
+
+def _too_many_rows(limits: Contribution, node: Release) -> Exception:
+    return reject(
+        "DP410", f"one privacy unit may contribute {limits.rows:,} rows: the noise would drown every answer",
+        span=node.span, help=["tighten max_rows_per_unit, or max_groups_per_unit and max_rows_per_group"],
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Inside an aggregate, a column is clipped to the bounds the policy declares for it.
+
+Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL. A date or time is clipped in MIN and
+MAX, whose values may be group keys: the month of a first order.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.functions.registry import EPOCH
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.expressions import transform as transform_expr
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
+from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
+from dpsql.core.ir.walk import transform
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def clip_columns(root: Node, ctx: RewriteContext) -> Node:
+    """Wrap every column with finite declared bounds inside SUM, AVG, COUNT, MIN and MAX arguments in CLIP."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+            return node
+        facts = derive(node.input, ctx.analysis).fact
+        return replace(node, calls=tuple(_clipped(c, facts) for c in node.calls))
+
+    return transform(root, change)
+
+
+def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
+    extreme = call.function in ("min", "max")  # DISTINCT changes nothing there
+    if call.arg is None or (call.distinct and not extreme):
+        return call
+
+    def change(e: Expr) -> Expr:
+        if not isinstance(e, Column) or not (e.type.numeric or (e.type.temporal and extreme)):
+            return e
+        hint = facts.columns[e.uid].hint
+        if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
+            return e
+        low, high = (bound(x, e.type, up) for x, up in ((hint.bounds.lo, False), (hint.bounds.hi, True)))
+        return Call("clip", (e, low, high), e.type, e.span)
+
+    return replace(call, arg=transform_expr(call.arg, change))
+
+
+def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
+    """A bound as a literal of the column's kind, widened to the next value the type can hold."""
+    match t.kind:
+        case Kind.INTEGER:
+            whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator
+            return Literal(whole, integer_type_of(whole) or DOUBLE)
+        case Kind.DATE:
+            return Literal(EPOCH.date() + dt.timedelta(days=math.ceil(x) if up else math.floor(x)), t)
+        case Kind.TIMESTAMP:
+            return Literal(EPOCH + dt.timedelta(microseconds=math.ceil(x) if up else math.floor(x)), t)
+        case Kind.DECIMAL:
+            scaled = x * 10**t.scale
+            whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
+            digits = max(len(str(abs(whole))), t.scale, 1)
+            return Literal(Decimal(f"{whole}E-{t.scale}"), decimal(min(38, digits), t.scale))
+        case _:
+            return Literal(float(x), DOUBLE)

@@ -1,0 +1,77 @@
+"""What the rewrites may look at beside the tree: the policy, public facts and the query's own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    Scan,
+    SetOperation,
+    Sort,
+    Truncate,
+    Unnest,
+    Values,
+    Window,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Contribution limits set by the query; the smaller of these and the policy's is used.
+
+    rows, per_group, groups: C, M and G. min_units: fewest units of a private key.
+    """
+
+    rows: int | None = None
+    per_group: int | None = None
+    groups: int | None = None
+    min_units: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteContext:
+    """Everything a rewrite reads. Rewrites are guesses: the analysis derives every fact again from their result.
+
+    error: the total error of a finished release, given the facts of its input; for choices between forms that differ
+    in noise alone. None: the plain forms.
+    """
+
+    analysis: Context
+    limits: Limits = Limits()
+    error: Callable[[Release, Facts], float] | None = None
+
+    def private(self, node: Node) -> bool:
+        """True if rows of `node` depend on private data other than through a release."""
+        match node:
+            case Scan(table=table):
+                return not self.analysis.table(table).public
+            case Values() | Release():
+                return False
+            case Aggregate(input=child, inner=inner):
+                return inner and self.private(child)  # else, over private rows, it becomes a release
+            case Join(left=left, right=right) | SetOperation(left=left, right=right):
+                return self.private(left) or self.private(right)
+            case (
+                Filter(input=child)
+                | Project(input=child)
+                | Unnest(input=child)
+                | Truncate(input=child)
+                | Window(input=child)
+                | Sort(input=child)
+                | Limit(input=child)
+                | GroupKeys(input=child)
+                | BoundContributions(input=child)
+            ):
+                return self.private(child)

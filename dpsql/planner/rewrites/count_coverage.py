@@ -1,0 +1,151 @@
+"""Coverage: how many units are above the limits of a release, as one more release of the same query.
+
+*Claim.* One id changes one cell of the histogram by one (two cells where ids are replaced). *Why.* Nothing is claimed
+here: the tree counts totals per id and is a plan like any other, so the analysis derives what it costs (rules/
+core/analysis/rules/private_aggregate.py: one row per id). *When it would be false.* If a unit were counted once for
+each of its groups: the number of rows in a group is therefore reduced to the largest of an id before anything is
+compared. *Tested by* tests/property/test_coverage.py.
+
+Which limits are counted: those that the bounding node enforces on numbers of this release. "Above" means more than the
+limit; what is at the limit loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from dpsql.core.ir.components import Component, Count, KeySource, Measure, Output
+from dpsql.core.ir.enforced_limits import distinct_values, enforced
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Node, Release
+from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Covering:
+    """A release that counts how many units are above limits of another one.
+
+    node: its keys say, limit by limit, whether a unit is above. of: the place of the release that is limited.
+    limits: each limit in words, as in `more than 5 rows`, in the order of the keys.
+    """
+
+    node: Release
+    of: int
+    limits: tuple[str, ...]
+
+
+def count_coverage(release: Release, place: int, numbers: Iterator[int]) -> Iterator[Covering]:
+    """What tells how many units are above the limits of a release: none where no limit takes anything away.
+
+    place: of the release in its query. numbers: unused numbers of columns.
+    """
+    bounding = release.input
+    if not isinstance(bounding, BoundContributions):
+        return
+    make = _Maker(release, bounding, place, numbers)
+    rows = make.rows()
+    if rows is not None:
+        yield rows
+    for component in release.components:
+        most = distinct_values(release, component)
+        if most is not None:
+            yield make.distinct(component, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    release: Release
+    bounding: BoundContributions
+    place: int
+    numbers: Iterator[int]
+
+    def rows(self) -> Covering | None:
+        """Limits on rows, on rows in a group, and on groups: one histogram over all of them."""
+        limits = enforced(self.release)
+        in_all, in_one, groups = limits.rows, limits.per_group, limits.groups
+        per_id = self._per_id(in_groups=in_one is not None or groups is not None)
+        above = []
+        if in_all is not None:
+            above.append((per_id.rows, in_all, f"more than {_rows(in_all)}"))
+        if in_one is not None:
+            above.append((per_id.in_one, in_one, f"more than {_rows(in_one)} in one group"))
+        if groups is not None:
+            above.append(
+                (per_id.groups, groups, f"rows in more than {'1 group' if groups == 1 else f'{groups:,} groups'}")
+            )
+        return self._histogram(per_id.node, above) if above else None
+
+    def distinct(self, c: Component, most: int) -> Covering:
+        """The limit on different values of a COUNT(DISTINCT …)."""
+        b = self.bounding
+        assert c.arg is not None
+        present: Expr = Call("is_not_null", (c.arg,), BOOLEAN)
+        if c.filter is not None:
+            present = Call("and", (present, c.filter), BOOLEAN)
+        rows = Filter(self._owned(), present)
+        listed = Aggregate(rows, self._keyed(b.id, *b.keys, c.arg), (), inner=True)
+        owner, n = self._column("id", b.id.type), self._column("n", BIGINT)
+        call = AggregateCall("count", None, n)
+        per_id = Aggregate(listed, (Item(owner, listed.keys[0].column),), (call,), inner=True)
+        what = f"more than {most:,} different values"
+        return self._histogram(per_id, [(n, most, f"{what} in all groups together" if b.keys else what)])
+
+    def _per_id(self, in_groups: bool) -> _PerId:
+        b = self.bounding
+        owner, n = self._column("id", b.id.type), self._column("n", BIGINT)
+        counted = AggregateCall("count", None, n)
+        if not in_groups:
+            return _PerId(Aggregate(self._owned(), (Item(owner, b.id),), (counted,), inner=True), n, n, n)
+        groups = Aggregate(self._owned(), self._keyed(b.id, *b.keys), (counted,), inner=True)
+        total, largest, k = self._column("n", HUGEINT), self._column("m", BIGINT), self._column("k", BIGINT)
+        calls = (
+            AggregateCall("sum", n, total),
+            AggregateCall("max", n, largest),
+            AggregateCall("count", None, k),
+        )
+        node = Aggregate(groups, (Item(owner, groups.keys[0].column),), calls, inner=True)
+        return _PerId(node, total, largest, k)
+
+    def _owned(self) -> Node:
+        """The rows that are bounded; without an id they are nobody's, and dropped."""
+        return Filter(self.bounding.input, Call("is_not_null", (self.bounding.id,), BOOLEAN))
+
+    def _keyed(self, *exprs: Expr) -> tuple[Item, ...]:
+        return tuple(Item(self._column(f"k{i}", e.type), e) for i, e in enumerate(exprs))
+
+    def _histogram(self, per_id: Node, above: list[tuple[Column, int, str]]) -> Covering:
+        items = tuple(
+            Item(
+                self._column(f"above_{i}", BOOLEAN),
+                # No rule says that MAX and SUM of an id's counts are never NULL.
+                Call("coalesce", (Call("gt", (n, Literal(most, n.type)), BOOLEAN), Literal(False, BOOLEAN)), BOOLEAN),
+            )
+            for i, (n, most, _) in enumerate(above)
+        )
+        cells = tuple(product((True, False), repeat=len(items)))
+        keys = KeySource(tuple(range(len(items))), cells, "above the limit or not", covers=True)
+        units = Output(self._column("units", BIGINT), Count(0), "COUNT(*)", self.release.span)
+        keyed = GroupKeys(per_id, items, (keys,))
+        node = Release(
+            keyed, tuple(i.column for i in items), (Component(Measure.COUNT),), (units,), span=self.release.span
+        )
+        return Covering(node, self.place, tuple(words for _, _, words in above))
+
+    def _column(self, name: str, type_: SqlType) -> Column:
+        return Column(next(self.numbers), name, type_)
+
+
+@dataclass(frozen=True, slots=True)
+class _PerId:
+    """One row per id, with its rows, those in its largest group, and its groups."""
+
+    node: Aggregate
+    rows: Column
+    in_one: Column
+    groups: Column
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

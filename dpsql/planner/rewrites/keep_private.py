@@ -1,0 +1,73 @@
+"""Which aggregates over private rows are releases, and which stay private operators.
+
+An aggregate whose groups contain the unit's id makes totals per unit; under a row unit, groups that another aggregate
+adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,
+what a scalar subquery computes, what nothing above aggregates, what other private rows are joined with (a public
+number for each key joins them at no cost, a private one needs their keys to repeat seldom), and what is aggregated by
+something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be. Under a row unit the
+sides of a set operation go together: where private rows come from one, what the other counts stays private as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, inputs
+from dpsql.core.ir.walk import with_inputs
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def keep_private(root: Node, ctx: RewriteContext) -> Node:
+    """Mark the aggregates that stay private."""
+    return _kept(root, False, False, ctx)
+
+
+def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext) -> Node:
+    """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
+    match node:
+        case Aggregate(calls=calls):
+            released = bool(calls) and not any(c.function in ("min", "max") for c in calls)
+            child = _kept(node.input, True, below_release or released, ctx)
+            node = node if child is node.input else replace(node, input=child)
+            if not below_any or not node.keys or not ctx.private(node.input):
+                return node
+            facts = derive(node.input, ctx.analysis).fact
+            if facts.ids:
+                owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
+                return replace(node, inner=owned)
+            return replace(node, inner=below_release)
+        case Join(scalar=True, left=left, right=right):
+            inner = _kept(right, True, False, ctx) if _correlated(node) else _kept(right, False, False, ctx)
+            return with_inputs(node, (_kept(left, below_any, below_release, ctx), inner))
+        case Join(left=left, right=right):
+            beside_left, beside_right = ctx.private(right), ctx.private(left)
+            return with_inputs(
+                node,
+                (
+                    _kept(left, below_any, below_release and not beside_left, ctx),
+                    _kept(right, below_any, below_release and not beside_right, ctx),
+                ),
+            )
+        case SetOperation():
+            node = with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+            return _together(node, ctx) if below_release and ctx.private(node) else node
+        case _:
+            return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+
+
+def _together(node: Node, ctx: RewriteContext) -> Node:
+    """The sides of a set operation with private rows: a number released for a row of one would be seen by nobody."""
+    match node:
+        case SetOperation() | Project() | Filter():
+            return with_inputs(node, tuple(_together(n, ctx) for n in inputs(node)))
+        case Aggregate(keys=(), inner=False) if ctx.private(node.input):
+            return node if derive(node.input, ctx.analysis).fact.ids else replace(node, inner=True)
+        case _:
+            return node
+
+
+def _correlated(node: Join) -> bool:
+    """A correlated scalar subquery is grouped by what it is correlated on: totals per unit, if that is the id."""
+    return bool(node.equalities)

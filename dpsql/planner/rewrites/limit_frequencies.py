@@ -1,0 +1,72 @@
+"""Joins of private tables on something else than their owner: declared limits are made true where they are needed.
+
+A limit that the policy wants enforced (`max_frequency`, `unique`) truncates the side of such a join, above its filters.
+Rows without an id are left out, because they are nobody's and no limit counts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.rules.join_same_unit import meets_owner
+from dpsql.core.ir.expressions import Call, Column
+from dpsql.core.ir.nodes import Filter, Join, Node, Scan, Truncate, output_columns
+from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.ir.walk import transform
+from dpsql.core.policy.tables import Enforce
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
+    """Truncate what a join of private tables needs truncated."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
+            return node
+        left, right = (derive(n, ctx.analysis).fact for n in (node.left, node.right))
+        if meets_owner(node, left, right):
+            return node
+        ends_left = [e.left for e in node.equalities if isinstance(e.left, Column)]
+        ends_right = [e.right for e in node.equalities if isinstance(e.right, Column)]
+        return replace(
+            node, left=_limited(node.left, left, ends_left, ctx), right=_limited(node.right, right, ends_right, ctx)
+        )
+
+    return transform(root, change)
+
+
+def _limited(side: Node, facts: Facts, ends: list[Column], ctx: RewriteContext) -> Node:
+    columns = {c.uid: c for c in output_columns(side)}
+    owners = sorted(facts.ids & columns.keys())
+    if owners:
+        side = Filter(side, Call("is_not_null", (columns[owners[0]],), BOOLEAN))
+    scan = _one_scan(side)
+    if scan is None or facts.most_rows(frozenset(e.uid for e in ends)) is not None:
+        return side
+    equated = {e.uid for e in ends}
+    best: Truncate | None = None
+    for listed, rows, enforce in _declared(scan, ctx):
+        names = {n.lower() for n in listed}
+        wanted = [c for c in scan.columns if c.name.lower() in names]
+        if {c.uid for c in wanted} <= equated and (best is None or rows < best.rows):
+            best = Truncate(side, tuple(wanted), rows, drop=enforce == "drop")
+    return side if best is None else best
+
+
+def _declared(scan: Scan, ctx: RewriteContext) -> list[tuple[tuple[str, ...], int, Enforce]]:
+    """Limits of a table that the plan has to make true: columns, rows that may agree on them, and how."""
+    table = ctx.analysis.table(scan.table)
+    found = [(f.columns, f.rows, f.enforce) for f in table.max_frequency if not f.assumed]
+    return found + [(k.columns, 1, k.enforce) for k in table.keys if not k.assumed]
+
+
+def _one_scan(node: Node) -> Scan | None:
+    match node:
+        case Scan():
+            return node
+        case Filter(input=child):
+            return _one_scan(child)
+        case _:
+            return None

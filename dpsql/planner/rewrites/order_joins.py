@@ -1,0 +1,97 @@
+"""FROM a, b, c in any order: each table is joined where a condition connects it, not where it happens to be written.
+
+Inner joins may be taken in any order. The written order stays unless it would multiply tables that nothing connects
+yet and another order would not: `FROM lineitem, customer, orders` joins orders before customer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.core.ir.conditions import conjunction, conjuncts, equality_between
+from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Scan, Values, inputs, output_columns
+from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def order_joins(root: Node, ctx: RewriteContext) -> Node:
+    """Reorder clusters of inner joins of which the written order leaves tables unconnected."""
+    if not _in_cluster(root):
+        return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
+    relations, terms = _flattened(root)
+    relations = [order_joins(r, ctx) for r in relations]
+    written = _crosses(relations, terms) if len(relations) > 2 else 0
+    best = _connected(relations, terms) if written else relations
+    if not written or _crosses(best, terms) >= written:
+        return _as_written(root, iter(relations))
+    joined = best[0]
+    for relation in best[1:]:
+        joined = Join(JoinKind.CROSS, joined, relation, span=_named_at(relation))
+    predicate = conjunction(terms)
+    assert isinstance(root, Filter | Join)
+    return joined if predicate is None else Filter(joined, predicate, root.span)
+
+
+def _as_written(node: Node, relations: Iterator[Node]) -> Node:
+    """A cluster with these relations in place of its own."""
+    if not _in_cluster(node):
+        return next(relations)
+    return with_inputs(node, tuple(_as_written(child, relations) for child in inputs(node)))
+
+
+def _in_cluster(node: Node) -> bool:
+    if isinstance(node, Filter):
+        return _in_cluster(node.input)
+    return isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
+
+
+def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
+    """The relations of a cluster in written order, and all of its conditions."""
+    if not _in_cluster(node):
+        return [node], []
+    if isinstance(node, Filter):
+        relations, terms = _flattened(node.input)
+        return relations, terms + conjuncts(node.predicate)
+    assert isinstance(node, Join)
+    left, left_terms = _flattened(node.left)
+    right, right_terms = _flattened(node.right)
+    own = [Call("eq", (e.left, e.right), BOOLEAN, e.left.span) for e in node.equalities]
+    rest = [] if node.residual is None else conjuncts(node.residual)
+    return left + right, [*left_terms, *right_terms, *own, *rest]
+
+
+def _named_at(relation: Node) -> Span | None:
+    """Where the query names a table of the relation."""
+    return next((n.span for n in walk(relation) if isinstance(n, Scan | Values) and n.span is not None), None)
+
+
+def _columns(relation: Node) -> frozenset[int]:
+    return frozenset(c.uid for c in output_columns(relation))
+
+
+def _joins(seen: frozenset[int], relation: Node, terms: list[Expr]) -> bool:
+    own = _columns(relation)
+    return any(equality_between(t, seen, own) is not None for t in terms)
+
+
+def _connected(relations: list[Node], terms: list[Expr]) -> list[Node]:
+    """The relations in written order, except that one that nothing connects yet waits for one that does."""
+    found, left = [relations[0]], list(relations[1:])
+    seen = _columns(found[0])
+    while left:
+        chosen = next((r for r in left if _joins(seen, r, terms)), left[0])
+        left = [r for r in left if r is not chosen]
+        found.append(chosen)
+        seen |= _columns(chosen)
+    return found
+
+
+def _crosses(relations: list[Node], terms: list[Expr]) -> int:
+    seen, count = _columns(relations[0]), 0
+    for relation in relations[1:]:
+        count += not _joins(seen, relation, terms)
+        seen |= _columns(relation)
+    return count

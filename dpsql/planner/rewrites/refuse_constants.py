@@ -1,0 +1,98 @@
+"""A CLIP that leaves one value is refused: its answer is known before it is paid for.
+
+    bounds: [0, 5000] of cost      SUM(CLIP(cost, 0, 100))       as it is
+                                   SUM(CLIP(cost, 6000, 9000))   DP204: every value would be 6000
+
+What a column holds is what the policy declares, an end that is open aside. Predicates and group keys, which see raw
+values, are let through, and so is what is public or released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
+
+from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.expression_values import Env, evaluate
+from dpsql.core.analysis.facts import ColumnFact
+from dpsql.core.functions.rounding import clip_bounds
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import Call, columns_of, walk
+from dpsql.core.ir.nodes import Aggregate, Node
+from dpsql.core.ir.render import expression
+from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.walk import transform
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import number
+from dpsql.planner.rewrites.clip_columns import bound
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
+    """The plan itself. Raises Rejected DP204 for a CLIP in a private aggregate that meets its argument's range in at
+    most one point."""
+
+    def look(node: Node) -> Node:
+        if isinstance(node, Aggregate) and ctx.private(node.input):
+            columns = derive(node.input, ctx.analysis).fact.columns
+            env = {uid: _declared(fact) for uid, fact in columns.items()}
+            for e in (e for call in node.calls if call.arg is not None for e in walk(call.arg)):
+                if isinstance(e, Call) and e.function == "clip" and columns_of(e):
+                    _require_range(e, env)
+        return node
+
+    return transform(root, look)
+
+
+def _declared(fact: ColumnFact) -> Value:
+    declared = None if fact.hint is None else fact.hint.bounds
+    return fact.value if declared is None else fact.value.with_interval(declared)
+
+
+def _require_range(clip: Call, env: Env) -> None:
+    arg, lower, upper = (evaluate(a, env) for a in clip.args)
+    low, high = clip_bounds((arg, lower, upper))
+    known, held = arg.interval, arg.range
+    least = held.lo if known.lo is None else known.lo
+    most = held.hi if known.hi is None else known.hi
+    if least is not None and least == most:
+        return  # it is a constant anyway
+    shown, type_ = expression(clip.args[0]), arg.type
+    what = f"CLIP({shown}, {_amount(low, type_)}, {_amount(high, type_)})"
+    if low == high:
+        message = f"{what} is one value, whatever {shown} is"
+    elif most is not None and most <= low:
+        message = f"{what} {_outside(shown, least, most, low, type_)}"
+    elif least is not None and least >= high:
+        message = f"{what} {_outside(shown, least, most, high, type_)}"
+    else:
+        return
+    lower_end = "lower" if known.lo is None else _amount(known.lo, type_, math.floor)
+    upper_end = "upper" if known.hi is None else _amount(known.hi, type_, math.ceil)
+    raise reject(
+        "DP204", message, span=clip.args[0].span or clip.span, label="the answer would be known before it is paid for",
+        help=[f"clip to a range within them:  CLIP({shown}, {lower_end}, {upper_end})"],
+    )  # fmt: skip
+
+
+def _outside(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
+    return f"lies outside of the bounds of {shown}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
+
+
+def _range(least: Fraction | None, most: Fraction | None, t: SqlType) -> str:
+    if least is not None and most is not None:
+        return f"[{_amount(least, t)}, {_amount(most, t)}]"
+    return f"{_amount(least, t)} and more" if least is not None else f"{_amount(most or Fraction(0), t)} and less"
+
+
+def _amount(x: Fraction, t: SqlType, whole: Callable[[Fraction], int] | None = None) -> str:
+    """A number, or the date or time that it stands for. whole: how to make it one."""
+    if t.temporal:
+        with suppress(OverflowError):  # beyond the year 9999
+            return expression(bound(x, t, up=whole is math.ceil))
+    if whole is not None:
+        return str(whole(x))
+    exact = number(x)
+    return exact if len(exact) <= 20 else f"{float(x):.6g}"

@@ -1,0 +1,50 @@
+"""The rewrites, in order. Each is a guess that the analysis checks afterwards on the finished tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpsql.core.ir.nodes import Node
+from dpsql.planner.rewrites.add_group_keys import add_group_keys
+from dpsql.planner.rewrites.bound_contributions import bound_contributions
+from dpsql.planner.rewrites.choose_components import choose_components
+from dpsql.planner.rewrites.choose_grids import choose_grids
+from dpsql.planner.rewrites.clip_columns import clip_columns
+from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.correlate_publicly import correlate_publicly
+from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
+from dpsql.planner.rewrites.follow_paths import follow_paths
+from dpsql.planner.rewrites.inline_projections import inline_projections
+from dpsql.planner.rewrites.keep_private import keep_private
+from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
+from dpsql.planner.rewrites.narrow_joins import narrow_joins
+from dpsql.planner.rewrites.order_joins import order_joins
+from dpsql.planner.rewrites.place_conditions import place_conditions
+from dpsql.planner.rewrites.refuse_constants import refuse_constants
+
+Rewrite = Callable[[Node, RewriteContext], Node]
+
+RULES: tuple[Rewrite, ...] = (
+    inline_projections,
+    order_joins,
+    place_conditions,
+    narrow_joins,
+    correlate_publicly,
+    follow_paths,
+    limit_frequencies,
+    keep_private,
+    clip_columns,
+    refuse_constants,
+    expand_aggregates,
+    add_group_keys,
+    bound_contributions,
+    choose_components,
+    choose_grids,
+)
+
+
+def rewrite(root: Node, ctx: RewriteContext) -> Node:
+    """The plan in which every aggregate over private rows is a release. Raises Rejected."""
+    for rule in RULES:
+        root = rule(root, ctx)
+    return root

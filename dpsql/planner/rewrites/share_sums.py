@@ -1,0 +1,81 @@
+"""SUM(x) from the centred sum and the count that AVG(x) is made of: Σx = Σ(x - mid) + mid·COUNT(x).
+
+Claim: over the same rows with the same weights both sides are the same number, and what is measured stays a sum and a
+    count, each with its own sensitivity.
+Why: every row with a valid x adds (x - mid) to one and 1 to the other.
+When it would be false: rows that count in one and not in the other (NULL, NaN, FILTER: the count has the sum's argument
+    and filter); contributions that are bounded, where a sum alone is clipped per unit and a paired one is scaled with
+    its count: there the two forms differ in more than noise, so nothing is changed below a
+    BoundContributions node, nor for aggregates that bring their own bounds.
+Tested by: tests/property/test_operators.py, tests/property/test_replace_one.py, tests/unit/rewrite/test_share_sums.py
+
+Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2, never more than max(L², U²) of
+the plain sum, and a component that AVG or COUNT need anyway is not paid twice. Where nothing else needs the count, one
+sum alone is better plain. So `choose_components` compares the forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, End, Output, Recipe, Sum, components_of, moved
+from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.step_count import take
+from dpsql.planner.rewrites.expand_aggregates import count_of
+
+
+def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
+    """The release with plain sums, with those shared whose count is measured anyway, and with all shared."""
+    yield node
+    if isinstance(node.input, BoundContributions):
+        return
+    counted = _shared(node, facts, only_counted=True)
+    if counted is not node:
+        yield counted
+    every = _shared(node, facts, only_counted=False)
+    if every is not node and every.components != counted.components:
+        yield every
+
+
+def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
+    """The release with its sums made of two parts; only those whose count it measures anyway, or all."""
+    components = list(node.components)
+
+    def place(component: Component) -> int:
+        take(1 + len(components) // 4)
+        if component not in components:
+            components.append(component)
+        return components.index(component)
+
+    def changed(recipe: Recipe) -> Recipe:
+        match recipe:
+            case End(of=Sum() as inner):
+                found = changed(inner)
+                assert isinstance(found, Sum)
+                return replace(recipe, of=found)
+            case Sum(component=i, count=None) if node.components[i].per_group is None:
+                total = node.components[i]
+                count = count_of(total.arg, total.filter, facts)
+                if only_counted and count not in node.components:
+                    return recipe
+                return Sum(place(replace(total, paired=True)), place(count))
+            case _:
+                return recipe
+
+    outputs = tuple(replace(o, recipe=changed(o.recipe)) for o in node.outputs)
+    return node if outputs == node.outputs else pruned(replace(node, components=tuple(components)), outputs)
+
+
+def pruned(node: Release, outputs: tuple[Output, ...]) -> Release:
+    """Without the components that nothing is made of any more."""
+    used = {i for o in outputs for i in components_of(o.recipe)} | {node.threshold}
+    kept = [i for i in range(len(node.components)) if i in used]
+    to = {old: new for new, old in enumerate(kept)}
+    return replace(
+        node,
+        components=tuple(node.components[i] for i in kept),
+        outputs=tuple(replace(o, recipe=moved(o.recipe, to)) for o in outputs),
+        threshold=None if node.threshold is None else to[node.threshold],
+    )

@@ -1,0 +1,100 @@
+"""COUNT(*) from the counts of disjoint slices that are measured beside it, and the count of all other rows.
+
+Claim: where no row satisfies two of f₁ … fⱼ, COUNT(x) is Σ COUNT(x) FILTER (fᵢ), and beside it COUNT(x) FILTER (
+    (f₁ OR … OR fⱼ) IS NOT TRUE); what is measured stays counts, each with its own sensitivity.
+Why: each row with a valid x counts in exactly one of them. Under limits on contributions all have the weights of all
+    rows of the id; rounding takes less than 1/F of a row from each part of an id that is above its limit.
+When it would be false: NOT in place of IS NOT TRUE (where an fᵢ is NULL, a row would count nowhere); filters that one
+    row satisfies both; totals that are clipped per id and group, presence of ids, distinct values, sums that are
+    clipped by themselves: what an id adds to all parts is not the sum of what it adds to each. The rest is left out
+    where it has no rows because a column is promised never to be NULL, as COUNT(x) is taken for COUNT(*) there.
+Tested by: tests/unit/rewrite/test_split_counts.py, tests/property/test_split_counts.py
+
+Why it helps: together the parts cost what one of them costs (`core/noise/parallel_composition.py`), so that ε is not
+divided between the total and its slices. The total error says where that is better. A count that an average or a sum
+needs as well stays as it is: beside its parts it would take from the share of other columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.core.analysis.disjoint_conditions import Cases, apart, cases_of
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, Count, End, Measure, Recipe, components_of
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.types import BOOLEAN
+from dpsql.planner.rewrites.share_sums import pruned
+
+
+def split_counts(node: Release, facts: Facts) -> Release:
+    """The release with each count of all rows made of parts, where slices of the same count are measured anyway."""
+    components = list(node.components)
+    needed = {i for o in node.outputs for i in components_of(o.recipe) if not _counts(o.recipe)} | {node.threshold}
+    recipes = {
+        i: recipe
+        for i, component in enumerate(node.components)
+        if i not in needed
+        and _counted(component)
+        and component.filter is None
+        and (recipe := _split(component, node, components, facts)) is not None
+    }
+
+    def changed(recipe: Recipe) -> Recipe:
+        match recipe:
+            case Count(component=i, others=()):
+                return replace(recipes[i], times=recipe.times) if i in recipes else recipe
+            case End(of=Count() as inner):
+                found = changed(inner)
+                assert isinstance(found, Count)
+                return replace(recipe, of=found)
+            case _:
+                return recipe
+
+    outputs = tuple(replace(o, recipe=changed(o.recipe)) for o in node.outputs)
+    return pruned(replace(node, components=tuple(components)), outputs) if outputs != node.outputs else node
+
+
+def _counts(recipe: Recipe) -> bool:
+    return isinstance(recipe.of if isinstance(recipe, End) else recipe, Count)
+
+
+def _counted(component: Component) -> bool:
+    """A count in which each row counts once, by its weight."""
+    return component.measure is Measure.COUNT and component.per_group is None
+
+
+def _split(total: Component, node: Release, components: list[Component], facts: Facts) -> Count | None:
+    """The recipe of a count of all rows; what it needs beside the slices is added to the components."""
+    found: list[tuple[int, Expr, Cases]] = []
+    for i, c in enumerate(node.components):
+        if i == node.threshold or not _counted(c) or c.arg != total.arg or c.filter is None:
+            continue
+        cases = cases_of(c.filter)
+        if all(apart(cases, other) for _, _, other in found):
+            found.append((i, c.filter, cases))
+    if not found:
+        return None
+    places = tuple(i for i, _, _ in found)
+    some = found[0][1]
+    for _, condition, _ in found[1:]:
+        some = Call("or", (some, condition), BOOLEAN)
+    rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)
+    if _never(cases_of(rest), facts):
+        return Count(places[0], places[1:])
+    own = replace(total, filter=rest)
+    if own not in components:
+        components.append(own)
+    return Count(components.index(own), places)
+
+
+def _never(cases: Cases, facts: Facts) -> bool:
+    """Whether every case asks for the NULL of a column that is never NULL."""
+    return all(
+        any(
+            isinstance(expr, Column) and not facts.columns[expr.uid].value.nullable and replace(p, null=False).nothing
+            for (expr, _), p in case.items()
+        )
+        for case in cases
+    )

@@ -1,0 +1,34 @@
+"""What a query may set for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.planner.rewrites.context import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a query may set for itself.
+
+    epsilon: ε of the whole query; None is an error (DP401). rho: its ρ instead, under zCDP. max_error: output column →
+    the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them.
+    delta: δ, charged only if private keys or Gaussian noise use it. weights: output column → its part of the whole,
+    where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
+    allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
+    coverage: a part of ε tells how many units are above the limits.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    limits: Limits = field(default_factory=Limits)
+    dialect: str = "duckdb"
+    rho: Fraction | None = None
+    max_error: Mapping[str, Fraction] = field(default_factory=dict)
+    confidence: Fraction = LEVEL
+    weights: Mapping[str, Fraction] = field(default_factory=dict)
+    allow_dearer: bool | None = None
+    coverage: bool = False

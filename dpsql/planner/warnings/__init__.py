@@ -1,0 +1,1 @@
+"""What speaks against running a query, from declared numbers alone (DP5xx)."""

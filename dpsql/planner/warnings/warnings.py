@@ -1,0 +1,313 @@
+"""Utility warnings (DP5xx): answers that would be noise, as far as declared numbers and the plan can tell.
+
+Nothing private is read: a warning is the same whatever the database holds. Each names the numbers it follows from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Component, Count, Measure, Output, Ratio, Sum, Variance
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.explain import expected_error, output_error
+from dpsql.planner.rewrites.context import Limits
+from dpsql.planner.warnings.clipping import discarded
+from dpsql.planner.warnings.plausible_sizes import Most, Plausible, plausible
+
+MOST_EPSILON: Final = 20.0
+"""A repair never names a larger ε: it would protect nobody."""
+
+Remeasure = Callable[[Fraction], MeasuredRelease]
+"""The same release at another ε of the whole query. Raises Rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Largest:
+    """The largest that a released number can be, in its own unit, and the declared numbers that say so."""
+
+    amount: Fraction
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """One release with what its warnings are made from."""
+
+    measured: MeasuredRelease
+    plausible: Plausible
+    source: Source
+    epsilon: Fraction
+    at: Remeasure
+
+
+def warnings_of(
+    release: MeasuredRelease,
+    below: Tagged[Facts],
+    source: Source,
+    ctx: Context,
+    limits: Limits,
+    epsilon: Fraction,
+    at: Remeasure,
+) -> tuple[Diagnostic, ...]:
+    """The warnings of one release.
+
+    below: its input, with facts. limits: those that the query sets itself. epsilon: what the whole query may lose; at:
+    the release at another one, for repairs that name a number.
+    """
+    own = _Release(release, plausible(below, release.node), source, epsilon, at)
+    try:
+        found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own))
+    except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
+        found = ()
+    return (*found, *discarded(release, below, source, ctx, limits))
+
+
+# --- DP501: a number that is smaller than its error ----------------------------------------------------------------
+
+
+def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
+    """Columns whose expected error is larger than any value they can have."""
+    for output in own.measured.node.outputs:
+        most = _greatest(own, output, facts)
+        error = None if most is None else _error(own.measured, output)
+        if most is not None and error is not None and error > most.amount:
+            yield _warning(
+                own, "DP501", output,
+                f"{_named(output)} is at most {_amount(most.amount)}, and its expected error is ± {_amount(error)}",
+                "the answer would be noise",
+                _or(_enough(own, output, most.amount), "count in fewer and larger groups, or with smaller limits"),
+                most.why,
+            )  # fmt: skip
+
+
+def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
+    """The largest number that a count or a sum can be."""
+    found = own.plausible
+    rows = found.per_group
+    match output.recipe:
+        case Count(component=i, times=times):
+            component = own.measured.node.components[i]
+            if component.measure is Measure.UNITS:
+                rows = _smaller(rows, found.units)
+            elif component.measure is Measure.DISTINCT:
+                rows = _smaller(rows, _values(component, facts))
+            return None if rows is None else _Largest(rows.count * abs(times), rows.why)
+        case Sum(component=i) if rows is not None:
+            return _times(rows, own.measured.node.components[i])
+        case _:
+            return None
+
+
+def _values(component: Component, facts: Facts) -> Most | None:
+    if component.arg is None:
+        return None
+    domain = evaluate(component.arg, facts.key_env).domain
+    return None if domain is None else Most(domain.size, f"{domain.size:,} possible values")
+
+
+def _times(rows: Most, component: Component) -> _Largest:
+    """The largest sum of so many values."""
+    largest = max(abs(end + component.center) * component.grid for end in (component.lo, component.hi))
+    return _Largest(rows.count * largest, f"{rows.why}, values up to {_amount(largest)}")
+
+
+# --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
+
+
+def _hidden(own: _Release) -> Iterator[Diagnostic]:
+    """A threshold of private groups that none of them can plausibly reach: all would stay hidden."""
+    threshold, node = own.measured.threshold, own.measured.node
+    if threshold is None or node.threshold is None:
+        return
+    found, deciding = own.plausible, node.components[node.threshold]
+    most = found.per_group if deciding.measure is Measure.COUNT else _smaller(found.units, found.per_group)
+    if most is None or threshold.threshold <= most.count:
+        return
+    names = ", ".join(k.name for k in node.keys)
+    yield Diagnostic(
+        "DP503",
+        f"groups of {names} are shown from {threshold.threshold:,} units on, and none can have over {most.count:,}",
+        own.source, node.keys[0].span or node.span, "no group would be shown",
+        (*_enough_for(own, threshold.threshold / max(1, most.count), partial(_shows, most=most.count)),
+         "or use a larger delta, or group by something that more people share"),
+        (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",), severity="warning",
+    )  # fmt: skip
+
+
+def _shows(measured: MeasuredRelease, most: int) -> bool:
+    return measured.threshold is not None and measured.threshold.threshold <= most
+
+
+def _thin(own: _Release) -> Iterator[Diagnostic]:
+    """The first count or sum whose expected error is larger than what an average group can hold."""
+    found, groups = own.plausible, own.plausible.groups
+    average = found.average
+    if average is None or found.total is None or found.per_group is None or groups < 2:
+        return
+    for output in own.measured.node.outputs:
+        match output.recipe:
+            case Count(component=i, times=times) if own.measured.node.components[i].measure is Measure.COUNT:
+                typical, largest, total = (m.count * abs(times) for m in (average, found.per_group, found.total))
+            case Sum(component=i):
+                component = own.measured.node.components[i]
+                typical, largest, total = (_times(m, component).amount for m in (average, found.per_group, found.total))
+            case _:
+                continue
+        error = _error(own.measured, output)
+        if error is None or not typical or not typical < error <= largest:
+            continue
+        fewer = math.floor(total / Fraction(error))
+        coarser = f"group into at most {fewer:,} groups" if 1 <= fewer < groups else "use coarser groups"
+        yield _warning(
+            own, "DP503", output,
+            f"{_named(output)} is at most {_amount(typical)} on average over {groups:,} groups, and its expected error "
+            f"is ± {_amount(error)}",
+            "ε is too small for so many groups",
+            _or(_enough(own, output, typical), coarser),
+            average.why,
+        )  # fmt: skip
+        return
+
+
+# --- DP504: averages of a few rows -----------------------------------------------------------------------------------
+
+
+def _averages(own: _Release) -> Iterator[Diagnostic]:
+    """The first AVG, VAR or STDDEV whose sum, over a plausible group, is noise as wide as all possible answers."""
+    rows = _plausible_rows(own)
+    if rows is None or rows.count < 1:
+        return
+    for output in own.measured.node.outputs:
+        noise = _noise_of_mean(own.measured, output, rows.count)
+        if noise is None:
+            continue
+        error, half = noise
+        if error < half or not half:
+            continue
+        group = "a group" if own.measured.node.keys else "the table"
+        yield _warning(
+            own, "DP504", output,
+            f"{_named(output)} is an average of about {_rows(rows.count)}, and noise moves it by ± {_amount(error)} "
+            f"in a range of ± {_amount(half)}",
+            f"{group} of so few rows says nothing about its average",
+            _or(
+                _enough_for(own, error / half, partial(_is_met, output=output, rows=rows.count)),
+                "average over fewer and larger groups, or tighten the bounds of the column and the limits",
+            ),
+            rows.why,
+        )  # fmt: skip
+        return
+
+
+def _plausible_rows(own: _Release) -> Most | None:
+    """Rows of an average group; where keys are private, the most in a group that is only just shown."""
+    threshold = own.measured.threshold
+    if threshold is None:
+        return own.plausible.average
+    rows = own.measured.contribution.rows_in_one_group
+    most = Most(threshold.threshold * rows, f"groups are shown from {threshold.threshold:,} units on")
+    return _smaller(own.plausible.per_group, most)
+
+
+def _noise_of_mean(measured: MeasuredRelease, output: Output, rows: int) -> tuple[float, float] | None:
+    """By how much the noise of its sum moves an average over so many rows, and half the range it can have."""
+    match output.recipe:
+        case Ratio(sum=i, lo=lo, hi=hi):
+            half = float(hi - lo) / 2
+        case Variance(squares=i) as recipe:
+            half = float(recipe.top) / 2
+        case _:
+            return None
+    return expected_error(measured.measurements[i]) / rows, half
+
+
+def _is_met(measured: MeasuredRelease, output: Output, rows: int) -> bool:
+    noise = _noise_of_mean(measured, output, rows)
+    return noise is not None and noise[0] < noise[1]
+
+
+# --- repairs ---------------------------------------------------------------------------------------------------------
+
+
+def _enough(own: _Release, output: Output, most: Fraction) -> list[str]:
+    """The ε at which the expected error of a column would be no larger than `most`."""
+    error = _error(own.measured, output)
+    if not most or error is None:
+        return []
+
+    def met(measured: MeasuredRelease) -> bool:
+        then = _error(measured, output)
+        return then is not None and then <= most
+
+    return _enough_for(own, float(Fraction(error) / most), met)
+
+
+def _enough_for(own: _Release, factor: float, met: Callable[[MeasuredRelease], bool]) -> list[str]:
+    """Noise shrinks about as ε grows: the first ε of two digits from there on at which the plan itself says so."""
+    guess = float(own.epsilon) * factor
+    while guess <= MOST_EPSILON:
+        epsilon = _two_digits(guess)
+        try:
+            if met(own.at(epsilon)):
+                return [f"use an ε of {float(epsilon):g} or more for this query"]
+        except Rejected:
+            return []
+        guess = float(epsilon) * 1.1
+    return []
+
+
+def _or(first: list[str], second: str) -> list[str]:
+    return [*first, f"or {second}" if first else second]
+
+
+def _two_digits(x: float) -> Fraction:
+    """x, rounded up to two significant digits."""
+    step = Fraction(10) ** (math.floor(math.log10(x)) - 1)
+    return math.ceil(Fraction(x) / step) * step
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _error(measured: MeasuredRelease, output: Output) -> float | None:
+    return output_error(measured, output.recipe)
+
+
+def _warning(
+    own: _Release, code: str, output: Output, message: str, label: str, help: list[str], why: str
+) -> Diagnostic:
+    level = f"{float(LEVEL * 100):g} %"
+    notes = (f"from declared numbers alone: {why}; errors are at {level} and ε {float(own.epsilon):g}",)
+    return Diagnostic(code, message, own.source, output.span, label, tuple(help), notes, severity="warning")
+
+
+def _named(output: Output) -> str:
+    return output.label or output.column.name
+
+
+def _smaller(a: Most | None, b: Most | None) -> Most | None:
+    if a is None or b is None:
+        return a or b
+    return a if a.count <= b.count else b
+
+
+def _rows(count: int) -> str:
+    return "one row" if count == 1 else f"{count:,} rows"
+
+
+def _amount(x: float | Fraction) -> str:
+    shown = float(x)
+    whole = 100 <= abs(shown) < 1e15 or (abs(shown) < 100 and shown.is_integer())
+    return f"{shown:,.0f}" if whole else f"{shown:.3g}"

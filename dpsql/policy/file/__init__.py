@@ -1,0 +1,1 @@
+"""The policy file: YAML, its form, and where each word stands."""

@@ -1,0 +1,284 @@
+"""The policy file as written: every key there is, with the documentation that editors show.
+
+These models check form only (keys, scalars, short forms); what needs two places at once is in
+`policy/resolve/policy.py`. The docstring under a key is its description in the JSON Schema and in
+docs/reference/policy.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpsql.policy.file.scalars import (
+    Count,
+    Flag,
+    Label,
+    Name,
+    Names,
+    NotNegative,
+    Pair,
+    Positive,
+    Probability,
+    Text,
+    Values,
+    Version,
+    one_of,
+    only_assumed,
+    or_empty,
+    short_form,
+)
+
+Neighbours = Annotated[Literal["add_remove", "replace_one"], one_of("add_remove", "replace_one")]
+Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp", "approx_dp", "zcdp")]
+Assumed = Annotated[Literal["assume"], only_assumed()]
+Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
+PrivateKeys = Annotated[Literal["unlisted", "auto"], one_of("unlisted", "auto")]
+Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=True)
+
+
+class PrivacyFile(_File):
+    """How neighbouring databases differ and how losses add up."""
+
+    neighbours: Neighbours = "add_remove"
+    """add_remove: units are added or removed; replace_one: units are replaced. A table may say otherwise."""
+    accountant: Accountant = "approx_dp"
+    """pure_dp: ε adds up; approx_dp: ε and δ add up; zcdp: ρ adds up, budgets are in `rho`."""
+
+
+class UnitFile(_File):
+    """A privacy unit: whom the guarantee protects."""
+
+    table: Text | None = None
+    """The table where the unit's ids live, if there is one."""
+    key: Text | None = None
+    """The column of that table that holds the id."""
+
+
+class PathStepFile(_File):
+    """One foreign key on the way to the table that holds the unit's id."""
+
+    column: Text | None = None
+    """The referring column of this table (or `columns` for several)."""
+    columns: Names | None = None
+    """The referring columns."""
+    references: Text
+    """The referenced key: `visits(visit_id)`. It must be promised unique there."""
+
+
+class TableUnitFile(_File):
+    """Whose rows these are: `{rows: k}`, `{column: id}` or `{path: [...]}`."""
+
+    rows: Count | None = None
+    """Neighbouring databases differ in up to this many rows of the table."""
+    column: Text | None = None
+    """The column that holds the id of the unit that owns the row."""
+    path: Annotated[list[PathStepFile], Field(min_length=1)] | None = None
+    """Foreign keys that lead to the table with the id."""
+    of: Name | None = None
+    """The unit's name; tables with one name change together."""
+    neighbours: Neighbours | None = None
+    """Overrides `privacy.neighbours` for this unit."""
+
+
+class KeyFile(_File):
+    """A column set in which no two rows agree."""
+
+    columns: Names
+    """The columns of the key."""
+    enforce: Enforce = "assume"
+    """assume: a promise; truncate: the plan keeps one row per key; drop: it leaves out keys with several rows."""
+
+
+class ForeignKeyFile(_File):
+    """Columns whose values occur in another table's key."""
+
+    columns: Names
+    """The referring columns."""
+    references: Text
+    """The referenced key: `patients(patient_id)`."""
+    enforce: Assumed = "assume"
+    """Always a promise: no noise rests on it, and no row is left out for it."""
+
+
+class FrequencyFile(_File):
+    """How many rows may agree on some columns."""
+
+    columns: Names
+    """The columns."""
+    rows: Count
+    """The most rows that agree on them."""
+    enforce: Enforce | None = None
+    """truncate (default): the plan keeps this many per value; drop: values with more are left out; assume: promised."""
+
+
+class RowLimitFile(_File):
+    """How many rows one unit may have."""
+
+    rows: Count
+    """The most rows of one unit."""
+    enforce: Enforce | None = None
+    """truncate (default): the plan bounds what a unit contributes; assume: a promise about the data."""
+
+
+class SizeFile(_File):
+    """The table's size is public."""
+
+    exact: Count
+    """The exact number of rows."""
+
+
+class DomainFile(_File):
+    """The public list of values that a GROUP BY on the column releases."""
+
+    values: Values | None = None
+    """The values, in the order of release."""
+    null: Flag | None = None
+    """Is NULL a key too? Default: the column's nullability."""
+    table: Text | None = None
+    """A public table whose column holds the values."""
+    column: Text | None = None
+    """The column of that table."""
+
+
+Key = Annotated[KeyFile, short_form(list, tuple, str, to="columns", schema=Names | KeyFile)]
+RowLimit = Annotated[RowLimitFile, short_form(int, to="rows", schema=Count | RowLimitFile)]
+Domain = Annotated[DomainFile, short_form(list, tuple, to="values", schema=Values | DomainFile)]
+
+
+class ColumnFile(_File):
+    """A column that queries may use. A column that is not listed does not exist."""
+
+    type: Text | None = None
+    """The SQL type: bigint, double, varchar, decimal(18,2), … Needed by `dpsql check`; else read from the data."""
+    bounds: Pair | None = None
+    """[lower, upper]: values are clipped to it before they are summed. null leaves an end open."""
+    nullable: Flag | None = None
+    """May the column be NULL? `false` is a promise. Default: true, false for primary keys."""
+    domain: Domain | None = None
+    """The public list of group keys: [a, b], {values: [a, b], null: true} or {table: t, column: c}."""
+    max_length: Count | None = None
+    """For lists: the most elements that UNNEST uses."""
+
+
+class TableFile(_File):
+    """A table that queries may use. It is private unless it says `public: true`."""
+
+    public: Flag = False
+    """true: the table holds nothing about any unit and may be read freely."""
+    source: Text | None = None
+    """read_parquet('…'), read_csv('…') or read_json('…') with literal arguments; paths are relative to the policy."""
+    unit: TableUnitFile | None = None
+    """Whose rows these are."""
+    primary_key: Key | None = None
+    """The primary key: a promise unless enforced; its columns are not NULL."""
+    unique: list[Key] = []
+    """Column sets in which no two rows agree: [[code], [name, town]]."""
+    foreign_keys: list[ForeignKeyFile] = []
+    """Columns whose values occur in another table's key."""
+    max_frequency: list[FrequencyFile] = []
+    """How many rows may agree on some columns."""
+    max_rows_per_unit: RowLimit | None = None
+    """The most rows of one unit: enforced by the plan unless {rows: n, enforce: assume}."""
+    max_groups_per_unit: Count | None = None
+    """The most groups of one GROUP BY that one unit contributes to; enforced by the plan."""
+    max_rows_per_group: Count | None = None
+    """The most rows that one unit contributes to one group; enforced by the plan."""
+    size: SizeFile | None = None
+    """The public size; only for {rows: k} with replace_one."""
+    columns: dict[str, Annotated[ColumnFile, or_empty(ColumnFile)]] = {}
+    """The columns; a public table may leave them to the data."""
+
+
+class DefaultsFile(_File):
+    """What holds when a query says nothing; a query's own settings win."""
+
+    epsilon: Positive | None = None
+    """ε of a query that gives none."""
+    delta: Probability | None = None
+    """δ of a query that needs one and gives none."""
+    max_keys: Count = 100_000
+    """The most public key combinations one release may have."""
+    min_units: Count = 1
+    """The least number of units behind a private key."""
+    allow_dearer: Flag = False
+    """true: analysts receive stored answers of others also where these cost more than what is asked."""
+    private_keys: PrivateKeys | None = None
+    """unlisted (default): group keys are private where no public list is known; auto: also where it has more than
+    max_keys combinations, which are refused otherwise. Costs a δ and shows no empty groups."""
+
+
+class LossFile(_File):
+    """How much may be spent: epsilon (and delta), or rho (and delta) under zcdp."""
+
+    epsilon: NotNegative | None = None
+    """ε in total."""
+    delta: Probability | None = None
+    """δ in total; left out: 0, so no query that needs δ."""
+    rho: NotNegative | None = None
+    """ρ in total, instead of epsilon, under zcdp."""
+
+
+class PerQueryFile(_File):
+    """The most that one query may spend; what is left out is not limited."""
+
+    max_epsilon: Positive | None = None
+    """ε of one query."""
+    max_delta: Probability | None = None
+    """δ of one query."""
+    max_rho: Positive | None = None
+    """ρ of one query, under zcdp."""
+
+
+class AnalystFile(LossFile):
+    """What one analyst may spend of each unit."""
+
+    per_query: PerQueryFile | None = None
+    """Limits of one query."""
+
+
+class BudgetsFile(_File):
+    """How much may ever be spent of each privacy unit. Never reset."""
+
+    total: LossFile | None = None
+    """Of each unit, over all analysts."""
+    units: dict[str, LossFile] = {}
+    """Overrides `total` for one unit."""
+    analysts: dict[str, AnalystFile] = {}
+    """Per analyst; "*" is the shared account of everyone not named."""
+
+
+class PolicyFile(_File):
+    """A dpsql privacy policy: tables, privacy units, bounds and budgets."""
+
+    version: Version
+    """The version of this format: 1."""
+    name: Name
+    """A short name; the ledger is called after it. `<name>.public.` and `public.` may stand before a table's name."""
+    data_version: Label | None = None
+    """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
+    database: Text | None = None
+    """The DuckDB file that holds the tables without `source`; relative to the policy."""
+    privacy: Annotated[PrivacyFile, or_empty(PrivacyFile)] = PrivacyFile()
+    """How neighbouring databases differ and how losses add up."""
+    units: dict[str, Annotated[UnitFile, or_empty(UnitFile)]] = {}
+    """The privacy units that are ids."""
+    former_units: dict[str, Text | None] | None = None
+    """Units that had another name: `{old: new}`, or `{old: null}` for one that is gone with its tables."""
+    tables: dict[str, Annotated[TableFile, or_empty(TableFile)]]
+    """The tables; one that is not listed does not exist."""
+    defaults: Annotated[DefaultsFile, or_empty(DefaultsFile)] = DefaultsFile()
+    """What holds when a query says nothing."""
+    ledger: Text | None = None
+    """The ledger file; default <name>.ledger.sqlite beside the policy. `:memory:`: forgotten with each session."""
+    ledger_head: Text | None = None
+    """Where the ledger's last hash is kept; default in the user's state directory."""
+    noise: Noise = "exact"
+    """exact: dpsql's own sampler; opendp: OpenDP's."""
+    budgets: BudgetsFile | None = None
+    """How much may ever be spent."""

@@ -1,0 +1,93 @@
+"""Budgets and defaults from the file, in the terms of its accountant."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.core.policy.budgets import AnalystBudget, Budgets, Defaults
+from dpsql.core.policy.positions import Loc
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.policy.file.file_format import LossFile, PerQueryFile, PolicyFile
+from dpsql.policy.file.scalars import usable_name
+from dpsql.policy.issues import Issues, did_you_mean, listed
+
+
+def resolve_defaults(file: PolicyFile, issues: Issues) -> Defaults:
+    """`defaults:`, with what it leaves out filled in."""
+    spec = file.defaults
+    if spec.delta and file.privacy.accountant == "pure_dp":
+        issues.add(("defaults", "delta"), "must be 0 under pure_dp, which knows no δ")
+    if spec.private_keys == "auto" and file.privacy.accountant == "pure_dp":
+        issues.add(("defaults", "private_keys"), "must be unlisted under pure_dp: private keys need a δ")
+    keys = spec.private_keys or "unlisted"
+    return Defaults(spec.epsilon, spec.delta, spec.max_keys, spec.min_units, spec.allow_dearer, keys)
+
+
+def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budgets:
+    """`budgets:`; a total is required as soon as a table is private."""
+    spec = file.budgets
+    private = any(not t.public for t in file.tables.values())
+    if spec is None or spec.total is None:
+        if private:
+            unit = "{rho: 0.5, delta: 1e-6}" if file.privacy.accountant == "zcdp" else "{epsilon: 10, delta: 1e-6}"
+            issues.add(
+                ("budgets", "total"), "is missing: without it queries could go on until nothing is private",
+                f"budgets: {{total: {unit}}}",
+            )  # fmt: skip
+        if spec is None:
+            return Budgets()
+    reader = _Reader(str(file.privacy.accountant), issues)
+    total = None if spec.total is None else reader.loss(("budgets", "total"), spec.total, zero=False)
+    per_unit = {}
+    for name, loss in spec.units.items():
+        loc: Loc = ("budgets", "units", name)
+        if name not in units:
+            hint = did_you_mean(name, units) or (f"; it has {listed(units)}" if units else "")
+            issues.add(loc, f"is no unit of this policy{hint}", key=True)
+        per_unit[name] = reader.loss(loc, loss)
+    analysts = {}
+    for name, analyst in spec.analysts.items():
+        loc = ("budgets", "analysts", name)
+        if not usable_name(name):
+            issues.add(loc, "is no name", key=True)
+        limits = None if analyst.per_query is None else reader.per_query((*loc, "per_query"), analyst.per_query)
+        analysts[name] = AnalystBudget(reader.loss(loc, analyst), limits)
+    return Budgets(total, per_unit, analysts)
+
+
+class _Reader:
+    def __init__(self, accountant: str, issues: Issues) -> None:
+        self.accountant, self.issues = accountant, issues
+        self.main, self.other = ("rho", "epsilon") if accountant == "zcdp" else ("epsilon", "rho")
+
+    def loss(self, loc: Loc, spec: LossFile, *, zero: bool = True) -> PrivacyLoss:
+        """A cap; parts left out are 0."""
+        self._parts(loc, spec.epsilon, spec.rho, spec.delta, "")
+        main = spec.rho if self.main == "rho" else spec.epsilon
+        if main is None:
+            self.issues.add((*loc, self.main), f"is missing (the accountant is {self.accountant})")
+        elif main == 0 and not zero:
+            self.issues.add((*loc, self.main), "must be above 0, else no query can ever run")
+        delta = spec.delta or Fraction(0)
+        value = main or Fraction(0)
+        return PrivacyLoss(rho=value, delta=delta) if self.main == "rho" else PrivacyLoss(epsilon=value, delta=delta)
+
+    def per_query(self, loc: Loc, spec: PerQueryFile) -> PrivacyLoss | None:
+        """A limit; parts left out are not limited, which only δ can say (1); the main part has to be given."""
+        self._parts(loc, spec.max_epsilon, spec.max_rho, spec.max_delta, "max_")
+        main = spec.max_rho if self.main == "rho" else spec.max_epsilon
+        if main is None:
+            self.issues.add((*loc, f"max_{self.main}"), "is missing")
+            return None
+        delta = Fraction(1) if spec.max_delta is None else spec.max_delta
+        return PrivacyLoss(rho=main, delta=delta) if self.main == "rho" else PrivacyLoss(epsilon=main, delta=delta)
+
+    def _parts(
+        self, loc: Loc, epsilon: Fraction | None, rho: Fraction | None, delta: Fraction | None, prefix: str
+    ) -> None:
+        given = {"epsilon": epsilon, "rho": rho}
+        if given[self.other] is not None:
+            where = (*loc, f"{prefix}{self.other}")
+            self.issues.add(where, f"is not counted under {self.accountant}; give {prefix}{self.main}")
+        if delta and self.accountant == "pure_dp":
+            self.issues.add((*loc, f"{prefix}delta"), "must be 0 under pure_dp, which knows no δ")

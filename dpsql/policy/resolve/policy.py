@@ -1,0 +1,89 @@
+"""Document → Policy: form, then meaning; every mistake of both is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpsql.core.policy.policy import IN_MEMORY, Privacy
+from dpsql.core.policy.positions import Places
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.policy.file.file_format import PolicyFile
+from dpsql.policy.file.form import check_form, digest, normalised
+from dpsql.policy.issues import Issue, Issues
+from dpsql.policy.policy import Policy
+from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
+from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.tables import files_have_one_unit, resolve_table
+from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
+
+
+def build(
+    data: object, places: Places, *, path: Path | None, directory: Path | None, problems: Sequence[Diagnostic] = ()
+) -> Policy:
+    """The policy that `data` describes; raises CannotOpen with every mistake in the order of the text.
+
+    problems: findings from reading the text, told together with ours.
+    """
+    if directory is not None:
+        places = replace(places, directory=directory)
+    policy, issues = attempt(data, places, path)
+    found = [*problems, *(issue.diagnostic(places) for issue in issues)]
+    if policy is None or found:
+        raise CannotOpen(
+            sorted(dict.fromkeys(found), key=lambda d: (-1 if d.span is None else d.span.start, d.message))
+        )
+    return policy
+
+
+def attempt(data: object, places: Places, path: Path | None) -> tuple[Policy | None, list[Issue]]:
+    """The policy (None if even its form is beyond repair) and all mistakes. The policy is usable only without any."""
+    form = check_form(data)
+    if form.file is None:
+        return None, list(form.issues)
+    issues = Issues()
+    policy = _resolve(form.file, issues, places, path)
+    return policy, [*form.issues, *(issue for issue in issues.found if not form.hides(issue))]
+
+
+def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None) -> Policy:
+    scope = Scope.of(file, issues)
+    protections = UnitResolver(scope).resolve()
+    units = collect_units(scope, protections)
+    check_former_units(file, units, issues)
+    tables = {name: resolve_table(scope, name, protections[name]) for name in file.tables}
+    files_have_one_unit(scope, tables)
+    if file.ledger == IN_MEMORY and file.ledger_head is not None:
+        issues.add(("ledger_head",), f"is given, but the ledger is {IN_MEMORY}, of which nothing is remembered")
+    document = normalised(file)
+    return Policy(
+        name=file.name,
+        privacy=Privacy(file.privacy.neighbours, file.privacy.accountant),
+        tables=tables,
+        units=units,
+        defaults=resolve_defaults(file, issues),
+        budgets=resolve_budgets(file, list(units), issues),
+        hash=digest(_measured(document)),
+        version=file.version,
+        data_version=file.data_version or "",
+        database=file.database,
+        ledger=file.ledger,
+        ledger_head=file.ledger_head,
+        noise=file.noise,
+        former_units=file.former_units or {},
+        path=path,
+        document=document,
+        places=places,
+    )
+
+
+def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without what decides neither what is measured nor what that costs.
+
+    Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
+    """
+    defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
+    return {**document, "defaults": defaults}

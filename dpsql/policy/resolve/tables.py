@@ -1,0 +1,290 @@
+"""Tables and columns from the file: types understood, values read by type, promises checked against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from dpsql.core.ir.types import Kind, SqlType, parse_type
+from dpsql.core.policy.positions import Loc
+from dpsql.core.policy.source import SourceCall, SourceError, parse_source
+from dpsql.core.policy.tables import (
+    Bound,
+    Column,
+    Enforce,
+    ForeignKey,
+    Frequency,
+    Key,
+    RowLimit,
+    Table,
+    TableDomain,
+    ValuesDomain,
+)
+from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
+from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
+from dpsql.policy.issues import did_you_mean
+from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
+
+_T = TypeVar("_T")
+
+_TYPE_NAMES = (
+    "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
+    "float", "double", "decimal(18,2)", "varchar", "date", "timestamp", "timestamptz", "time", "uuid", "blob",
+)  # fmt: skip
+
+
+def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Table:
+    """One table; mistakes are noted in the scope and the part left out."""
+    spec = scope.file.tables[name]
+    loc: Loc = ("tables", name)
+    guard = _Enforcement(scope, name, spec, protection)
+    primary = None if spec.primary_key is None else _key(scope, name, (*loc, "primary_key"), spec.primary_key, guard)
+    unique = [_key(scope, name, (*loc, "unique", i), k, guard) for i, k in enumerate(spec.unique)]
+    foreign = [_foreign_key(scope, name, (*loc, "foreign_keys", i), k) for i, k in enumerate(spec.foreign_keys)]
+    frequencies = []
+    for i, f in enumerate(spec.max_frequency):
+        where: Loc = (*loc, "max_frequency", i)
+        enforce: Enforce = f.enforce or ("assume" if spec.public else "truncate")
+        columns = scope.column_names(where, name, f.columns)
+        if columns is not None and guard(where, columns, enforce, given=f.enforce is not None):
+            frequencies.append(Frequency(columns, f.rows, enforce))
+    _limits_fit(scope, loc, spec, protection)
+    return Table(
+        name=name,
+        public=spec.public,
+        protection=protection,
+        source=_source(scope, (*loc, "source"), spec.source, spec.public),
+        primary_key=primary,
+        unique=tuple(k for k in unique if k is not None),
+        foreign_keys=tuple(k for k in foreign if k is not None),
+        max_frequency=tuple(frequencies),
+        max_rows_per_unit=_row_limit(scope, (*loc, "max_rows_per_unit"), spec.max_rows_per_unit),
+        max_groups_per_unit=spec.max_groups_per_unit,
+        max_rows_per_group=spec.max_rows_per_group,
+        size=None if spec.size is None else spec.size.exact,
+        columns=_columns(scope, loc, name, spec),
+    )
+
+
+def files_have_one_unit(scope: Scope, tables: Mapping[str, Table]) -> None:
+    """Notes tables that read one file as rows of different units, or as public and private: the budget of one unit
+    would be spent beside the other's, for the same rows. Paths are compared as they are written."""
+    first: dict[str, Table] = {}
+    for name, table in tables.items():
+        for path in () if table.source is None else table.source.paths:
+            other = first.setdefault(os.path.normpath(path), table)
+            if other.unit != table.unit:
+                scope.issues.add(
+                    ("tables", name, "source"),
+                    f"reads '{path}', which table `{other.name}` reads as {_whose(other)}: a file's rows have one unit",
+                    "give both tables the same unit, or declare the file once",
+                )
+
+
+def _whose(table: Table) -> str:
+    return "public" if table.unit is None else f"rows of unit `{table.unit}`"
+
+
+class _Enforcement:
+    """May the plan enforce a promise on these columns? Cutting must never move another unit's rows (semantics §2)."""
+
+    def __init__(self, scope: Scope, name: str, spec: TableFile, protection: Protection | None) -> None:
+        self.scope, self.name, self.spec, self.protection = scope, name, spec, protection
+
+    def __call__(self, loc: Loc, columns: tuple[str, ...], enforce: Enforce, *, given: bool = True) -> bool:
+        """True if it may; else the mistake is noted."""
+        if enforce == "assume":
+            return True
+        default = "" if given else " (the default)"
+        if self.spec.public:
+            self.scope.issues.add(
+                loc, f"says enforce: {enforce}, but the table is public: it is checked, never cut", "enforce: assume"
+            )
+            return False
+        match self.protection:
+            case IdUnit(column=column) if column.casefold() not in {c.casefold() for c in columns}:
+                self.scope.issues.add(
+                    loc,
+                    f"says enforce: {enforce}{default} on columns without the id `{column}`: "
+                    "cutting rows there would move rows of other ids",
+                    f"add `{column}` to the columns, or promise it:  enforce: assume",
+                )
+                return False
+            case PathUnit():
+                self.scope.issues.add(
+                    loc,
+                    f"says enforce: {enforce}{default}, but the table has no id column of its own: "
+                    "cutting rows would move rows of other ids",
+                    "promise it:  enforce: assume",
+                )
+                return False
+            case _:
+                return True
+
+
+def _key(scope: Scope, table: str, loc: Loc, spec: KeyFile, guard: _Enforcement) -> Key | None:
+    columns = scope.column_names(loc, table, spec.columns)
+    enforce = spec.enforce
+    return None if columns is None or not guard(loc, columns, enforce) else Key(columns, enforce)
+
+
+def _foreign_key(scope: Scope, table: str, loc: Loc, spec: ForeignKeyFile) -> ForeignKey | None:
+    columns = scope.column_names((*loc, "columns"), table, spec.columns)
+    target = scope.reference((*loc, "references"), spec.references)
+    if columns is None or target is None:
+        return None
+    other, referenced = target
+    scope.same_types((*loc, "references"), table, columns, other, referenced)
+    return ForeignKey(columns, other, referenced)
+
+
+def _limits_fit(scope: Scope, loc: Loc, spec: TableFile, protection: Protection | None) -> None:
+    given = [
+        n for n in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group") if getattr(spec, n) is not None
+    ]
+    for limit in given:
+        if spec.public:
+            scope.issues.add((*loc, limit), "is given, but a public table has no unit to limit")
+        elif isinstance(protection, RowUnit):
+            scope.issues.add(
+                (*loc, limit), f"needs a unit that is an id; the unit here is {protection.rows} row(s)",
+                "unit: {column: id}, or max_frequency: [{columns: […], rows: …}]",
+            )  # fmt: skip
+    if spec.size is None:
+        return
+    if spec.public or not isinstance(protection, RowUnit):
+        if spec.public or protection is not None:
+            scope.issues.add((*loc, "size"), "is public only for  unit: {rows: k, neighbours: replace_one}")
+    elif protection.neighbours != "replace_one":
+        scope.issues.add(
+            (*loc, "size"), "needs neighbours: replace_one: under add_remove the number of rows is what is protected"
+        )
+
+
+def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | None:
+    if spec is None:
+        return None
+    if spec.enforce == "drop":
+        scope.issues.add(
+            (*loc, "enforce"), "must be truncate (the plan bounds what a unit contributes) or assume, got drop"
+        )
+    return RowLimit(spec.rows, spec.enforce or "truncate")
+
+
+def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
+    if text is None:
+        return None
+    try:
+        call = parse_source(text)
+    except SourceError as error:
+        scope.issues.add(loc, str(error), "source: read_parquet('data/visits/*.parquet')")
+        return None
+    if not public and not call.tells_schema:
+        # The policy would fit the file or not, and files would open or not, by what a single row holds.
+        told = "columns = {'id': 'BIGINT', 'day': 'DATE'}"
+        more = "auto_detect = false, header = true, " if call.reader == "read_csv" else ""
+        scope.issues.add(
+            loc,
+            f"lets {call.reader} guess the schema of a private table from its rows, so that one row could change it",
+            f"say what the file looks like:  {call.reader}('…', {more}{told})  (`dpsql policy init FILE` drafts it)",
+        )
+    return call
+
+
+def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, Column]:
+    primary = set() if spec.primary_key is None else {c.casefold() for c in spec.primary_key.columns}
+    columns = {}
+    for name, column in spec.columns.items():
+        where: Loc = (*loc, "columns", name)
+        sql_type = _type(scope, (*where, "type"), column.type)
+        nullable = column.nullable if column.nullable is not None else name.casefold() not in primary
+        unknown = column.type is not None and sql_type is None
+        columns[name] = Column(
+            name=name,
+            type=column.type,
+            sql_type=sql_type,
+            bounds=None if column.bounds is None or unknown else _bounds(scope, where, column, sql_type),
+            nullable=column.nullable,
+            is_nullable=nullable,
+            domain=None
+            if column.domain is None
+            else _domain(scope, table, name, column.domain, sql_type, nullable, unknown),
+            max_length=_max_length(scope, where, column, sql_type),
+        )
+    return columns
+
+
+def _type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:
+    if text is None:
+        return None
+    found = parse_type(text) if len(text) <= 200 else None
+    if found is None:
+        hint = did_you_mean(text, _TYPE_NAMES) or "; a column of another type cannot be used: leave it out"
+        scope.issues.add(loc, f"`{text[:60]}` is not known{hint}")
+    return found
+
+
+def _bounds(
+    scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None
+) -> tuple[Bound | None, Bound | None] | None:
+    return _try(scope, (*where, "bounds"), lambda: read_bounds(column.bounds or [], type))
+
+
+def _max_length(scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None) -> int | None:
+    if column.max_length is not None and type is not None and type.kind is not Kind.LIST:
+        scope.issues.add((*where, "max_length"), f"is for lists, and the column is {type}")
+    return column.max_length
+
+
+def _try(scope: Scope, loc: Loc, read: Callable[[], _T]) -> _T | None:
+    try:
+        return read()
+    except ValueProblem as problem:
+        scope.issues.add(loc, str(problem))
+        return None
+
+
+def _domain(
+    scope: Scope, table: str, name: str, spec: DomainFile, type: SqlType | None, nullable: bool, unknown: bool
+) -> ValuesDomain | TableDomain | None:
+    loc: Loc = ("tables", table, "columns", name, "domain")
+    null = nullable if spec.null is None else spec.null
+    if spec.table is not None or spec.column is not None:
+        return _table_domain(scope, loc, spec, type, null)
+    values = spec.values or []
+    if not values and not spec.null:
+        scope.issues.add(loc, "is empty; list the values, or give a public table:  {table: …, column: …}")
+        return None
+    if unknown:
+        return None
+    typed = [_try(scope, (*loc, i), partial(read_value, v, type)) for i, v in enumerate(values)]
+    known = [v for v in typed if v is not None]
+    if len(set(known)) < len(known):
+        double = next(v for i, v in enumerate(known) if v in known[:i])
+        scope.issues.add(loc, f"lists {double!r} twice")
+        return None
+    return ValuesDomain(tuple(known), null)
+
+
+def _table_domain(scope: Scope, loc: Loc, spec: DomainFile, type: SqlType | None, null: bool) -> TableDomain | None:
+    if spec.values is not None or spec.table is None or spec.column is None:
+        scope.issues.add(loc, "must be a list of values or {table: …, column: …}")
+        return None
+    other = scope.table((*loc, "table"), spec.table)
+    if other is None:
+        return None
+    if not scope.file.tables[other].public:
+        scope.issues.add(
+            (*loc, "table"), f"names `{other}`, which is private: group keys must come from a public table"
+        )
+        return None
+    found = scope.column_names((*loc, "column"), other, [spec.column])
+    if found is None:
+        return None
+    theirs = scope.type(other, found[0])
+    if type is not None and theirs is not None and type.kind is not theirs.kind:
+        scope.issues.add((*loc, "column"), f"is {theirs} in `{other}`, but the column here is {type}")
+    return TableDomain(other, found[0], null)

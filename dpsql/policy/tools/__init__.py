@@ -1,0 +1,1 @@
+"""What is told about a policy: an overview, its promises, a first draft."""

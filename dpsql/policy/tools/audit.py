@@ -1,0 +1,169 @@
+"""What the guarantee rests on: every promise that is trusted rather than enforced, and what breaks if it is false."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.positions import Loc
+from dpsql.core.policy.tables import Column, Table, TableDomain
+from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, Unit
+from dpsql.policy.issues import dotted
+
+Kind = Literal[
+    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "not_null", "size"
+]
+
+PAGES = "docs/reference/promises"
+DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One trusted claim. `where`: its dotted path. `unit`: whose protection rests on it (None: anybody's)."""
+
+    kind: Kind
+    where: str
+    claim: str
+    when_false: str
+    unit: str | None = None
+
+    @property
+    def page(self) -> str:
+        """The page of the documentation about this kind of promise."""
+        return f"{PAGES}/{self.kind}.md"
+
+
+def promises(policy: Policy) -> tuple[Promise, ...]:
+    """Every promise of the policy, in its order. Promises on public tables that every run checks are not listed."""
+    found = []
+    for table in policy.tables.values():
+        found += list(_public(table) if table.public else _private(table))
+        found += [p for column in table.columns.values() for p in _column(table, column)]
+    return tuple(found)
+
+
+def protection(policy: Policy) -> tuple[str, ...]:
+    """How strongly someone in several units is protected, one line per neighbouring relation.
+
+    ε is what each unit has been charged. Someone with a rows of A (unit {rows: k_A}) and b rows of B is protected at
+    (a/k_A + b/k_B)·ε; all rows of one id count as one.
+    """
+    lines = []
+    for neighbours, words in (("add_remove", "added or removed"), ("replace_one", "replaced")):
+        units = [u for u in policy.units.values() if u.neighbours == neighbours and u.tables]
+        if not units:
+            continue
+        terms = [term for unit in units for term in _terms(policy, unit)]
+        formula = " + ".join(terms)
+        formula = f"({formula})·ε" if len(terms) > 1 else f"{formula}·ε" if formula != "1" else "ε"
+        lines.append(f"{words}: {formula}   where {'; '.join(_legend(u) for u in units)}")
+    return tuple(lines)
+
+
+def _terms(policy: Policy, unit: Unit) -> list[str]:
+    if unit.kind == "id":
+        return ["1"]
+    terms = []
+    for name in unit.tables:
+        owner = policy.tables[name].protection
+        rows = owner.rows if isinstance(owner, RowUnit) else 1
+        terms.append(f"n({name})" if rows == 1 else f"n({name})/{rows}")
+    return terms if len(terms) == 1 else [f"max({', '.join(terms)})"]
+
+
+def _legend(unit: Unit) -> str:
+    if unit.kind == "id":
+        return f"1 stands for all rows of one {unit.name} in {', '.join(unit.tables)}"
+    return f"n({', n('.join(f'{t})' for t in unit.tables)} counts one's rows there"
+
+
+def _public(table: Table) -> Iterator[Promise]:
+    yield Promise(
+        "public",
+        dotted(("tables", table.name, "public")),
+        f"{table.name} holds nothing about any unit",
+        "its rows are shown without noise: ε is unlimited for whoever they tell about, and the ledger records 0",
+    )
+
+
+def _private(table: Table) -> Iterator[Promise]:
+    loc: Loc = ("tables", table.name)
+    unit = table.unit
+    match table.protection:
+        case RowUnit(rows=rows):
+            claim = f"whoever is to be protected has at most {rows} row{'s' if rows > 1 else ''} of {table.name}"
+            effect = f"someone with n rows is protected at {f'n/{rows}' if rows > 1 else 'n'}·ε only"
+            yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
+        case IdUnit(column=column):
+            claim = f"all rows of one {unit} in {table.name} carry the same {column}, and it is nobody else's"
+            effect = "someone with n ids is protected at n·ε only; rows without an id are left out"
+            yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
+        case PathUnit(path=path):
+            trail = " → ".join(hop.table for hop in path)
+            claim = f"{table.name} → {trail} leads from each row to the {unit} it belongs to"
+            effect = (
+                f"a row that leads to another {unit} is protected as that one's: someone whose rows lead to n of them "
+                "is protected at n·ε only; rows that lead nowhere are left out"
+            )
+            yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
+        case None:
+            pass
+    yield from _keys(table, loc)
+    for i, key in enumerate(table.foreign_keys):
+        claim = f"every {_names(key.columns)} of {table.name} occurs in {key.table}({', '.join(key.references)})"
+        yield Promise("foreign_key", dotted((*loc, "foreign_keys", i)), claim, DANGLING, unit)
+    for i, f in enumerate(table.max_frequency):
+        if f.assumed:
+            claim = f"at most {f.rows} rows of {table.name} share {_names(f.columns)}, whoever is added or removed"
+            effect = f"where n rows share it, a join on it may move n where the noise covers {f.rows}: {_times(f.rows)}"
+            yield Promise("max_frequency", dotted((*loc, "max_frequency", i)), claim, effect, unit)
+    limit = table.max_rows_per_unit
+    if limit is not None and limit.assumed:
+        claim = f"no {unit} has more than {limit.rows} rows of {table.name}"
+        effect = f"a {unit} with n rows is protected at n/{limit.rows}·ε only"
+        yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
+    if table.size is not None:
+        claim = f"{table.name} has exactly {table.size} rows, and everybody may know it"
+        effect = "counts and averages are wrong, at the stated ε; if the size is not public, it is given away at ε 0"
+        yield Promise("size", dotted((*loc, "size")), claim, effect, unit)
+
+
+def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
+    named: list[tuple[Kind, Loc]] = [("primary_key", (*loc, "primary_key"))] if table.primary_key is not None else []
+    named += [("unique", (*loc, "unique", i)) for i in range(len(table.unique))]
+    for (kind, where), key in zip(named, table.keys, strict=True):
+        if key.assumed:
+            claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
+            effect = (
+                "where n rows share it, a join on it may move n where the noise covers 1, and groups of what is joined "
+                f"may hold a unit n times where it is counted once: {_times(1)}"
+            )
+            yield Promise(kind, dotted(where), claim, effect, table.unit)
+
+
+def _column(table: Table, column: Column) -> Iterator[Promise]:
+    loc: Loc = ("tables", table.name, "columns", column.name)
+    if not column.is_nullable:
+        source = "" if column.nullable is not None else " (a primary key)"
+        claim = f"{table.name}.{column.name} is never NULL{source}"
+        effect = (
+            "COUNT of it counts NULLs, too, at the stated ε; where rows are replaced, a SUM moves by its larger bound "
+            "B instead of its range R: ε is B/R times what is stated; and keys on it may repeat"
+        )
+        yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit)
+    if isinstance(column.domain, TableDomain) and not table.public:
+        domain = column.domain
+        claim = f"{domain.table}.{domain.column} was not chosen by looking at {table.name}"
+        effect = "the list of groups gives away which values occur: ε is unlimited for who alone has one of them"
+        yield Promise("public", dotted((*loc, "domain")), claim, effect, table.unit)
+
+
+def _times(rows: int) -> str:
+    return f"ε is n/{rows} times what is stated" if rows > 1 else "ε is n times what is stated"
+
+
+def _names(columns: tuple[str, ...]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"

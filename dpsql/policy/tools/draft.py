@@ -1,0 +1,159 @@
+"""A first policy for a database: what the schema says, closed by default, and never a value that was seen.
+
+The draft loads as it stands: every table private, one row as its unit, a small budget. Comments lead the custodian to
+what only a person can decide: whose rows these are, which values can occur.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dpsql.core.ir.types import Kind, SqlType, parse_type
+from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
+from dpsql.policy.file.scalars import usable_name
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS = {"null", "true", "false"}
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def draft_policy(
+    catalogue: Catalogue,
+    *,
+    name: str = "draft",
+    database: str | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> str:
+    """YAML text of a policy for these tables; valid, and it fails closed.
+
+    name: the policy's name. database: path of the DuckDB file, as it is to stand in the policy. sources: table → its
+    `source:` call, for tables that are files.
+    """
+    return "\n".join(_lines(catalogue, name, database, sources or {})) + "\n"
+
+
+def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mapping[str, str]) -> Iterator[str]:
+    safe = _NOT_IN_NAME.sub("_", name).lstrip(".-")[:100] or "draft"
+    yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
+    if any(not source.startswith("read_parquet(") for source in sources.values()):
+        yield "# Drafted from schemas; where a file has none, names and types were guessed from its first rows, and a"
+        yield "#   name may be a row's value: read them before anybody else does. Go through the lines marked DECIDE."
+    else:
+        yield "# Drafted from the schema alone: no value of the data was read. Go through the lines marked DECIDE."
+    yield "version: 1"
+    yield f"name: {_scalar(safe)}"
+    if database is not None:
+        yield f"database: {_scalar(database)}"
+    yield "privacy: {neighbours: add_remove, accountant: approx_dp}"
+    yield "# DECIDE: whom do you protect? If it is a person with many rows, name the unit and give each of its tables"
+    yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}"
+    yield "# units:"
+    yield "#   person: {table: <table of persons>, key: <id>}"
+    yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
+    yield "#   list of group keys, if there is one). Take out the columns nobody is to ask about."
+    yield "tables:" if any(usable_name(t.name) for t in catalogue.tables) else "tables: {}"
+    for table in catalogue.tables:
+        yield from _table(table, catalogue, sources.get(table.name))
+    yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
+    yield "budgets:"
+    yield "  total: {epsilon: 1, delta: 1e-7}"
+
+
+def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None) -> Iterator[str]:
+    if not usable_name(table.name):
+        yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
+        return
+    known = {c.name: t for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) is not None}
+    yield f"  {_scalar(table.name)}:"
+    if source is not None:
+        yield f"    source: {_scalar(source)}"
+    ids = _candidates(table, known)
+    yield f"    # DECIDE: whose rows are these? One row is protected now.{_candidate_text(ids)}"
+    yield "    #   If the table holds nothing about anybody, replace the unit by  public: true"
+    yield "    unit: {rows: 1}"
+    if table.primary_key and all(c in known for c in table.primary_key):
+        yield f"    primary_key: {_list(table.primary_key)}"
+    unique = [key for key in table.unique if key and all(c in known for c in key)]
+    if unique:
+        yield f"    unique: [{', '.join(_list(key) for key in unique)}]"
+    yield from _foreign_keys(table, catalogue, known)
+    yield "    columns:" if known else "    columns: {}"
+    for column in table.columns:
+        yield _column(column, known.get(column.name), column.name in table.primary_key)
+
+
+def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[str, SqlType]) -> Iterator[str]:
+    lines = []
+    for key in table.foreign_keys:
+        target = catalogue.table(key.table)
+        theirs = [] if target is None else [target.column(c) for c in key.references]
+        mine = [known.get(c) for c in key.columns]
+        same = len(mine) == len(theirs) and bool(mine)
+        if same and all(
+            a is not None and b is not None and parse_type(b.type) == a for a, b in zip(mine, theirs, strict=True)
+        ):
+            reference = f"{_reference_name(key.table)}({', '.join(_reference_name(c) for c in key.references)})"
+            lines.append(f"      - {{columns: {_list(key.columns)}, references: {_scalar(reference)}}}")
+    if lines:
+        yield "    foreign_keys:"
+        yield from lines
+
+
+def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str:
+    if type is None:
+        if not usable_name(column.name):
+            return f"      # {_scalar(column.name)}: not a name a policy can hold"
+        kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
+        return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use"
+    parts = [f"type: {_scalar(type.name.lower())}"]
+    if column.nullable == primary:
+        parts.append(f"nullable: {'true' if column.nullable else 'false'}")
+    line = f"      {_scalar(column.name)}: {{{', '.join(parts)}}}"
+    match type.kind:
+        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
+            return f"{line}   # bounds: [lower, upper]"
+        case Kind.DATE | Kind.TIMESTAMP:
+            return f"{line}   # bounds: [first, last]"
+        case Kind.VARCHAR:
+            return f"{line}   # domain: [a, b]"
+        case Kind.LIST:
+            return f"{line}   # max_length: n"
+        case _:
+            return line
+
+
+def _candidates(table: CatalogueTable, known: Mapping[str, SqlType]) -> list[str]:
+    """Columns that look like an id: keys, foreign keys, and names that end in id."""
+    kinds = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
+    names = [*(c for key in table.foreign_keys for c in key.columns), *table.primary_key]
+    names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "key", "_no", "num", "number"))]
+    return [n for n in dict.fromkeys(names) if n in known and known[n].kind in kinds]
+
+
+def _candidate_text(ids: list[str]) -> str:
+    if not ids:
+        return ""
+    shown = ", ".join(f"{{column: {_scalar(n)}}}" for n in ids[:6])
+    return f" Or an id: {shown}"
+
+
+def _scalar(text: str) -> str:
+    """A YAML scalar that reads back as this text; plain where that is safe."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return '"' + "".join(_escape(c) for c in text) + '"'
+
+
+def _escape(c: str) -> str:
+    if c in '"\\':
+        return "\\" + c
+    return c if c.isprintable() and ord(c) < 0x10000 else f"\\U{ord(c):08x}"
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(_scalar(n) for n in names)}]"
+
+
+def _reference_name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""Confidence intervals of released numbers, and of numbers made of them."""

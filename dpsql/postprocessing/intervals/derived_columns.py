@@ -1,0 +1,366 @@
+"""Columns of numbers made of noisy ones, and their intervals. `derived.py` makes them.
+
+An *atom* is a number whose interval follows from its own noise: a sum, a quotient, an average. The intervals of a
+function of several atoms hold all at once, each at 1 - outside/m; whatever depends on what, that is m times outside/m
+at most (Bonferroni). The same atom counts once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.components import Count, Sum, coefficients
+from dpsql.core.ir.types import Kind as TypeKind
+from dpsql.core.noise.integer_columns import Floats
+from dpsql.core.release.noisy import NoisyRelease
+from dpsql.postprocessing.intervals.enclosures import ELSEWHERE, FINE, MANY, ZERO, Bounds, enclosed, rounded
+from dpsql.postprocessing.intervals.fieller import linear_bounds, quotient_bounds
+from dpsql.postprocessing.intervals.linear import (
+    Flags,
+    Linear,
+    Noises,
+    Places,
+    Stretch,
+    TooMany,
+    chosen,
+)
+from dpsql.postprocessing.intervals.released import output_intervals
+
+Atoms = Mapping[object, "NDArray[np.int64] | int"]
+"""Atom → how many of it are in each row; what stands for it is the same for the same noise."""
+
+
+class Column(ABC):
+    """A column, row by row. missing: where it is NULL, without noise."""
+
+    missing: Flags
+
+    def __len__(self) -> int:
+        return len(self.missing)
+
+    @abstractmethod
+    def taken(self, at: Places) -> Column:
+        """These rows; NULL where a row's number is -1."""
+
+    @abstractmethod
+    def atoms(self) -> Atoms:
+        """What it is made of."""
+
+    @abstractmethod
+    def bounds(self, outside: Fraction) -> Bounds:
+        """Where it lies, if each atom is outside of its interval with this probability."""
+
+    @property
+    def noisy(self) -> Flags:
+        """Where there is any noise in it."""
+        return np.ones(len(self), dtype=np.bool_)
+
+    def linear(self) -> Linear:
+        """The same as a sum of noise. Raises TypeError for what is none."""
+        raise TypeError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known(Column):
+    """Values without noise; NaN for what is no number."""
+
+    values: Floats
+    missing: Flags
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Known:
+        """Of the engine's values."""
+        numbers = [float(v) if isinstance(v, int | float | Decimal) else np.nan for v in values]
+        return cls(np.array(numbers, dtype=np.float64), np.array([v is None for v in values], dtype=np.bool_))
+
+    def taken(self, at: Places) -> Known:
+        there, at = at >= 0, np.maximum(at, 0)
+        if not len(self):
+            return Known(np.zeros(len(at)), np.ones(len(at), dtype=np.bool_))
+        return Known(self.values[at], ~there | self.missing[at])
+
+    def atoms(self) -> Atoms:
+        return {}
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        return Bounds.of(self.values, self.values, self.missing)
+
+    @property
+    def noisy(self) -> Flags:
+        return np.zeros(len(self), dtype=np.bool_)
+
+    def linear(self) -> Linear:
+        return Linear.fixed(np.nan_to_num(self.values), self.missing | np.isnan(self.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output(Column):
+    """An output of a release in these rows of it."""
+
+    noises: Noises
+    place: int
+    at: int
+    release: NoisyRelease
+    rows: Places
+    missing: Flags
+
+    def taken(self, at: Places) -> Output:
+        there, at = at >= 0, np.maximum(at, 0)
+        if not len(self):
+            nothing = np.zeros(len(at), dtype=np.intp)
+            return replace(self, rows=nothing, missing=np.ones(len(at), dtype=np.bool_))
+        return replace(self, rows=self.rows[at], missing=~there | self.missing[at])
+
+    def atoms(self) -> Atoms:
+        return {(self.place, self.at): 1}
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        found = np.full((len(self), 2), np.nan)
+        there = np.flatnonzero(~self.missing)
+        if len(there):
+            asked = self.release.only(self.rows[there].tolist())
+            output = self.release.planned.measured.node.outputs[self.at]
+            found[there] = np.array(output_intervals(asked, output, 1 - outside), dtype=np.float64).reshape(-1, 2)
+        return Bounds.of(found[:, 0], found[:, 1], self.missing)
+
+    def linear(self) -> Linear:
+        measured = self.release.planned.measured
+        output = measured.node.outputs[self.at]
+        if not isinstance(output.recipe, Count | Sum):
+            raise TypeError
+        rows = np.where(self.missing, 0, self.rows)
+        constant, stretches, exact = np.zeros(len(self)), [], True
+        for i, worth in coefficients(output.recipe, [m.component for m in measured.measurements]):
+            first, known = self.noises.first(self.place, i), measured.measurements[i].known
+            exact = exact and worth.denominator == 1
+            if first is None:
+                own = (
+                    self.release.columns[i].floats() if known is None else np.full(len(self.release.keys), float(known))
+                )
+                constant = constant + float(worth) * (own[rows] if len(own) else 0.0)
+            else:
+                by = np.where(self.missing, 0.0, float(worth))
+                stretches.append(Stretch(self.noises.every, first + rows, first + rows + 1, by))
+        slack = 0.0
+        if not exact:
+            kind, scale = output.column.type.kind, output.column.type.scale
+            slack = {TypeKind.INTEGER: 0.5, TypeKind.DECIMAL: 0.5 * 10.0**-scale}.get(kind, 0.0)
+        return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, np.full(len(self), slack))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Total(Column):
+    """A weighted sum of noisy numbers."""
+
+    noises: Noises
+    sum: Linear
+
+    @property
+    def missing(self) -> Flags:  # type: ignore[override]
+        return self.sum.missing
+
+    def taken(self, at: Places) -> Total:
+        return replace(self, sum=self.sum.taken(at))
+
+    def atoms(self) -> Atoms:
+        used = [s for s in self.sum.stretches if s.used.any()]
+        if len(used) == 1:  # in whatever unit: its noise is outside at the same time
+            return {("one", id(used[0].sequence), used[0].start.tobytes(), used[0].stop.tobytes()): 1}
+        return {id(self): 1}
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        try:
+            low, high = linear_bounds(self.noises, self.sum, outside)
+        except TooMany:
+            return nothing(len(self), MANY, self.missing)
+        return Bounds.of(low, high, self.missing)
+
+    @property
+    def noisy(self) -> Flags:
+        return self.sum.used
+
+    def linear(self) -> Linear:
+        return self.sum
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quotient(Column):
+    """One weighted sum over another. nonnegative: the divisor, without noise."""
+
+    noises: Noises
+    above: Linear
+    below: Linear
+    nonnegative: bool
+
+    @property
+    def missing(self) -> Flags:  # type: ignore[override]
+        return self.above.missing | self.below.missing
+
+    def taken(self, at: Places) -> Quotient:
+        return replace(self, above=self.above.taken(at), below=self.below.taken(at))
+
+    def atoms(self) -> Atoms:
+        return {id(self): 1}
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        try:
+            low, high, zero = quotient_bounds(self.noises, self.above, self.below, outside, self.nonnegative)
+        except TooMany:
+            return nothing(len(self), MANY, self.missing)
+        why = np.where(zero, ZERO, FINE).astype(np.int8)
+        return Bounds.of(np.where(zero, np.nan, low), np.where(zero, np.nan, high), self.missing, why)
+
+    @property
+    def noisy(self) -> Flags:
+        return self.above.used | self.below.used
+
+    def plus(self, other: Linear) -> Quotient:
+        """With a number without noise added."""
+        return replace(self, above=self.above.plus(self.below.scaled(other.constant, other.missing)))
+
+    def scaled(self, by: Linear) -> Quotient:
+        """Times a number without noise."""
+        return replace(self, above=self.above.scaled(by.constant, by.missing))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function(Column):
+    """A function of columns. places: where it only rounds, to how many; nonnegative: which arguments, without noise."""
+
+    name: str
+    values: tuple[Value, ...]
+    args: tuple[Column, ...]
+    nonnegative: tuple[bool, ...]
+    places: int | None = None
+
+    @property
+    def missing(self) -> Flags:  # type: ignore[override]
+        of = [a.missing for a in self.args]
+        if self.name in ("case", "if"):
+            return np.zeros(len(of[0]), dtype=np.bool_)
+        found: Flags = (np.all if self.name in ("greatest", "least") else np.any)(of, axis=0)
+        return found
+
+    def taken(self, at: Places) -> Function:
+        return replace(self, args=tuple(a.taken(at) for a in self.args))
+
+    def atoms(self) -> Atoms:
+        return _together(self.args)
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        args = [a.bounds(outside) for a in self.args]
+        if self.name == "cast":
+            return rounded(args[0], self.places)
+        return enclosed(self.name, self.values, args, self.nonnegative)
+
+    @property
+    def noisy(self) -> Flags:
+        found: Flags = np.any([a.noisy for a in self.args], axis=0)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked(Column):
+    """Each row from the column with that number; NULL where it is -1."""
+
+    which: Places
+    columns: tuple[Column, ...]
+
+    @property
+    def missing(self) -> Flags:  # type: ignore[override]
+        found = self.which < 0
+        for i, column in enumerate(self.columns):
+            found = np.where(self.which == i, column.missing, found)
+        return found
+
+    def taken(self, at: Places) -> Picked:
+        there, safe = at >= 0, np.maximum(at, 0)
+        which = np.where(there, self.which[safe] if len(self) else -1, -1)
+        return Picked(which, tuple(c.taken(at) for c in self.columns))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def atoms(self) -> Atoms:
+        found: dict[object, NDArray[np.int64] | int] = {}
+        for i, column in enumerate(self.columns):
+            for atom, count in column.atoms().items():
+                found[atom] = np.maximum(found.get(atom, 0), count * (self.which == i))
+        return found
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        whole = nothing(len(self), ELSEWHERE, self.which < 0)
+        for i, column in enumerate(self.columns):
+            rows = np.flatnonzero(self.which == i)
+            if len(rows):
+                whole = whole.replaced(rows, column.taken(rows).bounds(outside))
+        return whole
+
+    def linear(self) -> Linear:
+        return chosen([c.linear() for c in self.columns], self.which)
+
+    def quotient(self, noises: Noises) -> Quotient:
+        """The same as one quotient. Raises TypeError for what is none."""
+        quotients = [as_quotient(noises, c) for c in self.columns]
+        above, below = (chosen([getattr(q, side) for q in quotients], self.which) for side in ("above", "below"))
+        # Where nothing is divided by, that is 1, and not 0.
+        below = replace(below, constant=np.where(self.which < 0, 1.0, below.constant))
+        return Quotient(noises, above, below, all(q.nonnegative for q in quotients))
+
+    @property
+    def noisy(self) -> Flags:
+        found = np.zeros(len(self), dtype=np.bool_)
+        for i, column in enumerate(self.columns):
+            found |= (self.which == i) & column.noisy
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nothing(Column):
+    """No interval in any row. why: a code."""
+
+    missing: Flags
+    why: int = ELSEWHERE
+
+    def taken(self, at: Places) -> Nothing:
+        return Nothing(np.zeros(len(at), dtype=np.bool_), self.why)
+
+    def atoms(self) -> Atoms:
+        return {}
+
+    def bounds(self, outside: Fraction) -> Bounds:
+        return nothing(len(self), self.why, self.missing)
+
+
+def nothing(height: int, why: int, missing: Flags) -> Bounds:
+    """Bounds of which nothing is known."""
+    unknown = np.full(height, np.nan)
+    return Bounds(unknown, unknown, missing, np.full(height, why, dtype=np.int8))
+
+
+def as_quotient(noises: Noises, column: Column) -> Quotient:
+    """A weighted sum, over 1; or a quotient as it is."""
+    if isinstance(column, Quotient):
+        return column
+    if isinstance(column, Picked):
+        return column.quotient(noises)
+    number = column.linear()
+    one = Linear.fixed(np.ones(len(number)), np.zeros(len(number), dtype=np.bool_))
+    return Quotient(noises, number, one, nonnegative=True)
+
+
+def _together(columns: Sequence[Column]) -> Atoms:
+    found: dict[object, NDArray[np.int64] | int] = {}
+    for column in columns:
+        for atom, count in column.atoms().items():
+            found[atom] = np.maximum(found.get(atom, 0), count)
+    return found

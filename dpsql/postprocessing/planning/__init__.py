@@ -1,0 +1,1 @@
+"""Statements over noisy tables, and how their numbers are made of noisy ones."""

@@ -1,0 +1,1 @@
+"""An answer as people hold it: rows, frames, HTML, plots."""

@@ -1,0 +1,99 @@
+"""The static check: what can be said about a query without data, engine or budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.text.repairs import with_fixes
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.load import load_policy
+from dpsql.service.arguments import checked_parameters
+from dpsql.service.further_refusals import further
+
+NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
+"""What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
+
+
+def check(
+    sql: str,
+    policy: Policy | str | PathLike[str],
+    parameters: Sequence[Any] | Mapping[str, Any] | None = (),
+    *,
+    dialect: str = "duckdb",
+    name: str = "<sql>",
+) -> list[Diagnostic]:
+    """Findings about a query, from its text and the policy alone; an empty list if it could be run.
+
+    No data is opened and no engine is imported: the result is the same whatever the database holds.
+    Raises CannotOpen if the policy itself cannot be loaded; Rejected DP903: an argument of another kind.
+
+    >>> dpsql.check("SELECT COUNT(*) AS n FROM visits WHERE day > ?", "clinic.yaml", ["2025-01-01"])
+    []
+    >>> [finding.code for finding in dpsql.check("SELECT SUM(surcharge) FROM visits", "clinic.yaml")]
+    ['DP201']
+    """
+    given: object = policy
+    if not isinstance(given, Policy | str | PathLike):
+        raise reject("DP903", "a check needs a policy", help=["dpsql.check('SELECT …', 'policy.yaml')"])
+    values = checked_parameters(sql, parameters, dialect)
+    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    return list(examine(Source(sql, name), loaded, values, dialect=dialect).diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What the check says about one query, and its static plan if it has one."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    plan: Plan | None
+
+
+def examine(
+    source: Source, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb"
+) -> Examined:
+    """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected.
+
+    Findings carry the repairs that a program can make of them; a refused query is looked at for further mistakes.
+    """
+
+    def look(text: Source) -> tuple[Diagnostic, ...]:
+        try:
+            static_plan(text, policy, parameters, dialect=dialect)
+        except Rejected as refusal:
+            return with_fixes(refusal.diagnostics, text, dialect)
+        return ()
+
+    try:
+        plan = static_plan(source, policy, parameters, dialect=dialect)
+    except Rejected as refusal:
+        return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
+    return Examined(plan.warnings, plan)
+
+
+def static_plan(
+    source: Source,
+    policy: Policy,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    dialect: str = "duckdb",
+    settings: Settings | None = None,
+) -> Plan:
+    """The plan from declared facts only. Not runnable: key lists of public tables may be unknown. Raises Rejected."""
+    wanted = settings or Settings()
+    nominal = Settings(
+        wanted.epsilon or policy.defaults.epsilon or NOMINAL_EPSILON,
+        wanted.delta or policy.defaults.delta or NOMINAL_DELTA,
+        wanted.limits,
+        dialect,
+    )
+    return compile_query(source, policy, PublicFacts(), nominal, parameters)

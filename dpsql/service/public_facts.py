@@ -1,0 +1,80 @@
+"""Measures the public facts a compilation asks for, and checks them again before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpsql.core.engine import Engine
+from dpsql.core.ir.public_facts import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.engines.duckdb import public_facts as public
+from dpsql.planner.plan import Plan
+from dpsql.policy.tools.audit import PAGES
+
+MOST_ROUNDS = 20
+"""Each round of compiling can ask for new facts only after the previous ones are known; queries need two or three."""
+
+
+class FactStore:
+    """Public facts measured so far in this session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._numbers: dict[FrequencyOf | RowsOf, int] = {}
+        self._keys: dict[KeysOf, Keys | None] = {}
+        self.changes = 0
+        """How often anything here has changed."""
+
+    def compile(self, compile_with: Callable[[PublicFacts], Plan]) -> Plan:
+        """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
+        for _ in range(MOST_ROUNDS):
+            known = PublicFacts(dict(self._numbers), dict(self._keys))
+            refusal: Rejected | None = None
+            plan: Plan | None = None
+            try:
+                plan = compile_with(known)
+            except Rejected as error:
+                refusal = error
+            if not known.missing:
+                if refusal is not None:
+                    raise refusal
+                assert plan is not None
+                return plan
+            for request in known.missing:
+                self._measure(request)
+        raise reject("DP101", "the query asks for too many public facts")
+
+    def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
+        self.changes += 1
+        match request:
+            case KeysOf(table=table, columns=columns, limit=limit):
+                found = public.key_list(self._engine, table, columns, limit)
+                self._keys[request] = None if found is None else tuple(found)
+            case FrequencyOf() | RowsOf():
+                self._numbers[request] = self._number(request)
+
+    def _number(self, request: FrequencyOf | RowsOf) -> int:
+        match request:
+            case FrequencyOf(table=table, columns=columns):
+                return public.frequency(self._engine, table, columns)
+            case RowsOf(table=table):
+                return public.row_count(self._engine, table)
+
+    def check_again(self, plan: Plan) -> None:
+        """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
+        for request, planned in plan.public.items():
+            now = self._number(request)
+            if now > planned:
+                self._numbers[request] = now
+                self.changes += 1
+                counted = "rows"
+                if isinstance(request, FrequencyOf):
+                    counted = f"most rows per value of ({', '.join(request.columns)})"
+                raise reject(
+                    "DP409", f"the public table {request.table} has changed since the query was planned",
+                    source=plan.source, help=["run the query again: it will be planned anew"],
+                    notes=[
+                        f"{counted}: {planned:,} when planned, {now:,} now",
+                        f"the noise covers what was planned ({PAGES}/README.md)",
+                    ],
+                )  # fmt: skip

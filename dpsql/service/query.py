@@ -1,0 +1,223 @@
+"""A query that has not been run: look at its plan, its price and its accuracy, then run it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpsql.core.ir.components import Count, Ratio, Sum
+from dpsql.core.noise.widths import linear_width
+from dpsql.core.privacy_loss import PrivacyLoss, exact
+from dpsql.diagnostics.errors import UtilityWarning, reject
+from dpsql.diagnostics.layout import one_line
+from dpsql.planner import explain
+from dpsql.planner.plan import Plan
+from dpsql.results.answer import Release
+from dpsql.service.planning import Question
+from dpsql.service.settings import USUAL, Amount, Asked, confidence_level
+
+if TYPE_CHECKING:
+    from dpsql.service.session import Session
+
+
+class Query:
+    """One SELECT with its parameters. Everything but `run` spends nothing.
+
+    >>> con = dpsql.connect("clinic.yaml")
+    >>> q = con.sql("SELECT region, COUNT(*) AS n FROM patients WHERE age < ? GROUP BY region", [65])
+    >>> q
+    <dpsql query: SELECT region, COUNT(*) AS n FROM patients WHERE age < ? GRO>
+    >>> q.cost(epsilon=0.5)
+    PrivacyLoss(epsilon=0.5)
+    >>> q.accuracy(epsilon=0.5)
+    {'n': 6.0}
+    >>> q.cost(max_error={"n": 50}).epsilon < 0.1
+    True
+    >>> print(q.explain(epsilon=0.5))
+    project region, n ...
+    cost: ε 0.5 of each patient
+    note: rows with another region than the 4 listed are left out
+    >>> answer = q.run(epsilon=0.5)
+    >>> low, high = answer.intervals(0.95)[0]["n"]
+    >>> low < answer.rows[0][1] < high
+    True
+    """
+
+    def __init__(self, connection: Session, question: Question) -> None:
+        self._connection = connection
+        self._question = question
+
+    @property
+    def sql(self) -> str:
+        """Its text."""
+        return self._question.sql
+
+    def plan(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
+        coverage: bool | None = None,
+    ) -> Plan:
+        """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
+        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+
+    def explain(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
+        coverage: bool | None = None,
+        format: str = "text",
+        engine_sql: bool = False,
+    ) -> str:
+        """The annotated tree as `text` or `json`, with what `cost` says. Without an ε anywhere, priced at ε = 1.
+
+        Raises Rejected.
+        """
+        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
+        if format not in ("text", "json"):
+            raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
+        plan = self._connection.planner.preview(self._question, asked)
+        charge = self._connection.outlook(plan)
+        return explain.dumps(plan, charge) if format == "json" else explain.as_text(plan, engine_sql, charge)
+
+    def cost(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
+        coverage: bool | None = None,
+    ) -> PrivacyLoss:
+        """What a run charges if nothing is bought or spent in between (the largest over all privacy units), stored
+        answers considered. It is at most `plan(…).loss`, the price of new noise for all of it, unless dearer stored
+        answers are allowed.
+
+        Raises Rejected, CannotOpen.
+        """
+        return self._connection.price(
+            self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+        )
+
+    def accuracy(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+    ) -> dict[str, float | None]:
+        """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
+        Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
+
+        An average's error depends on the size of its group. Unless that is public, it is None before the run.
+        Raises Rejected.
+        """
+        level = confidence_level(confidence)
+        return accuracy(self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights)), level)
+
+    def run(
+        self,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        rho: Amount | None = None,
+        max_error: Mapping[str, Amount] | None = None,
+        confidence: Amount = USUAL,
+        weights: Mapping[str, Amount] | None = None,
+        allow_dearer: bool | None = None,
+        coverage: bool | None = None,
+        fresh: bool = False,
+    ) -> Release:
+        """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
+
+        epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself.
+        delta: for private group keys and Gaussian noise; charged only if it is used.
+        max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets
+            all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least
+            of the named ones.
+        weights: column → its part of ε in proportion to the others', which have 1.
+        allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which
+            they do where they are more accurate. None: as the session says, else the policy. Without it new noise is
+            drawn then.
+        coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
+            (`Release.coverage`). None: as the session says, else not.
+        fresh: pay for new noise, whatever is stored.
+        Gives a UtilityWarning before it spends, where declared numbers alone say that the answer will be noise (DP5xx).
+        Raises Rejected, BudgetExceeded, EngineError.
+        """
+        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+        against = self._connection.warnings(plan, fresh=fresh)
+        if against:
+            warnings.warn(UtilityWarning(against), stacklevel=_callers_level())
+        return self._connection.run(plan, fresh=fresh)
+
+    def _planned(self, asked: Asked) -> Plan:
+        return self._connection.planner.plan(self._question, asked)
+
+    def __repr__(self) -> str:
+        return f"<dpsql query: {one_line(' '.join(self.sql.split())[:60])}>"
+
+
+def _callers_level() -> int:
+    """How many calls above the caller of this the first code stands that is not of dpsql: the user's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "dpsql":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
+    """`Query.accuracy` of a plan that has been made."""
+    found: dict[str, float | None] = {}
+    for at, column in enumerate(plan.columns):
+        shown = [branch[at] for branch in plan.post.branches]
+        widths = [_width(plan, source, level) for source in shown if source is not None]
+        if widths:
+            known = [w for w in widths if w is not None]
+            largest = _as_float(max(known)) if len(known) == len(shown) else None
+            earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
+            found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
+    return found
+
+
+def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | None:
+    """Expected ± of one output of one release."""
+    measured = plan.releases[source[0]].measured
+    recipe = measured.node.outputs[source[1]].recipe
+    if isinstance(recipe, Count | Sum):
+        return linear_width(recipe, measured.measurements, level)
+    if isinstance(recipe, Ratio):
+        m, count = measured.measurements[recipe.sum], measured.measurements[recipe.count]
+        if count.known is not None:
+            return m.mechanism.half_width(level) * m.unit / max(Fraction(1), count.known * count.unit)
+    return None
+
+
+def _as_float(x: Fraction) -> float:
+    """The nearest float that is read back (by its shortest decimal text) as no less: asked for, it costs no more."""
+    found = float(x)
+    while exact(found) < x:
+        found = math.nextafter(found, math.inf)
+    return found

@@ -1,0 +1,116 @@
+"""Privacy parameters as users write them → exact ones, or a coded refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import exact, exact_delta, exact_epsilon
+from dpsql.diagnostics.errors import reject
+from dpsql.planner.settings import Settings
+
+Amount = int | float | str | Fraction
+"""0.1 means exactly one tenth: floats are read by their shortest decimal text."""
+
+USUAL: Final = float(LEVEL)
+"""The confidence that is meant where none is given, as a user would write it."""
+
+_LEAST_LEVEL: Final = Fraction(1, 10**6)
+_SWITCHED: Final = {"on": True, "true": True, "off": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of one query: how much to spend, on what, how exactly. They mean what they mean to `Query.run`.
+
+    None: as the session says, else the policy.
+    """
+
+    epsilon: Amount | None = None
+    delta: Amount | None = None
+    rho: Amount | None = None
+    max_error: Mapping[str, Amount] | None = None
+    confidence: Amount = USUAL
+    weights: Mapping[str, Amount] | None = None
+    allow_dearer: bool | None = None
+    coverage: bool | None = None
+
+    def settled(self, base: Settings) -> Settings:
+        """`base` with what is asked for in place of it.
+
+        ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
+        Rejected DP406 for values that are no privacy parameters, for two of the three at once, for weights beside a
+        largest error, which says how ε is split as well, and for a switch that is neither on nor off.
+        """
+        said = {"epsilon": self.epsilon, "rho": self.rho, "max_error": self.max_error}
+        given = [name for name, amount in said.items() if amount is not None]
+        if len(given) > 1:
+            raise reject(
+                "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
+                help=["leave all but one of them out"],
+            )  # fmt: skip
+        if self.max_error is not None and self.weights is not None:
+            raise reject(
+                "DP406", "weights were given beside max_error, which says how ε is split, too",
+                help=["leave the weights out, or name more columns in max_error"],
+            )  # fmt: skip
+        try:
+            if given:
+                base = replace(
+                    base,
+                    epsilon=None if self.epsilon is None else exact_epsilon(self.epsilon),
+                    rho=None if self.rho is None else exact_epsilon(self.rho, "rho"),
+                    max_error={} if self.max_error is None else _by_column(self.max_error, "max_error", "{'n': 50}"),
+                )
+            if self.delta is not None:
+                base = replace(base, delta=exact_delta(self.delta))
+        except ValueError as error:
+            raise reject(
+                "DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]
+            ) from None
+        if self.weights is not None:
+            base = replace(base, weights=_by_column(self.weights, "weights", "{'n': 2}"))
+        elif self.max_error is not None:
+            base = replace(base, weights={})
+        if self.allow_dearer is not None:
+            base = replace(base, allow_dearer=switch(self.allow_dearer, "allow_dearer"))
+        if self.coverage is not None:
+            base = replace(base, coverage=switch(self.coverage, "coverage"))
+        return replace(base, confidence=confidence_level(self.confidence))
+
+
+def switch(given: object, name: str) -> bool:
+    """True or False, as such or as a word. Raises Rejected DP406 for anything else."""
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str) and given.strip().lower() in _SWITCHED:
+        return _SWITCHED[given.strip().lower()]
+    raise reject("DP406", f"{name} is on or off", help=[f"{name} = on;  in Python  {name}=True"])
+
+
+def confidence_level(confidence: Amount) -> Fraction:
+    """A confidence level as an exact number. Raises Rejected DP406 unless it lies between 0 and 1."""
+    try:
+        level = exact(confidence, "confidence")
+    except ValueError as error:
+        raise reject("DP406", str(error), help=["a confidence is a number such as 0.95"]) from None
+    if 0 < level < _LEAST_LEVEL:
+        raise reject("DP406", "a confidence level below 1e-6 says nothing", help=["95 % are written 0.95"])
+    if not 0 < level < 1:
+        raise reject(
+            "DP406", f"a confidence level lies between 0 and 1, not {confidence}", help=["95 % are written 0.95"]
+        )
+    return level
+
+
+def _by_column(given: object, name: str, example: str) -> dict[str, Fraction]:
+    """Output column → a number above 0."""
+    if not isinstance(given, Mapping) or not given or not all(isinstance(column, str) for column in given):
+        raise reject("DP406", f"{name} names columns and gives each a number", help=[f"{name}={example}"])
+    try:
+        return {column: exact_epsilon(amount, f"{name} of {column!r}") for column, amount in given.items()}
+    except ValueError as error:
+        raise reject("DP406", str(error), help=[f"e.g.  {name}={example}"]) from None

@@ -1,0 +1,139 @@
+"""Whether the data keeps what the policy promises: for the custodian, who may see exact numbers.
+
+A promise is a claim about every neighbouring database and about next year's data, too. The data at hand can refute it
+and never prove it; what it cannot even refute (whose rows these are, what is public) is listed as untestable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Literal
+
+from dpsql.core.engine import Engine
+from dpsql.core.policy.policy import Policy
+from dpsql.policy.issues import dotted
+from dpsql.policy.tools.audit import Promise, promises
+from dpsql.service.declared import Check, checks
+from dpsql.service.session import open_data
+
+if TYPE_CHECKING:
+    import duckdb
+
+Status = Literal["ok", "broken", "enforced", "untestable", "info"]
+"""ok, broken: a promise and what the data says. enforced: the plan itself makes it true. untestable: no data could
+refute it. info: no promise, but rows or elements that answers leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One line of a verification.
+
+    where: the dotted path in the policy. file, line, column: the same in its text (1-based), if it has one.
+    unit: the privacy unit of the table; None for public tables.
+    measures: what `measured` counts; None, like `measured`, where nothing is counted. of: what it is a part of.
+    promised: the number that `measured` may not exceed (`at_most`) or must be (`exactly`); None if none is promised.
+    when_false, repair: what follows from a broken promise, and what to do about it.
+    """
+
+    kind: str
+    where: str
+    status: Status
+    claim: str
+    unit: str | None
+    measures: str | None = None
+    measured: int | None = None
+    of: int | None = None
+    comparison: Literal["at_most", "exactly"] | None = None
+    promised: int | None = None
+    when_false: str | None = None
+    repair: str | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of each promise of a policy, in the policy's order. It holds exact numbers about private data.
+
+    policy, hash: the policy's name, and the hash of its content with the types filled in.
+    checks: a `Checked` for each promise, each enforced limit and each declaration that leaves rows out of answers.
+    """
+
+    policy: str
+    hash: str
+    checks: tuple[Checked, ...]
+
+    @property
+    def broken(self) -> tuple[Checked, ...]:
+        """The promises that the data refutes."""
+        return tuple(c for c in self.checks if c.status == "broken")
+
+    @property
+    def holds(self) -> bool:
+        """True if the data refutes no promise."""
+        return not self.broken
+
+
+def verify_policy(
+    source: str | PathLike[str] | Policy | duckdb.DuckDBPyConnection,
+    *,
+    policy: str | PathLike[str] | Policy | None = None,
+    frames: Mapping[str, object] | None = None,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    progress: bool = False,
+) -> Verification:
+    """Measure every promise of a policy in the data. For the custodian: the numbers are exact, not private.
+
+    The data is opened as by `connect`, from the same arguments; the ledger is not touched.
+    Raises CannotOpen: policy or data cannot be opened, or they disagree. Raises EngineError.
+    """
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
+    try:
+        return verify(completed, engine)
+    finally:
+        engine.close()
+
+
+def verify(policy: Policy, engine: Engine) -> Verification:
+    """The same on an open engine, all in one snapshot. policy: completed with the data's types."""
+    return engine.in_snapshot(lambda: Verification(policy.name, policy.hash, tuple(_run(policy, engine))))
+
+
+def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
+    listed: dict[tuple[str, str], Promise] = {(p.kind, p.where): p for p in promises(policy)}
+    for check in checks(policy):
+        promise = listed.get((check.kind, dotted(check.loc)))
+        measured = None if check.measure is None else check.measure(engine)
+        status = _status(check, measured)
+        place = policy.place(*check.loc)
+        line, column = (None, None) if place is None else place[0].position(place[1].start)
+        yield Checked(
+            check.kind,
+            dotted(check.loc),
+            status,
+            check.claim if promise is None else promise.claim,
+            policy.tables[check.table].unit,
+            check.measures or None,
+            measured,
+            None if check.of is None else check.of(engine),
+            None if check.promised is None else "exactly" if check.exact else "at_most",
+            check.promised,
+            check.when_false or None if promise is None else promise.when_false,
+            check.repair if status == "broken" else None,
+            None if place is None else place[0].name,
+            line,
+            column,
+        )
+
+
+def _status(check: Check, measured: int | None) -> Status:
+    if measured is None:
+        return "enforced" if check.enforced else "untestable"
+    if check.promised is None:
+        return "info"
+    kept = measured == check.promised if check.exact else measured <= check.promised
+    return "ok" if kept else "broken"
