@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from dpsql.core.functions import (
     arithmetic,
+    clipping,
     comparison,
     conditional,
     dates,
@@ -40,7 +41,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Logic": logic.FUNCTIONS,
         "Conditional": conditional.FUNCTIONS,
         "Membership": membership.FUNCTIONS,
-        "Rounding and bounds": rounding.FUNCTIONS,
+        "Rounding and bounds": (*rounding.FUNCTIONS, *clipping.FUNCTIONS),
         "Numbers": numeric.FUNCTIONS,
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
         "Patterns": patterns.FUNCTIONS,

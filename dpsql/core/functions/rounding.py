@@ -1,39 +1,30 @@
-"""abs, sign, floor, ceil, round, trunc, greatest, least and CLIP."""
+"""abs, sign, floor, ceil, round, trunc."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 from dpsql.core.functions.arithmetic import trunc_interval
-from dpsql.core.functions.comparison import compare
-from dpsql.core.functions.conditional import scaled
-from dpsql.core.functions.domains import DateRange, TimestampRange
-from dpsql.core.functions.function import Args, Function, SignatureError, Spelling
+from dpsql.core.functions.function import Args, Function, Spelling
 from dpsql.core.functions.signature import (
     as_type,
-    common_type,
     constant_int,
     count,
     decimal_for,
     duckdb,
     exact_type,
-    if_null,
     interval_of,
-    may_fail,
     number,
     on_ranges,
-    quote,
     returns,
     stored,
     strict,
 )
-from dpsql.core.functions.value import Domain, Missing, Scalar, Value
-from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType, integer_type_for
+from dpsql.core.functions.value import Scalar, Value
+from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 
@@ -178,191 +169,6 @@ def _py_sign(x: int) -> Scalar:
     return (x > 0) - (x < 0)
 
 
-# CLIP
-
-
-_FARTHEST = 10**300
-
-
-def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
-    """The two literals, as the engine will hold them (the nearest DOUBLE when x is a DOUBLE); of dates where they lie.
-
-    Raises SignatureError if they are not finite numbers, or dates or timestamps as x is one, with lo ≤ hi.
-    """
-    if args[0].type.temporal:
-        return _calendar_ends(args)
-    return _ends(args[1].constant, args[2].constant, args[0].type.kind is Kind.DOUBLE)
-
-
-def _calendar_ends(args: Args) -> tuple[Fraction, Fraction]:
-    lower, upper = (a.interval.lo if a.constant is not None and a.type == args[0].type else None for a in args[1:3])
-    if lower is None or upper is None:
-        raise SignatureError(f"expects bounds of type {args[0].type}; CLIP(day, DATE '2024-01-01', DATE '2024-12-31')")
-    if lower > upper:
-        raise SignatureError("expects the earlier bound first")
-    return lower, upper
-
-
-@lru_cache(maxsize=64, typed=True)
-def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tuple[Fraction, Fraction]:
-    """`clip_bounds` of two constants: each is asked for by every rule of a CLIP, several times in a plan."""
-    ends: list[Fraction] = []
-    for value in (lower, upper):
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
-            raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
-        if not -_FARTHEST <= value <= _FARTHEST:
-            raise SignatureError("expects bounds below 1e300")
-        ends.append(Fraction(float(value)) if double else Fraction(value))
-    if ends[0] > ends[1]:
-        raise SignatureError(f"expects the lower bound first, got CLIP(x, {float(ends[0]):g}, {float(ends[1]):g})")
-    return ends[0], ends[1]
-
-
-def _clip(args: Args) -> Interval:
-    return iv.clamp(args[0].interval, *clip_bounds(args))
-
-
-def _clip_type(args: Args) -> SqlType:
-    """x keeps its type unless a bound does not fit into it."""
-    count(args, 3)
-    if not args[0].type.temporal:
-        number(args[0])
-    lo, hi = clip_bounds(args)
-    t = args[0].type
-    if t.temporal:
-        return t
-    if t.kind is Kind.NULL:
-        return INTEGER
-    if t.kind is Kind.DOUBLE:
-        return DOUBLE
-    if Kind.DOUBLE in (args[1].type.kind, args[2].type.kind) and (lo.denominator > 1 or hi.denominator > 1):
-        raise SignatureError(f"expects bounds of type {t}; write them without an exponent")
-    held = iv.clamp(stored(args[0]), lo, hi)
-    scale = max(t.scale, *(a.type.scale for a in args[1:]))
-    if t.kind is Kind.INTEGER and lo.denominator == hi.denominator == 1:
-        return integer_type_for(held, t) or integer_type_for(held) or DOUBLE
-    if t.kind is Kind.DECIMAL and scale == t.scale and held.within(stored(Value(t))):
-        return t
-    return decimal_for(iv.hull(held, stored(args[0])), scale) or DOUBLE
-
-
-def _spell_clip(sql: Sequence[str], args: Args, result: Value) -> str:
-    if result.type.temporal:
-        x, first, last = sql
-        return f"CASE WHEN {x} <= {first} THEN {first} WHEN {x} >= {last} THEN {last} ELSE {x} END"
-    lo, hi = clip_bounds(args)
-    inside = as_type(sql[0], args[0], result.type)
-    x = inside if result.type.kind is Kind.DOUBLE else sql[0]
-    held = stored(args[0])
-    arms = []
-    if result.type.kind is Kind.DOUBLE and not args[0].finite:
-        arms.append(f"WHEN NOT isfinite({x}) THEN NULL")
-    # A bound that no stored value can pass needs no comparison, and may not even fit into the type.
-    if held.lo is None or held.lo < lo:
-        arms.append(f"WHEN {x} <= {_bound(lo, result.type)} THEN {_bound(lo, result.type)}")
-    if held.hi is None or held.hi > hi:
-        arms.append(f"WHEN {x} >= {_bound(hi, result.type)} THEN {_bound(hi, result.type)}")
-    return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
-
-
-def _bound(end: Fraction, t: SqlType) -> str:
-    if t.kind is Kind.DOUBLE:
-        return f"CAST({quote(repr(float(end)))} AS DOUBLE)"
-    with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
-        digits = Decimal(end.numerator) / Decimal(end.denominator)
-    return f"CAST({quote(format(digits, 'f'))} AS {t})"
-
-
-def _clip_domain(args: Args) -> Domain | None:
-    """All days, or instants, from bound to bound: infinite ones are clipped as well."""
-    first, last, null = args[1].constant, args[2].constant, if_null(args[0])
-    if isinstance(first, dt.datetime) and isinstance(last, dt.datetime):
-        return Domain(TimestampRange(first, last), null)
-    if isinstance(first, dt.date) and isinstance(last, dt.date):
-        return Domain(DateRange(first, last), null)
-    return None
-
-
-def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
-    if isinstance(x, dt.date):
-        assert isinstance(lo, dt.date) and isinstance(hi, dt.date)
-        return min(max(x, lo), hi)
-    assert isinstance(x, int | float | Decimal)
-    assert isinstance(lo, int | float | Decimal) and isinstance(hi, int | float | Decimal)
-    if isinstance(x, float):
-        return min(max(x, float(lo)), float(hi)) if math.isfinite(x) else None
-    return lo if x < lo else hi if x > hi else x
-
-
-# GREATEST and LEAST ignore NULL
-
-
-def _sure_ends(args: Args, always: Callable[[Value], bool]) -> Interval:
-    """max of x_i over a non-empty set that contains at least the arguments for which `always` holds."""
-    target = common_type(args)
-    known = [(scaled(a, target), always(a)) for a in args]
-    hi = iv.neg(_meet([iv.neg(i) for i, _ in known])).hi
-    sure = [i.lo for i, present in known if present and i.lo is not None]
-    lows = [i.lo for i, _ in known]
-    lo = max(sure) if sure else None if None in lows else min(low for low in lows if low is not None)
-    return Interval(lo, hi, tuple(dict.fromkeys(r for i, _ in known for r in i.why)))
-
-
-def _meet(found: list[Interval]) -> Interval:
-    ends = [i.lo for i in found]
-    return Interval(None if None in ends else min(e for e in ends if e is not None), None)
-
-
-def _present(target: SqlType) -> Callable[[Value], bool]:
-    return lambda a: not a.nullable and not may_fail(a, target)
-
-
-def _greatest(args: Args) -> Interval:
-    return _sure_ends(args, _present(common_type(args)))
-
-
-def _least(args: Args) -> Interval:
-    """The mirror image; a NaN is the greatest value of all and gives way to the others."""
-    target = common_type(args)
-    present = _present(target)
-    mirrored = [Value(target, iv.neg(scaled(a, target)), nullable=not (present(a) and a.finite)) for a in args]
-    return iv.neg(_sure_ends(mirrored, lambda a: not a.nullable))
-
-
-def _extreme_type(args: Args) -> SqlType:
-    count(args, 1, -1)
-    return common_type(args)
-
-
-def _extreme_nullable(args: Args) -> bool:
-    present = _present(common_type(args))
-    return not any(present(a) for a in args)
-
-
-def _extreme(name: str, rule: Callable[[Args], Interval], better: Callable[[object, object], bool]) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({', '.join(as_type(s, a, result.type) for s, a in zip(sql, args, strict=True))})"
-
-    def python(*values: Scalar) -> Scalar:
-        best: Scalar = None
-        for v in values:
-            if v is not None and (best is None or compare(v, best, better)):
-                best = v
-        return best
-
-    return Function(
-        (name,),
-        f"{name}(x, y, …) → any",
-        f"The {name} argument; NULLs are ignored, NaN is the greatest number.",
-        type=_extreme_type,
-        spell=duckdb(spell),
-        interval=rule,
-        nullable=_extreme_nullable,
-        finite=lambda args: all(a.finite for a in args),
-        python=python,
-    )
-
-
 FUNCTIONS = (
     Function(
         ("abs",),
@@ -395,19 +201,4 @@ FUNCTIONS = (
         python=strict(_py_round),
         literal=frozenset({1}),
     ),
-    Function(
-        ("clip", "clamp", "clamped"),
-        "clip(x: number | date | timestamp, lo: literal, hi: literal) → as x",
-        "x bounded to [lo, hi]. NULL stays NULL; NaN and ±∞ become NULL. This is how a query bounds a value.",
-        type=_clip_type,
-        spell=duckdb(_spell_clip),
-        interval=_clip,
-        nullable=lambda args: args[0].nullable or not args[0].finite,
-        finite=lambda args: True,
-        domain=_clip_domain,
-        python=strict(_py_clip),
-        literal=frozenset({1, 2}),
-    ),
-    _extreme("greatest", _greatest, lambda a, b: a > b),  # type: ignore[operator]
-    _extreme("least", _least, lambda a, b: a < b),  # type: ignore[operator]
 )

@@ -17,7 +17,7 @@ from fractions import Fraction
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.expression_values import Env, evaluate
 from dpsql.core.analysis.facts import ColumnFact
-from dpsql.core.functions.rounding import clip_bounds
+from dpsql.core.functions.clipping import clip_bounds
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, columns_of, walk
 from dpsql.core.ir.nodes import Aggregate, Node
