@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from dpsql.cli.demo import COSTS
+from dpsql.cli.commands.demo import COSTS
 
 TARGET = Path(__file__).resolve().parent / "images" / "answer.svg"
 QUESTION = COSTS.replace(" JOIN icd10", "\n     JOIN icd10")
