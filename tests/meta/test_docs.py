@@ -215,6 +215,25 @@ def test_the_readme_says_what_it_must() -> None:
         assert f"`{folder}`" in text and (ROOT / "dpsql" / "core" / folder).is_dir()
 
 
+TERMS = (
+    "privacy unit", "neighbouring databases", "add/remove neighbours", "replace-one neighbours", "stability",
+    "sensitivity", "contribution bounding", "clipping", "grid, granularity", "release", "component", "measurement",
+    "mechanism", "group-by keys", "partition selection, thresholding", "parallel composition", "interval", "half-width",
+    "stored answer", "privacy loss", "ε (epsilon)", "δ (delta)", "ρ (rho)", "accountant", "ledger", "budget, cap",
+    "public table", "promise", "policy", "custodian", "analyst",
+)  # fmt: skip
+
+
+def test_the_glossary_has_the_terms_of_the_field_one_line_each() -> None:
+    rows = re.findall(
+        r"^\| (.+?) \| (.+?) \| ?(.*)\|$", (ROOT / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE
+    )
+    terms = [term for term, _, _ in rows if term not in ("term", "---")]
+    assert sorted(set(terms)) == sorted(terms) and set(TERMS) <= set(terms)
+    people = {"custodian", "analyst", "differential privacy"}
+    assert [term for term, _, code in rows if term in terms and bool("](../dpsql/" in code) == (term in people)] == []
+
+
 def test_every_field_of_explain_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "explain.md").read_text(encoding="utf-8")
     whole = json.loads(dumped())
