@@ -26,8 +26,8 @@ from dpsql.answers.store.names import draw_of, unchanged
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, Mechanism
-from dpsql.core.release.noisy import Given, NoisyRelease, assembled, made_by, wanted
+from dpsql.core.noise.mechanisms import AdditiveNoise, KeyThreshold, Mechanism, made_by
+from dpsql.core.release.noisy import Given, NoisyRelease, assembled, wanted
 from dpsql.core.release.released import Answer
 from dpsql.planner.plan import Plan
 from dpsql.postprocessing.released_columns import released_columns
@@ -248,7 +248,7 @@ class _Choice:
         others: list[tuple[float, int, Answer]] = []
         for at, answer in enumerate(stored):
             made = _made(answer)
-            if made is None or not as_accurate(made, planned) or not unchanged(answer):
+            if made is None or not made.as_accurate(planned) or not unchanged(answer):
                 continue
             if answer.id in self.held:
                 own.append((made.variance(), -at, answer))
@@ -277,18 +277,7 @@ def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
     return shown.threshold <= planned.threshold and shown.delta <= planned.delta
 
 
-def as_accurate(made: Mechanism, planned: Mechanism) -> bool:
-    """Whether noise is no wider than planned: exact within a family, by variance between two."""
-    match made, planned:
-        case DiscreteLaplace(scale=a), DiscreteLaplace(scale=b):
-            return a <= b
-        case DiscreteGaussian(sigma_squared=a), DiscreteGaussian(sigma_squared=b):
-            return a <= b
-        case _:
-            return made.variance() <= planned.variance()
-
-
-def _made(answer: Answer) -> Mechanism | None:
+def _made(answer: Answer) -> AdditiveNoise | None:
     """The noise that an answer was made with; None if this version does not know it."""
     try:
         return made_by(answer.mechanism, answer.parameter)

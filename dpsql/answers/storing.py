@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsql.answers.address import Ground
 from dpsql.answers.store.names import Terms, named
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from dpsql.core.noise.mechanisms import AdditiveNoise
 from dpsql.core.release.noisy import Given, NoisyRelease, wanted
 from dpsql.core.release.released import Answer, ShownKeys
 
@@ -22,8 +22,11 @@ def names_of(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, st
 def _terms(measured: MeasuredRelease, place: int) -> Terms:
     losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
     decided = measured.threshold if place == measured.node.threshold else None
+    noise = measured.measurements[place].mechanism
+    assert isinstance(noise, AdditiveNoise)
     return Terms(
-        *_stored_form(measured.measurements[place].mechanism),
+        noise.name,
+        noise.parameter,
         losses,
         measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
         None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
@@ -58,13 +61,3 @@ def to_store(
             )
         )
     return found
-
-
-def _stored_form(mechanism: Mechanism) -> tuple[str, Fraction]:
-    match mechanism:
-        case DiscreteLaplace(scale=scale):
-            return "laplace", scale
-        case DiscreteGaussian(sigma_squared=variance):
-            return "gaussian", variance
-        case _:
-            raise AssertionError(f"no stored form for {mechanism.name} noise")

@@ -14,7 +14,6 @@ from fractions import Fraction
 from dpsql.audit.databases import Candidate, Databases
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.release.noisy import Key
 from dpsql.core.release.planned import PlannedRelease
 
@@ -99,13 +98,10 @@ def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Vio
 
 def stated(m: Measurement, moved: Change) -> float:
     """What the stated noise loses by such a change: ε (Laplace), ρ (Gaussian)."""
-    match m.mechanism:
-        case DiscreteLaplace(scale=scale):
-            return float(moved.l1 / scale)
-        case DiscreteGaussian(sigma_squared=variance):
-            return float(moved.l2_squared / (2 * variance))
-        case _:
-            return 0.0
+    if not m.mechanism.scale:
+        return 0.0
+    loss = m.mechanism.loss(Fraction(moved.l1), Fraction(moved.l2_squared))
+    return float(loss.epsilon + loss.rho)
 
 
 def share(m: Measurement, unit: str, moved: Change) -> float:
@@ -113,7 +109,7 @@ def share(m: Measurement, unit: str, moved: Change) -> float:
     if m.known is not None:
         return 0.0
     claim = m.by_unit.get(unit, m.sensitivity)
-    if isinstance(m.mechanism, DiscreteGaussian):
+    if m.mechanism.gaussian:
         return math.sqrt(moved.l2_squared / claim.l2_squared) if claim.l2_squared else 0.0
     return moved.l1 / claim.l1 if claim.l1 else 0.0
 

@@ -23,7 +23,7 @@ from dpsql.audit.statistics import Claim, Samples
 from dpsql.core.noise.backends import Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import AdditiveNoise
 from dpsql.core.privacy_loss import compose
 from dpsql.core.release.noisy import Given, Key, noised
 from dpsql.core.release.planned import PlannedRelease
@@ -92,13 +92,7 @@ def _columns(rows: Sequence[Sequence[int]], planned: PlannedRelease) -> list[Int
 
 def _likelier(m: Measurement, y: Samples, apart: Samples) -> Samples:
     """ln P(b + y | a) − ln P(b + y | b), where a = b + apart."""
-    match m.mechanism:
-        case DiscreteLaplace(scale=scale):
-            return np.asarray((np.abs(y) - np.abs(y - apart)) / float(scale))
-        case DiscreteGaussian(sigma_squared=variance):
-            return np.asarray((2 * y - apart) * apart / (2 * float(variance)))
-        case _:
-            return np.zeros(len(y))
+    return m.mechanism.log_ratio(y, apart) if isinstance(m.mechanism, AdditiveNoise) else np.zeros(len(y))
 
 
 def _batches(runs: int, rows: int) -> list[tuple[int, int]]:
@@ -157,6 +151,6 @@ def _moved(plan: Plan, pair: Pair, target: Target) -> tuple[Moved, ...]:
         a, b = pair.a[at], pair.b[at]
         for i in _parts(planned):
             mechanism = planned.measured.measurements[i].mechanism
-            if target in (None, (at, i)) and not isinstance(mechanism, Exact):
+            if target in (None, (at, i)) and isinstance(mechanism, AdditiveNoise):
                 found += [(mechanism, a[k][i] - b[k][i]) for k in a if k in b and a[k][i] != b[k][i]]
     return tuple(found)

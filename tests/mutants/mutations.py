@@ -450,14 +450,14 @@ MUTATIONS = (
     Mutation(
         "noises-of-a-total-as-one",
         "dpsql/core/noise/widths.py",
-        "len(same), each)",
-        "1, each)",
+        "half_width_of_sum(len(same), each)",
+        "half_width_of_sum(1, each)",
         "the interval of a total that is made of parts is that of one of them",
         ("tests/unit/rewrite/test_split_counts.py",),
     ),
     Mutation(
         "gaussian-noises-as-one",
-        "dpsql/core/noise/widths_of_counts.py",
+        "dpsql/core/noise/mechanisms/gaussian.py",
         "DiscreteGaussian(n * mechanism.sigma_squared)",
         "DiscreteGaussian(mechanism.sigma_squared)",
         "the interval of a total with Gaussian noise is that of one of its parts",
@@ -1232,8 +1232,8 @@ MUTATIONS = (
     Mutation(
         "edited-price-believed",
         "dpsql/answers/choosing.py",
-        "if made is None or not as_accurate(made, planned) or not unchanged(answer):",
-        "if made is None or not as_accurate(made, planned):",
+        "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
+        "if made is None or not made.as_accurate(planned):",
         "an edit of the file of answers spares an analyst his cap",
         ("tests/attacks/test_n_edited_answers.py",),
     ),
@@ -1352,7 +1352,7 @@ MUTATIONS = (
     Mutation(
         "less-accurate-answer",
         "dpsql/answers/choosing.py",
-        "if made is None or not as_accurate(made, planned) or not unchanged(answer):",
+        "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
         ("tests/unit/session/test_answers.py",),

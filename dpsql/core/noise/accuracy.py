@@ -1,4 +1,4 @@
-"""Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for both families of noise.
+"""Accuracy first: the least privacy loss that keeps intervals within asked widths, exact for all families of noise.
 
 A query's components are independent, so each gets the least that its own columns ask for (`least_rate.py`;
 `accuracy_of_pairs.py` for sums of two components), and the query costs their sum. Those that cost the largest of their
@@ -26,7 +26,7 @@ from dpsql.core.noise.calibration import (
     prepare,
     splits,
 )
-from dpsql.core.noise.least_rate import gaussian_rate, laplace_rate, rate_of_sum
+from dpsql.core.noise.least_rate import rate_for, rate_of_sum
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.request import Request
 from dpsql.core.noise.widths import joint_width
@@ -58,7 +58,7 @@ def meet(
     _require_noise(prepared, wishes)
     found = []
     for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
-        pricing = Pricing(split.family, confidence, request.accountant == "zcdp" and split.family == "laplace")
+        pricing = Pricing(split.family, confidence, request.accountant == "zcdp" and split.family.pure)
         shares = _shares(prepared, wishes, pricing)
         if shares is not None:
             own = replace(split, shares=shares)
@@ -165,7 +165,7 @@ def _shares(
         own: dict[int, Fraction] = {}
         for i, widest in enumerate(wish.widths):
             if widest is not None:
-                rate = (laplace_rate if pricing.family == "laplace" else gaussian_rate)(widest, pricing.confidence)
+                rate = rate_for(pricing.family, widest, pricing.confidence)
                 if rate is None:
                     return None
                 own[i] = rate * pricing.size(p, i)
@@ -193,8 +193,8 @@ def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -
     shares = [max(own[i] for i in bundle) for p, own in each for bundle in p.bundles]
     whole = sum(shares, Fraction(0))
     if accountant == "zcdp":
-        return sum(map(pure_to_rho, shares), Fraction(0)) if split.family == "laplace" else whole
-    if split.family == "laplace":
+        return sum(map(pure_to_rho, shares), Fraction(0)) if split.family.pure else whole
+    if split.family.pure:
         return whole
     return rho_to_epsilon(whole, split.conversion_delta) if whole <= LARGEST_CONVERTED else None
 

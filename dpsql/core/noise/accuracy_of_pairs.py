@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.noise.calibration import Prepared
-from dpsql.core.noise.least_rate import Family, least_rate, log_outside, on_grid, place_of
+from dpsql.core.noise.least_rate import least_rate, on_grid, place_of
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.scale import LARGEST_SCALE
+from dpsql.core.noise.mechanisms import AdditiveNoise
 from dpsql.core.noise.widths import joint_width
-from dpsql.core.numbers.normal import two_sided
 
 _DIGITS = 32
 """Of rates: widths of several noises are known to about as many."""
@@ -44,58 +42,17 @@ class Pricing:
     squared: a share counts by its square (ε under zCDP).
     """
 
-    family: Family
+    family: type[AdditiveNoise]
     confidence: Fraction
     squared: bool
 
-    @property
-    def quantile(self) -> float:
-        """Of continuous noise of scale (or σ) 1."""
-        if self.family == "laplace":
-            return log_outside(self.confidence)
-        return math.sqrt(two_sided(1 - self.confidence))
-
     def size(self, p: Prepared, i: int) -> Fraction:
         """A component's sensitivity; its share is rate times size."""
-        return Fraction(p.worst[i].l1) if self.family == "laplace" else p.worst[i].l2_squared
+        return self.family.size(p.worst[i].l1, p.worst[i].l2_squared)
 
     def measurement(self, p: Prepared, i: int, rate: Fraction) -> Measurement:
         """The component with noise of this rate."""
-        made = DiscreteLaplace(1 / rate) if self.family == "laplace" else DiscreteGaussian(1 / (2 * rate))
-        return Measurement(p.node.components[i], p.worst[i], made)
-
-    def rate(self, spread: float) -> float:
-        """The rate of noise of this scale (or σ)."""
-        return 1 / spread if self.family == "laplace" else 1 / (2 * spread * spread)
-
-    def spread(self, rate: float) -> float:
-        """The inverse of `rate`."""
-        return 1 / rate if self.family == "laplace" else 1 / math.sqrt(2 * rate)
-
-    @property
-    def lowest(self) -> Fraction:
-        """Of all rates that are accepted."""
-        return 1 / LARGEST_SCALE if self.family == "laplace" else 1 / (2 * LARGEST_SCALE**2)
-
-    def rest(self, other: float, error: float) -> float:
-        """How large the first noise may be beside a second one of scale (or σ) `other`, so that `error` holds."""
-        top = error / self.quantile
-        if self.family == "gaussian":
-            return math.sqrt(max(0.0, top * top - other * other))
-        low, high, outside = 0.0, top, float(1 - self.confidence)
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _two_laplace(middle, other, error) <= outside else (low, middle)
-        return low
-
-
-def _two_laplace(a: float, b: float, w: float) -> float:
-    """P(|aX + bY| > w) of continuous Laplace variables."""
-    large, small = max(a, b), min(a, b)
-    r, t = small / large, w / large
-    if r > 1 - 1e-6:
-        return math.exp(-t) * (1 + t / 2)
-    return (math.exp(-t) - r * r * (math.exp(-t / r) if r > 1e-300 else 0.0)) / (1 - r * r)
+        return Measurement(p.node.components[i], p.worst[i], self.family.of_rate(rate))
 
 
 def joint_shares(
@@ -119,14 +76,16 @@ def _around(
     p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], pricing: Pricing
 ) -> dict[int, Fraction] | None:
     """The pairs that share one count."""
-    count = pairs[0].count
+    count, family = pairs[0].count, pricing.family
     floor = own.get(count, Fraction(0)) / pricing.size(p, count)
     # A count with less noise than this leaves nothing of some error.
-    least = max(pricing.rate(float(x.error) / pricing.quantile / abs(float(x.worth[1]))) for x in pairs)
+    quantile = family.quantile(pricing.confidence)
+    least = max(family.rate_of(float(x.error) / quantile / abs(float(x.worth[1]))) for x in pairs)
 
     def sum_rate(pair: Pair, rate: float) -> float:
-        left = pricing.rest(pricing.spread(rate) * abs(float(pair.worth[1])), float(pair.error))
-        return pricing.rate(max(left, 1e-9 * float(pair.error)) / abs(float(pair.worth[0])))
+        beside = family.spread_of(rate) * abs(float(pair.worth[1]))
+        left = family.rest(beside, float(pair.error), pricing.confidence)
+        return family.rate_of(max(left, 1e-9 * float(pair.error)) / abs(float(pair.worth[0])))
 
     def price(rate: float) -> float:
         shares = [rate * float(pricing.size(p, count))]
@@ -159,7 +118,7 @@ def _beside(
         counted = pricing.measurement(p, pair.count, rate)
 
         def reached(candidate: Fraction, pair: Pair = pair, counted: Measurement = counted) -> Fraction:
-            summed = pricing.measurement(p, pair.sum, max(candidate, pricing.lowest))
+            summed = pricing.measurement(p, pair.sum, max(candidate, pricing.family.lowest_rate))
             return joint_width([(summed, pair.worth[0]), (counted, pair.worth[1])], pricing.confidence)
 
         def holds(candidate: Fraction, pair: Pair = pair, reached: Callable[[Fraction], Fraction] = reached) -> bool:
@@ -170,7 +129,7 @@ def _beside(
         if not holds(enough):
             return None
         near = min(_nearer(reached, guess, float(pair.error)), enough)
-        least = least_rate(holds, near, pricing.lowest, _DIGITS, enough)
+        least = least_rate(holds, near, pricing.family.lowest_rate, _DIGITS, enough)
         if least is None:
             return None
         found[pair.sum] = max(least * pricing.size(p, pair.sum), own.get(pair.sum, Fraction(0)))

@@ -28,9 +28,8 @@ from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component, Count, End, Recipe, components_of
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.noise.least_rate import Family
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
+from dpsql.core.noise.mechanisms import FAMILIES, AdditiveNoise, Exact, KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import Bundles, bundles
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import Request
@@ -76,11 +75,11 @@ class Prepared:
 class Split:
     """How the noise of a whole query is chosen.
 
-    shares: for each release and each component what it may lose: ε for Laplace noise, ρ for Gaussian noise; not read
+    shares: for each release and each component what it may lose: ε for noise whose price is pure, else ρ; not read
     where nothing can change. threshold_delta: δ of each set of private keys. conversion_delta: see MeasuredRelease.
     """
 
-    family: Family
+    family: type[AdditiveNoise]
     shares: tuple[tuple[Fraction, ...], ...]
     threshold_delta: Fraction = Fraction(0)
     conversion_delta: Fraction = Fraction(0)
@@ -163,15 +162,17 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
     if request.accountant == "zcdp":
         rhos = proportional(prepared, budget.rho)
         pure = tuple(tuple(_pure(rho) for rho in each) for each in rhos)
-        return [Split("laplace", pure, per_key_set), Split("gaussian", rhos, per_key_set)]
-    found = [Split("laplace", proportional(prepared, budget.epsilon), per_key_set)]
+        return [Split(family, pure if family.pure else rhos, per_key_set) for family in FAMILIES.values()]
+    shares = proportional(prepared, budget.epsilon)
+    found = [Split(family, shares, per_key_set) for family in FAMILIES.values() if family.pure]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
         try:
             rhos = proportional(prepared, epsilon_to_rho(budget.epsilon, convert))
         except ValueError:
             return found  # an ε so small that it is worth no ρ
-        found.append(Split("gaussian", rhos, per_key_set / 2, convert))
+        others = (family for family in FAMILIES.values() if not family.pure)
+        found += [Split(family, rhos, per_key_set / 2, convert) for family in others]
     return found
 
 
@@ -232,7 +233,7 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
     threshold = None
     if p.node.threshold is not None:
         deciding = measurements[p.node.threshold]
-        assert not isinstance(deciding.mechanism, Exact)
+        assert deciding.mechanism.scale
         # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
         # units are replaced, as many others are gone.
         r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
@@ -244,17 +245,13 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
     return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
 
 
-def _mechanism(
-    node: Release, family: Family, worst: Sensitivity, share: Fraction
-) -> DiscreteLaplace | DiscreteGaussian:
+def _mechanism(node: Release, family: type[AdditiveNoise], worst: Sensitivity, share: Fraction) -> Mechanism:
     try:
-        if family == "laplace":
-            return DiscreteLaplace.calibrate(Fraction(worst.l1), share)
-        return DiscreteGaussian.calibrate(worst.l2_squared, share)
+        return family.calibrate(family.size(worst.l1, worst.l2_squared), share)
     except ValueError:
         raise reject(
             "DP410", "the noise would be too large to be of use", span=node.span,
-            label=f"sensitivity {worst.l1:,} units at {'ε' if family == 'laplace' else 'ρ'} = {float(share):g}",
+            label=f"sensitivity {worst.l1:,} units at {'ε' if family.pure else 'ρ'} = {float(share):g}",
             help=["use a larger epsilon, narrower bounds or smaller contribution limits"],
         ) from None  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The least noise parameter that keeps an interval within a width, exact for both families of noise.
+"""The least noise parameter that keeps an interval within a width, exact for every family of noise.
 
 A mechanism's *rate* is what it costs per unit of sensitivity: 1/scale for Laplace noise (ε = rate·l1), 1/(2σ²) for
 Gaussian noise (ρ = rate·l2²). A higher rate is less noise, so `half_width(confidence) ≤ w` holds from some rate on.
@@ -14,15 +14,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.scale import LARGEST_SCALE
-from dpsql.core.noise.widths_of_counts import half_width_of_sum
-from dpsql.core.numbers.enclosures import log
-from dpsql.core.numbers.normal import two_sided
-
-Family = Literal["laplace", "gaussian"]
+from dpsql.core.noise.mechanisms import AdditiveNoise
 
 DIGITS = 48
 """Significant binary digits of a rate."""
@@ -32,55 +25,26 @@ _WIDEST = 1 << 80
 
 
 @lru_cache(maxsize=1024)
-def laplace_rate(widest: int, confidence: Fraction) -> Fraction | None:
-    """The least rate whose discrete Laplace noise has a half-width of at most `widest` integer units.
+def rate_for(family: type[AdditiveNoise], widest: int, confidence: Fraction) -> Fraction | None:
+    """The least rate whose noise has a half-width of at most `widest` integer units.
 
     None if the largest scale that is accepted is still narrower than asked. Raises ValueError for widest < 0, and
     unless 0 < confidence < 1.
     """
     _check(widest, confidence)
     widest = min(widest, _WIDEST)
-    # 2q^(w+1)/(1+q) = 1-c, solved for rate = -ln q by a few steps towards the fixed point.
-    outside = log_outside(confidence)
-    rate = 1.0
-    for _ in range(8):
-        rate = (math.log(2) + outside - math.log1p(math.exp(-rate))) / (widest + 1)
-    return least_rate(
-        lambda r: DiscreteLaplace(1 / r).half_width(confidence) <= widest,
-        Fraction(max(rate, 1e-300)),
-        1 / LARGEST_SCALE,
-    )
+    guess = family.rate_for(widest, confidence)
+    return least_rate(lambda r: family.of_rate(r).half_width(confidence) <= widest, guess, family.lowest_rate)
 
 
 @lru_cache(maxsize=1024)
-def gaussian_rate(widest: int, confidence: Fraction) -> Fraction | None:
-    """As `laplace_rate`, of discrete Gaussian noise."""
-    _check(widest, confidence)
-    widest = min(widest, _WIDEST)
-    guess = two_sided(1 - confidence) / (2 * (widest + Fraction(1, 2)) ** 2)
-    return least_rate(
-        lambda r: DiscreteGaussian(1 / (2 * r)).half_width(confidence) <= widest, guess, 1 / (2 * LARGEST_SCALE**2)
-    )
-
-
-@lru_cache(maxsize=1024)
-def rate_of_sum(family: Family, n: int, widest: int, confidence: Fraction) -> Fraction | None:
+def rate_of_sum(family: type[AdditiveNoise], n: int, widest: int, confidence: Fraction) -> Fraction | None:
     """The least rate whose noise, n times added, has a half-width of at most `widest` integer units; None as above."""
-    own = (laplace_rate if family == "laplace" else gaussian_rate)(widest, confidence)
+    own = rate_for(family, widest, confidence)
     if own is None or n == 1:
         return own
-    made = (lambda r: DiscreteLaplace(1 / r)) if family == "laplace" else (lambda r: DiscreteGaussian(1 / (2 * r)))
-    lowest = 1 / LARGEST_SCALE if family == "laplace" else 1 / (2 * LARGEST_SCALE**2)
-    # Of Gaussian noise the rate grows with n, of Laplace noise by less than its root and a half.
-    guess = own * (Fraction(math.isqrt(n * 100), 10) if family == "laplace" else n)
-    return least_rate(lambda r: half_width_of_sum(made(r), n, confidence) <= widest, guess, lowest)
-
-
-def log_outside(confidence: Fraction) -> float:
-    """-ln(1-c), near enough for a guess."""
-    found = log(1 / (1 - confidence), 60)
-    assert found.lo is not None
-    return float(found.lo)
+    guess = family.rate_of_sum(own, n)
+    return least_rate(lambda r: family.of_rate(r).half_width_of_sum(n, confidence) <= widest, guess, family.lowest_rate)
 
 
 def _check(widest: int, confidence: Fraction) -> None:

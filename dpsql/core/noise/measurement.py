@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, KeyThreshold
+from dpsql.core.noise.mechanisms import KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import Bundles, bundles
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.privacy_loss import PrivacyLoss, largest
@@ -25,7 +25,7 @@ class Measurement:
 
     component: Component
     sensitivity: Sensitivity
-    mechanism: DiscreteLaplace | DiscreteGaussian | Exact
+    mechanism: Mechanism
     by_unit: Mapping[str, Sensitivity] = field(default_factory=dict)
     known: int | None = None
 

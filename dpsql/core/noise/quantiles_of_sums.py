@@ -22,15 +22,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.mechanisms.mechanism import MARGIN, Mechanism
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Flags = NDArray[np.bool_]
-Mechanism = DiscreteLaplace | DiscreteGaussian
 
-MARGIN = 1e-9
-"""Relative allowance for the rounding of floating-point numbers; always widens."""
 _NEGLECTED = 1e-4
 """Part of `outside` that may lie beyond the circle, or beyond where the added Gaussian is cut off."""
 _LEAST = 1e-8
@@ -76,7 +73,7 @@ class _Sums:
         top = sizes.max(axis=1)
         deviations = np.array([math.sqrt(m.variance()) for m in laws])
         scales = np.array([float(m.scale) for m in laws])
-        self._is_laplace = np.array([m.name == "laplace" for m in laws])[law]
+        self._is_laplace = np.array([m.laplace > 0 for m in laws])[law]
         part = sizes / top[:, None]
         self.deviation = np.sqrt((counts * (part * deviations[law]) ** 2).sum(axis=1))
         # Noise that is nearly always 0 still has units.

@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms.mechanism import MARGIN
 
 Floats = NDArray[np.float64]
 
-MARGIN = 1e-9
-"""Relative allowance for the rounding of floating-point numbers, far above it; always widens."""
 _TINY = 1e-300
 _APART = 1e-4
 """Laplace scales are told apart by at least this part."""
@@ -60,16 +59,8 @@ class Noise:
     @classmethod
     def of(cls, m: Measurement, unit: Fraction) -> Noise:
         """unit: of the measurement's integers, in the common unit."""
-        scale, step = float(m.mechanism.scale * unit) * (1 + MARGIN), float(unit)
-        match m.mechanism.name:
-            case "laplace":
-                return cls(scale, 0.0, step)
-            case "gaussian":
-                return cls(0.0, scale, step)
-            case "exact":
-                return cls(0.0, 0.0, 0.0)
-            case other:
-                raise AssertionError(f"no tail is known of {other} noise")
+        laplace, gaussian = (float(x * unit) * (1 + MARGIN) for x in (m.mechanism.laplace, m.mechanism.gaussian))
+        return cls(laplace, gaussian, float(unit) if laplace or gaussian else 0.0)
 
 
 def tail(
@@ -155,7 +146,7 @@ def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -
     if not top:
         return 0.0
     least = float(1 - level) * (1 - MARGIN)
-    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.mechanism.name != "exact"]
+    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.mechanism.scale]
     noises.sort(key=lambda n: n.step)
     law = _law(noises[-1])
     low, high = 0.0, float(len(parts))  # where each stays within its own width, which the level was split over

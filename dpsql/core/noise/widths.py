@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Count, Sum, coefficients
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
-from dpsql.core.noise.widths_of_counts import half_width_of_sum
+from dpsql.core.noise.mechanisms import Mechanism
 
 
 def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level: Fraction) -> Fraction:
@@ -23,18 +22,18 @@ def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) 
     Of three different laws and more those of one family and one coefficient count as the widest, which is
     stochastically larger, and each family gets its part of what may lie outside.
     """
-    noisy = [(m.mechanism, abs(worth)) for m, worth in parts if not isinstance(m.mechanism, Exact)]
+    noisy = [(m.mechanism, abs(worth)) for m, worth in parts if m.mechanism.scale]
     if len(noisy) == 2 and noisy[0] != noisy[1]:
         # Imported here: `dpsql check`, which only prices, loads neither this nor numpy with it.
         from dpsql.core.noise.tails import half_width
 
         return Fraction(half_width(parts, level))
-    alike: dict[tuple[str, Fraction], list[DiscreteLaplace | DiscreteGaussian]] = {}
+    alike: dict[tuple[str, Fraction], list[Mechanism]] = {}
     for mechanism, worth in noisy:
         alike.setdefault((mechanism.name, worth), []).append(mechanism)
     each = 1 - (1 - level) / max(1, len(alike))
     widths = (
-        worth * half_width_of_sum(max(same, key=lambda mechanism: mechanism.scale), len(same), each)
+        worth * max(same, key=lambda mechanism: mechanism.scale).half_width_of_sum(len(same), each)
         for (_, worth), same in alike.items()
     )
     return sum(widths, Fraction(0))

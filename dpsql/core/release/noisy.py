@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import compress, product, repeat
 from operator import itemgetter
 from types import MappingProxyType
@@ -21,7 +20,7 @@ from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.mechanisms import made_by
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import numbered, places
 from dpsql.core.release.key_order import in_order
@@ -204,17 +203,6 @@ def exact_totals(
     else:
         keys = public_keys(sources, _width(planned))
     return Exacts(keys, found.of(keys)).rows()
-
-
-def made_by(name: str, parameter: Fraction) -> DiscreteLaplace | DiscreteGaussian:
-    """The mechanism of stored noise. Raises ValueError for one that this version does not know."""
-    match name:
-        case "laplace":
-            return DiscreteLaplace(parameter)
-        case "gaussian":
-            return DiscreteGaussian(parameter)
-        case _:
-            raise ValueError(f"no noise is called {name!r}")
 
 
 def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> Exacts:

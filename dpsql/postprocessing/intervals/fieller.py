@@ -21,7 +21,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpsql.core.noise.integer_columns import Floats
-from dpsql.core.noise.quantiles_of_sums import MARGIN, reaches
+from dpsql.core.noise.mechanisms.mechanism import MARGIN
+from dpsql.core.noise.quantiles_of_sums import reaches
 from dpsql.postprocessing.intervals.linear import Flags, Linear, Noises, Places, TooMany
 from dpsql.postprocessing.intervals.noise_classes import Classes, classes
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.noise.integer_columns import Floats
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.core.noise.mechanisms import Mechanism
 from dpsql.core.release.noisy import NoisyRelease
 
 Places = NDArray[np.intp]
@@ -37,13 +37,13 @@ class Noises:
     """
 
     def __init__(self, releases: Listed[NoisyRelease]) -> None:
-        self.laws: list[DiscreteLaplace | DiscreteGaussian] = []
+        self.laws: list[Mechanism] = []
         self._starts: dict[tuple[int, int], int] = {}
         known: dict[object, int] = {}
         law, values, height = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], 0
         for place, noisy in enumerate(releases):
             for i, m in enumerate(noisy.planned.measured.measurements):
-                if m.known is not None or not isinstance(m.mechanism, DiscreteLaplace | DiscreteGaussian):
+                if m.known is not None or not m.mechanism.scale:
                     continue
                 at = known.setdefault(m.mechanism, len(self.laws))
                 if at == len(self.laws):

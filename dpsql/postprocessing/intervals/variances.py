@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from dpsql.core.ir.components import Variance
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.tails import MARGIN, Floats, Noise, curvature, tail, worthwhile
+from dpsql.core.noise.mechanisms.mechanism import MARGIN
+from dpsql.core.noise.tails import Floats, Noise, curvature, tail, worthwhile
 from dpsql.postprocessing.intervals.averages import AT_ONCE, MeanHull, hull
 from dpsql.postprocessing.intervals.outward_rounding import above, below
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.noise.least_rate import DIGITS, gaussian_rate, laplace_rate
+from dpsql.core.noise.least_rate import DIGITS, rate_for
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 LESS = 1 - Fraction(1, 1 << (DIGITS - 1))
@@ -26,6 +27,7 @@ def gaussian(rate: Fraction) -> Mechanism:
     return DiscreteGaussian(1 / (2 * rate))
 
 
+laplace_rate, gaussian_rate = partial(rate_for, DiscreteLaplace), partial(rate_for, DiscreteGaussian)
 FAMILIES = pytest.mark.parametrize(
     ("least", "mechanism"), [(laplace_rate, laplace), (gaussian_rate, gaussian)], ids=["laplace", "gaussian"]
 )

@@ -10,7 +10,6 @@ import pytest
 
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.quantiles_of_sums import Mechanism, reaches
-from dpsql.core.noise.widths_of_counts import half_width_of_sum
 
 LAPLACE, FINE = DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(40))
 RARE = DiscreteLaplace(Fraction(1, 5))
@@ -77,7 +76,7 @@ def test_a_fifth_less_would_be_noticed() -> None:
 @pytest.mark.parametrize("n", [2, 5, 40])
 def test_equal_noises_as_in_closed_form(n: int) -> None:
     for mechanism in (LAPLACE, FINE, RARE):
-        exact = half_width_of_sum(mechanism, n, Fraction(95, 100))
+        exact = mechanism.half_width_of_sum(n, Fraction(95, 100))
         assert math.isclose(exact, reach(((mechanism, n, ONE),), 0.05), rel_tol=1e-8)
 
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.core.noise import widths_of_counts as sums
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.widths_of_counts import half_width_of_sum, laplace_tail
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, laplace
+from dpsql.core.noise.mechanisms.laplace import laplace_tail
 
 LEVELS = [Fraction(1, 2), Fraction(95, 100), Fraction(999, 1000), 1 - Fraction(1, 10**6)]
 
@@ -39,7 +38,7 @@ CASES = [
 def test_the_least_width_that_covers(mechanism: DiscreteLaplace | DiscreteGaussian, n: int) -> None:
     tails = laws(mechanism, n)
     for level in LEVELS:
-        w, outside = half_width_of_sum(mechanism, n, level), float(1 - level)
+        w, outside = mechanism.half_width_of_sum(n, level), float(1 - level)
         assert tails[w] <= outside * (1 + 1e-6)
         # Discrete Gaussian widths may be one unit wider than need be, as the mechanism's own.
         least = w - (2 if mechanism.name == "gaussian" else 1)
@@ -48,24 +47,24 @@ def test_the_least_width_that_covers(mechanism: DiscreteLaplace | DiscreteGaussi
 
 @pytest.mark.parametrize("mechanism", [DiscreteLaplace(Fraction(3)), DiscreteGaussian(Fraction(3))])
 def test_one_noise_is_left_to_its_mechanism(mechanism: DiscreteLaplace | DiscreteGaussian) -> None:
-    assert [half_width_of_sum(mechanism, 1, level) for level in LEVELS] == [mechanism.half_width(x) for x in LEVELS]
+    assert [mechanism.half_width_of_sum(1, level) for level in LEVELS] == [mechanism.half_width(x) for x in LEVELS]
 
 
 def test_wide_noise_and_many_parts() -> None:
     """Continuous Laplace noise of scale b: (1 + w/2b)·e^(-w/b)/… of two; of many the normal law."""
-    two = half_width_of_sum(DiscreteLaplace(Fraction(2**40)), 2, Fraction(95, 100)) / 2**40
+    two = DiscreteLaplace(Fraction(2**40)).half_width_of_sum(2, Fraction(95, 100)) / 2**40
     assert math.isclose((1 + two / 2) * math.exp(-two), 0.05, rel_tol=1e-6)
-    many = half_width_of_sum(DiscreteLaplace(Fraction(1000)), 400, Fraction(95, 100))
+    many = DiscreteLaplace(Fraction(1000)).half_width_of_sum(400, Fraction(95, 100))
     assert math.isclose(many / 1000, 1.96 * math.sqrt(800), rel_tol=2e-3)
-    gaussian = half_width_of_sum(DiscreteGaussian(Fraction(10**6)), 400, Fraction(95, 100))
+    gaussian = DiscreteGaussian(Fraction(10**6)).half_width_of_sum(400, Fraction(95, 100))
     assert math.isclose(gaussian, 1.95996 * math.sqrt(400) * 1000, rel_tol=1e-4)
 
 
 def test_more_noise_is_never_narrower() -> None:
     for n in (2, 5):
-        laplace = [half_width_of_sum(DiscreteLaplace(Fraction(k, 7)), n, Fraction(95, 100)) for k in range(1, 60)]
-        gaussian = [half_width_of_sum(DiscreteGaussian(Fraction(k, 7)), n, Fraction(95, 100)) for k in range(1, 60)]
-        assert laplace == sorted(laplace) and gaussian == sorted(gaussian)
+        one = [DiscreteLaplace(Fraction(k, 7)).half_width_of_sum(n, Fraction(95, 100)) for k in range(1, 60)]
+        other = [DiscreteGaussian(Fraction(k, 7)).half_width_of_sum(n, Fraction(95, 100)) for k in range(1, 60)]
+        assert one == sorted(one) and other == sorted(other)
 
 
 def test_the_tail_of_laplace_noise_adds_up() -> None:
@@ -78,8 +77,8 @@ def test_the_tail_of_laplace_noise_adds_up() -> None:
 
 def test_a_width_of_one_part_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: n noises taken for one of n times the scale squared, or for one alone."""
-    monkeypatch.setattr(sums, "laplace_tail", lambda rate, n, m: math.exp(-rate * m) / (1 + math.exp(-rate)))
-    sums.half_width_of_sum.cache_clear()
+    monkeypatch.setattr(laplace, "laplace_tail", lambda rate, n, m: math.exp(-rate * m) / (1 + math.exp(-rate)))
+    laplace._half_width_of_sum.cache_clear()
     with pytest.raises(AssertionError):
         test_the_least_width_that_covers(DiscreteLaplace(Fraction(1)), 3)
-    sums.half_width_of_sum.cache_clear()
+    laplace._half_width_of_sum.cache_clear()

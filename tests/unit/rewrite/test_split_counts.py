@@ -11,7 +11,6 @@ from dpsql.core.ir.components import Component, Count, End, coefficients, moved
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.render import expression
 from dpsql.core.noise.mechanisms import DiscreteLaplace
-from dpsql.core.noise.widths_of_counts import half_width_of_sum
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain import as_json, as_text
@@ -159,7 +158,7 @@ def test_the_interval_is_that_of_the_sum(accountant: str) -> None:
     found = plan(SHARE)
     (release,) = as_json(found)["releases"]
     assert [o["expected_error"] for o in release["outputs"]] == [4, 3]
-    assert half_width_of_sum(DiscreteLaplace(Fraction(1)), 2, Fraction(95, 100)) == 4
+    assert DiscreteLaplace(Fraction(1)).half_width_of_sum(2, Fraction(95, 100)) == 4
     assert "COUNT(*) = COUNT(*) FILTER (b IS NOT TRUE) + COUNT(*) FILTER (b)  ± 4" in as_text(found)
 
 
@@ -181,8 +180,8 @@ def test_the_least_that_meets_an_error(error: int, confidence: Fraction) -> None
     assert parts(SHARE)
     measured = found.releases[0].measured
     (scale,) = {m.mechanism.scale for m in measured.measurements}
-    assert half_width_of_sum(DiscreteLaplace(scale), 2, confidence) <= error
-    assert half_width_of_sum(DiscreteLaplace(scale * Fraction(1001, 1000)), 2, confidence) > error
+    assert DiscreteLaplace(scale).half_width_of_sum(2, confidence) <= error
+    assert DiscreteLaplace(scale * Fraction(1001, 1000)).half_width_of_sum(2, confidence) > error
     assert found.loss.epsilon <= 1 / scale + Fraction(1, 10**50)
     apart = plan(SHARE.replace("rows", "replaced"), epsilon=None, max_error=errors, confidence=confidence)
     assert found.loss.epsilon < apart.loss.epsilon
@@ -191,7 +190,7 @@ def test_the_least_that_meets_an_error(error: int, confidence: Fraction) -> None
 def test_an_error_of_the_total_alone() -> None:
     found = plan(SHARE, epsilon=None, max_error={"n": Fraction(10)})
     scale = found.releases[0].measured.measurements[0].mechanism.scale
-    assert half_width_of_sum(DiscreteLaplace(scale), 2, Fraction(95, 100)) <= 10
+    assert DiscreteLaplace(scale).half_width_of_sum(2, Fraction(95, 100)) <= 10
 
 
 def test_coefficients_of_several_counts() -> None:

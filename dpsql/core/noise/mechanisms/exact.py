@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dpsql.core.noise.backends import EXACT, Backend
+from dpsql.core.noise.mechanisms.mechanism import Mechanism
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
 if TYPE_CHECKING:
@@ -15,18 +16,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(Mechanism):
     """Releases its input unchanged. Free, and refused as soon as anything can change between neighbours."""
 
-    @property
-    def name(self) -> str:
-        """`exact`"""
-        return "exact"
-
-    @property
-    def scale(self) -> Fraction:
-        """0"""
-        return Fraction(0)
+    name: ClassVar[str] = "exact"
 
     def loss(self, l1: Fraction, l2_squared: Fraction) -> PrivacyLoss:
         """No loss. Raises ValueError if either sensitivity is not 0: then the loss would be infinite."""
@@ -41,6 +34,10 @@ class Exact:
         return Integers.of(values)
 
     def half_width(self, confidence: Fraction) -> int:
+        """0"""
+        return 0
+
+    def half_width_of_sum(self, n: int, confidence: Fraction) -> int:
         """0"""
         return 0
 

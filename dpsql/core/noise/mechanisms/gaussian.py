@@ -11,6 +11,12 @@ Tails. Σf over all integers is S. Up to a moderate σ² the sums are taken term
     m - ½ < σ:  f(z) ≥ ∫ f over [z - ½, z + ½] for |z| < m, hence P(Z ≥ m) ≤ Q((m - ½)/σ) + ε/2,
 with Q(x) = P(X ≥ x) = erfc(x/√2)/2 of a standard normal X. In the other direction P(Z ≥ m) ≥ Q(m/σ)/(1 + ε), because
 f decreases; so whatever is read off these bounds is never below the least that is right and at most one above it.
+
+*Sums.* The mass of k of n draws is e^(-k²/2nσ²) times a sum of Gaussian weights over the points of a lattice, all z in
+Zⁿ with Σz = k. By Poisson's summation formula that sum is the same for all k but for a part of at most
+Σ e^(-2π²σ²|v|²) over v ≠ 0 in the dual lattice, which is Zⁿ modulo (1, …, 1): of the representatives whose median is 0,
+|v|² = |z|² - (Σz)²/n ≥ |z|²/2, because at most n/2 of the zᵢ have one sign. So the part is at most
+(Σ_j e^(-π²σ²j²))ⁿ - 1 < 3n·e^(-π²σ²) where this is small, and the sum is as good as discrete Gaussian of variance nσ².
 """
 
 from __future__ import annotations
@@ -20,11 +26,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dpsql.core.noise.backends import EXACT, Backend
-from dpsql.core.noise.mechanisms.mechanism import with_noise
-from dpsql.core.noise.scale import check_variance
+from dpsql.core.noise.mechanisms.mechanism import MARGIN, AdditiveNoise, Mechanism, least, with_noise
+from dpsql.core.noise.scale import LARGEST_SCALE, check_variance
 from dpsql.core.numbers.enclosures import exp_minus
 from dpsql.core.numbers.normal import erfc_root, root, two_sided
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -33,12 +39,19 @@ _SUMMED = 256
 """Up to this σ², or as many as the bits asked for if that is more, tails are summed term by term."""
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dpsql.core.noise.integer_columns import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(AdditiveNoise):
     """Discrete Gaussian noise. sigma_squared: σ² in squared grid units, exact, 0 < σ² ≤ 2^110; else ValueError."""
+
+    name: ClassVar[str] = "gaussian"
+    pure: ClassVar[bool] = False
+    lowest_rate: ClassVar[Fraction] = 1 / (2 * LARGEST_SCALE**2)
 
     sigma_squared: Fraction
 
@@ -46,7 +59,7 @@ class DiscreteGaussian:
         check_variance(self.sigma_squared)
 
     @classmethod
-    def calibrate(cls, l2_squared: Fraction, rho: Fraction) -> DiscreteGaussian:
+    def calibrate(cls, l2_squared: Fraction, rho: Fraction, /) -> DiscreteGaussian:
         """The least noise with loss ρ for this squared l2 sensitivity (grid units): σ² = l2²/(2ρ), exactly.
 
         Raises ValueError for ρ ≤ 0, σ above 2^55, or l2 = 0 (what never changes is released by `Exact`).
@@ -58,16 +71,27 @@ class DiscreteGaussian:
         return cls(Fraction(l2_squared) / (2 * Fraction(rho)))
 
     @property
-    def name(self) -> str:
-        """`gaussian`"""
-        return "gaussian"
-
-    @property
-    def scale(self) -> Fraction:
+    def gaussian(self) -> Fraction:
         """σ, rounded up by less than one part in 2^64."""
         found = root(self.sigma_squared).hi
         assert found is not None
         return found
+
+    @property
+    def parameter(self) -> Fraction:
+        """σ²"""
+        return self.sigma_squared
+
+    @classmethod
+    def of_parameter(cls, parameter: Fraction) -> DiscreteGaussian:
+        """Of this σ². Raises ValueError if it is out of range."""
+        return cls(parameter)
+
+    def as_accurate(self, planned: Mechanism) -> bool:
+        """Whether the noise is no wider than planned."""
+        if isinstance(planned, DiscreteGaussian):
+            return self.sigma_squared <= planned.sigma_squared
+        return AdditiveNoise.as_accurate(self, planned)
 
     def loss(self, l1: Fraction, l2_squared: Fraction) -> PrivacyLoss:
         """ρ = l2²/(2σ²); the l1 sensitivity has no influence. Raises ValueError for a negative l2²."""
@@ -96,6 +120,10 @@ class DiscreteGaussian:
             return max(0, math.ceil(end - Fraction(1, 2)))
         beyond, total = _summed_tails(self.sigma_squared, bits)
         return next(w for w, tail in enumerate(beyond[1:]) if 2 * tail <= outside * total)
+
+    def half_width_of_sum(self, n: int, confidence: Fraction) -> int:
+        """The least w ≥ 0 with P(|Z₁ + … + Zₙ| ≤ w) ≥ confidence, or one that is larger."""
+        return self.half_width(confidence) if n == 1 else _half_width_of_sum(self, n, confidence)
 
     def variance(self) -> float:
         """In squared grid units: σ², and less where it is below 1 and the noise is mostly 0."""
@@ -126,6 +154,80 @@ class DiscreteGaussian:
 
     def _summed(self, bits: int) -> bool:
         return self.sigma_squared <= max(_SUMMED, bits)
+
+    # --- rates: ρ per unit of l2², 1/(2σ²) ----------------------------------------------------------------------------
+
+    @staticmethod
+    def size(l1: Fraction | int, l2_squared: Fraction) -> Fraction:
+        """The squared l2 sensitivity."""
+        return l2_squared
+
+    @classmethod
+    def of_rate(cls, rate: Fraction) -> DiscreteGaussian:
+        """Of σ² = 1/(2·rate)."""
+        return cls(1 / (2 * rate))
+
+    @staticmethod
+    def rate_for(widest: int, confidence: Fraction) -> Fraction:
+        """That of continuous noise, half a unit wider."""
+        return two_sided(1 - confidence) / (2 * (widest + Fraction(1, 2)) ** 2)
+
+    @staticmethod
+    def rate_of_sum(rate: Fraction, n: int) -> Fraction:
+        """Variances add up."""
+        return rate * n
+
+    @staticmethod
+    def spread_of(rate: float) -> float:
+        """σ = 1/√(2·rate)"""
+        return 1 / math.sqrt(2 * rate)
+
+    @staticmethod
+    def rate_of(spread: float) -> float:
+        """1/(2σ²)"""
+        return 1 / (2 * spread * spread)
+
+    @staticmethod
+    def quantile(confidence: Fraction) -> float:
+        """Of |X|, X standard normal."""
+        return math.sqrt(two_sided(1 - confidence))
+
+    @classmethod
+    def rest(cls, other: float, error: float, confidence: Fraction) -> float:
+        """Variances add up."""
+        top = error / cls.quantile(confidence)
+        return math.sqrt(max(0.0, top * top - other * other))
+
+    def log_ratio(self, y: NDArray[np.float64], apart: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(y² - (y - apart)²)/(2σ²)"""
+        return (2 * y - apart) * apart / (2 * float(self.sigma_squared))
+
+
+@lru_cache(maxsize=1024)
+def _half_width_of_sum(mechanism: DiscreteGaussian, n: int, confidence: Fraction) -> int:
+    # Where each stays within its own width, the level split over them.
+    top = n * mechanism.half_width(1 - (1 - confidence) / n)
+    if 3 * n * math.exp(-(math.pi**2) * float(mechanism.sigma_squared)) < MARGIN / 10:
+        less = 1 - (1 - confidence) * (1 - Fraction(MARGIN))
+        return min(top, DiscreteGaussian(n * mechanism.sigma_squared).half_width(less))
+    tails, outside = _tails_of_sum(float(mechanism.sigma_squared), n), float(1 - confidence) * (1 - MARGIN)
+    return least(lambda w: w + 1 >= len(tails) or 2 * tails[w + 1] <= outside, top)
+
+
+@lru_cache(maxsize=64)
+def _tails_of_sum(variance: float, n: int) -> tuple[float, ...]:
+    """P(Z₁ + … + Zₙ ≥ m) for m from 0 on, of discrete Gaussian noise of a few units."""
+    import numpy as np
+
+    reach = math.ceil(math.sqrt(variance) * 40) + 2  # beyond, e^-800
+    z = np.arange(-reach, reach + 1)
+    one = np.exp(-(z**2) / (2 * variance))
+    one /= one.sum()
+    found = one
+    for _ in range(n - 1):
+        found = np.convolve(found, one)
+    tails = np.cumsum(found[::-1])[::-1][n * reach :]
+    return tuple(float(tail) * (1 + MARGIN) for tail in tails)
 
 
 @lru_cache(maxsize=256)
