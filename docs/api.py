@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dpsql
-from dpsql.service.session import Budget, Budgets
+from dpsql.service.budgets import Budget, Budgets
 from dpsql.service.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from dpsql.api.cursor import Cursor
+from dpsql.core.engine import Engine
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics import errors
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.settings import Settings
 from dpsql.service.arguments import Parameters
-from dpsql.service.session import Session, open_data
+from dpsql.service.open_data import open_data
+from dpsql.service.service import Service
+from dpsql.service.session import Session
 from dpsql.service.settings import USUAL, Amount, Asked
 
 if TYPE_CHECKING:
@@ -67,10 +70,11 @@ def connect(
 
 
 class Connection(Session):
-    """An open session: `sql` for a query to look at first, `execute` and `cursor` as in PEP 249.
+    """An open session with a service of its own: `sql` for a query to look at first; `execute`, `cursor` as in PEP 249.
 
-    A context manager; closing twice is allowed. Threads may share it: their queries run one after the other. In async
-    code run it in a thread:  `await asyncio.to_thread(con.execute, sql)`.
+    A context manager; closing twice is allowed. Threads may share it: their queries run one after the other, and while
+    one runs, others are planned, explained and priced. In async code run it in a thread:
+    `await asyncio.to_thread(con.execute, sql)`.
 
     Every query is charged durably before it runs, so there is nothing to commit and nothing that could be rolled back:
     `commit` and `rollback` do nothing, and in particular give nothing back.
@@ -93,12 +97,33 @@ class Connection(Session):
     ProgrammingError: ClassVar = errors.ProgrammingError
     NotSupportedError: ClassVar = errors.NotSupportedError
 
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        analyst: str | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """policy: completed with the data's types. engine, ledger: closed with the connection."""
+        super().__init__(Service(policy, engine, ledger), analyst, settings)
+
     def __reduce__(self) -> NoReturn:
         """Copies and pickles would be second holders of one ledger and one engine. Raises Rejected DP903."""
         raise reject(
             "DP903", "a connection is neither copied nor pickled",
             help=["threads may share it; another process opens its own with dpsql.connect(…)"],
         )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of data and ledger."""
+        self.service.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def cursor(self) -> Cursor:
         """A new cursor. Raises Rejected DP903 once the connection is closed."""

@@ -116,7 +116,7 @@ class Cursor(Answer):
             case Set(name=name, amount=amount):
                 return _setting(name, self.connection.set(name, amount))
             case Show(name=name):
-                return _setting(name, getattr(self.connection.planner.settings, name))
+                return _setting(name, getattr(self.connection.settings, name))
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:

@@ -44,7 +44,7 @@ class Users:
             users = record.info.setdefault(_USERS, weakref.WeakSet())
             if not any(other.dbapi_connection is not None for other in users):
                 _go_back(opened, record.info)
-                record.info[_BEFORE] = opened.planner.settings
+                record.info[_BEFORE] = opened.settings
             users.add(user)
 
     def give_back(self, opened: Any, record: Any, state: Any) -> None:

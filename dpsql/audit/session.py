@@ -14,7 +14,7 @@ from dpsql.diagnostics.errors import CannotOpen
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import NOMINAL_DELTA
-from dpsql.service.session import open_data
+from dpsql.service.open_data import open_data
 
 EPSILON = Fraction(1)
 """Where nothing is said: at a small ε too little noise is much harder to see, and the noise is the same code."""

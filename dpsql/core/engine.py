@@ -96,6 +96,13 @@ class Engine(Protocol):
         """
         ...
 
+    def sibling(self) -> Engine:
+        """The same data over a connection of its own: what is asked there waits for no query that runs here.
+
+        Closed with this one, not by itself.
+        """
+        ...
+
     def interrupt(self) -> None:
         """Stop the running query, from any thread: its fetch raises EngineError."""
         ...

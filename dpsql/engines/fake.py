@@ -60,6 +60,10 @@ class FakeEngine:
         finally:
             self._depth -= 1
 
+    def sibling(self) -> FakeEngine:
+        """Itself: nothing ever runs here."""
+        return self
+
     def interrupt(self) -> None:
         """Count the call."""
         self.interrupts += 1

@@ -1,11 +1,12 @@
-"""Plans that were made before in a session, for a query that is asked again.
+"""Plans that were made before by a service, for a query that is asked again.
 
 *Claim.* A plan that is given again is the one that compiling anew would make. *Why.* A plan depends on the query's
 text, the values of its parameters (constants of the plan: other values are another query), its settings, the policy,
 the measured public facts and the engine's names of the tables; it is kept under all of the first five, and each name is
 asked for again. Public facts are checked once more within the run, whatever made the plan. *When it would be false.*
 If compiling looked at anything else; that it does not change between two calls is tested on every fixture. What is
-kept depends on no private row, and on queries of this session alone. *Tested by* tests/unit/session/test_kept_plans.py.
+kept depends on no private row, and on queries of this service alone; to whom it is given it tells, by how fast, that
+somebody has asked the same, and nothing else. *Tested by* tests/unit/session/test_kept_plans.py.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from dpsql.core.engine import Engine
@@ -16,14 +17,27 @@ MOST_ROUNDS = 20
 
 
 class FactStore:
-    """Public facts measured so far in this session."""
+    """Public facts measured so far.
+
+    lock: held while plans are made of them.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        """engine: where queries run; facts for plans are measured by its sibling, which waits for none of them."""
+        self._running = engine
+        self._sibling: Engine | None = None
+        self.lock = threading.RLock()
         self._numbers: dict[FrequencyOf | RowsOf, int] = {}
         self._keys: dict[KeysOf, Keys | None] = {}
         self.changes = 0
         """How often anything here has changed."""
+
+    @property
+    def engine(self) -> Engine:
+        """The one that plans are made with."""
+        if self._sibling is None:
+            self._sibling = self._running.sibling()
+        return self._sibling
 
     def compile(self, compile_with: Callable[[PublicFacts], Plan]) -> Plan:
         """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
@@ -48,25 +62,19 @@ class FactStore:
         self.changes += 1
         match request:
             case KeysOf(table=table, columns=columns, limit=limit):
-                found = public.key_list(self._engine, table, columns, limit)
+                found = public.key_list(self.engine, table, columns, limit)
                 self._keys[request] = None if found is None else tuple(found)
             case FrequencyOf() | RowsOf():
-                self._numbers[request] = self._number(request)
-
-    def _number(self, request: FrequencyOf | RowsOf) -> int:
-        match request:
-            case FrequencyOf(table=table, columns=columns):
-                return public.frequency(self._engine, table, columns)
-            case RowsOf(table=table):
-                return public.row_count(self._engine, table)
+                self._numbers[request] = _number(self.engine, request)
 
     def check_again(self, plan: Plan) -> None:
         """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
         for request, planned in plan.public.items():
-            now = self._number(request)
+            now = _number(self._running, request)
             if now > planned:
-                self._numbers[request] = now
-                self.changes += 1
+                with self.lock:
+                    self._numbers[request] = now
+                    self.changes += 1
                 counted = "rows"
                 if isinstance(request, FrequencyOf):
                     counted = f"most rows per value of ({', '.join(request.columns)})"
@@ -78,3 +86,11 @@ class FactStore:
                         f"the noise covers what was planned ({PAGES}/README.md)",
                     ],
                 )  # fmt: skip
+
+
+def _number(engine: Engine, request: FrequencyOf | RowsOf) -> int:
+    match request:
+        case FrequencyOf(table=table, columns=columns):
+            return public.frequency(engine, table, columns)
+        case RowsOf(table=table):
+            return public.row_count(engine, table)

@@ -47,8 +47,8 @@ class Query:
     True
     """
 
-    def __init__(self, connection: Session, question: Question) -> None:
-        self._connection = connection
+    def __init__(self, session: Session, question: Question) -> None:
+        self._session = session
         self._question = question
 
     @property
@@ -92,8 +92,8 @@ class Query:
         asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         if format not in ("text", "json"):
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
-        plan = self._connection.planner.preview(self._question, asked)
-        charge = self._connection.outlook(plan)
+        plan = self._session.previewed(self._question, asked)
+        charge = self._session.outlook(plan)
         return explain.dumps(plan, charge) if format == "json" else explain.as_text(plan, engine_sql, charge)
 
     def cost(
@@ -114,7 +114,7 @@ class Query:
 
         Raises Rejected, CannotOpen.
         """
-        return self._connection.price(
+        return self._session.price(
             self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
         )
 
@@ -168,13 +168,13 @@ class Query:
         Raises Rejected, BudgetExceeded, EngineError.
         """
         plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
-        against = self._connection.warnings(plan, fresh=fresh)
+        against = self._session.warnings(plan, fresh=fresh)
         if against:
             warnings.warn(UtilityWarning(against), stacklevel=_callers_level())
-        return self._connection.run(plan, fresh=fresh)
+        return self._session.run(plan, fresh=fresh)
 
     def _planned(self, asked: Asked) -> Plan:
-        return self._connection.planner.plan(self._question, asked)
+        return self._session.planned(self._question, asked)
 
     def __repr__(self) -> str:
         return f"<dpsql query: {one_line(' '.join(self.sql.split())[:60])}>"

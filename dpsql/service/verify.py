@@ -16,7 +16,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.policy.issues import dotted
 from dpsql.policy.tools.audit import Promise, promises
 from dpsql.service.declared import Check, checks
-from dpsql.service.session import open_data
+from dpsql.service.open_data import open_data
 
 if TYPE_CHECKING:
     import duckdb

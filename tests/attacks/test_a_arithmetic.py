@@ -60,7 +60,7 @@ def test_item_03_sums_are_integers_in_the_engine(attack: Attack) -> None:
     plan = attack.con.sql("SELECT SUM(income), AVG(income) FROM patients").plan(epsilon=1)
     (statement,) = plan.releases[0].statements
     assert "AVG(" not in statement.sql.upper() and "AS INTEGER)" in statement.sql
-    engine = attack.con._engine
+    engine = attack.con.service.engine
     assert all(isinstance(v, int) for row in engine.fetch(statement.salted(0)).rows() for v in row)
 
 

@@ -269,7 +269,7 @@ def test_item_25_a_failure_costs_and_says_nothing(clinic: Clinic) -> None:
         with clinic.connect() as con:
             plan = con.sql("SELECT name, COUNT(*) FROM patients GROUP BY name").plan(1, 1e-3)
             before = con.budget["unit"].total_spent.epsilon
-            con._engine.fetch = fetch  # type: ignore[method-assign]
+            con.service.engine.fetch = fetch  # type: ignore[method-assign]
             with pytest.raises(dpsql.EngineError) as caught:
                 con.run(plan)
             assert con.budget["unit"].total_spent.epsilon == before + 1
@@ -283,13 +283,13 @@ def test_item_25_nothing_private_is_read_before_the_charge(clinic: Clinic) -> No
     """Planning, EXPLAIN, cost and a refused charge touch public tables only."""
     with clinic.connect() as con:
         read: list[str] = []
-        fetch = con._engine.fetch
+        fetch = con.service.engine.fetch
 
         def watched(sql: str) -> RawTable:
             read.append(sql)
             return fetch(sql)
 
-        con._engine.fetch = watched  # type: ignore[method-assign]
+        con.service.engine.fetch = watched  # type: ignore[method-assign]
         query = con.sql(
             "SELECT u.label, name, COUNT(*), AVG(amt) FROM visits v JOIN patients p USING (pid) "
             "JOIN grid u ON p.diag = u.diag GROUP BY 1, 2"
@@ -304,13 +304,13 @@ def test_item_25_nothing_private_is_read_without_a_charge(clinic: Clinic) -> Non
     """Public keys and sums that are always 0 cost nothing; so they may not run anything on private rows either."""
     with clinic.connect() as con:
         read: list[str] = []
-        fetch = con._engine.fetch
+        fetch = con.service.engine.fetch
 
         def watched(sql: str) -> RawTable:
             read.append(sql)
             return fetch(sql)
 
-        con._engine.fetch = watched  # type: ignore[method-assign]
+        con.service.engine.fetch = watched  # type: ignore[method-assign]
         for sql in (
             "SELECT DISTINCT diag FROM patients WHERE name = 'bob'",
             "SELECT SUM(CASE WHEN age > 5 THEN 0 ELSE 0 END) FROM patients",

@@ -104,7 +104,7 @@ def test_item_29_no_volatile_functions(attack: Attack, call: str) -> None:
 def _exact(con: Connection, sql: str, salt: int) -> dict[tuple[object, ...], list[int]]:
     plan = con.sql(sql).plan(epsilon=1, delta=1e-3)
     assert any(isinstance(r.measured.node.input, BoundContributions) for r in plan.releases)
-    return _fetch(plan.releases[0], con._engine, salt, {}).rows()
+    return _fetch(plan.releases[0], con.service.engine, salt, {}).rows()
 
 
 TRUNCATED = POLICY.replace(

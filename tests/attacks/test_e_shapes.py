@@ -532,11 +532,11 @@ def test_item_55_the_time_zone_is_utc(make: Callable[..., Clinic]) -> None:
 
     clinic = make()
     with clinic.connect() as con:
-        assert con._engine.fetch("SELECT current_setting('TimeZone')").columns == (["UTC"],)
+        assert con.service.engine.fetch("SELECT current_setting('TimeZone')").columns == (["UTC"],)
     with duckdb.connect(str(clinic.folder / "d.duckdb")) as mine:
         mine.execute("SET TimeZone = 'Asia/Tokyo'")
         with dpsql.connect(mine, policy=clinic.policy) as con:
-            assert con._engine.fetch("SELECT current_setting('TimeZone')").columns == (["UTC"],)
+            assert con.service.engine.fetch("SELECT current_setting('TimeZone')").columns == (["UTC"],)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_item_63_what_was_reserved_is_kept_on_interrupts(make: Callable[..., Cli
             def broken(sql: str, failure: BaseException = failure) -> Any:
                 raise failure
 
-            con._engine.fetch = broken  # type: ignore[method-assign]
+            con.service.engine.fetch = broken  # type: ignore[method-assign]
             with pytest.raises((dpsql.EngineError, KeyboardInterrupt)) as caught:
                 con.run(plan)
             assert_silent(caught.value)
@@ -86,7 +86,7 @@ def test_item_63_a_killed_run_is_charged(make: Callable[..., Clinic]) -> None:
         import os, signal, sys, dpsql
         con = dpsql.connect(sys.argv[1])
         plan = con.sql("SELECT COUNT(*) FROM patients").plan(epsilon=2)
-        con._engine.fetch = lambda sql: os.kill(os.getpid(), signal.SIGKILL)
+        con.service.engine.fetch = lambda sql: os.kill(os.getpid(), signal.SIGKILL)
         con.run(plan)
         """
     )
@@ -363,9 +363,14 @@ def test_item_69_the_canary_sings_nowhere(
                 str(answer.notes),
                 repr(answer.intervals()),
             ]
-            kept += [repr(query), str(answer.to_dict()), pickle.dumps(plan).decode("latin-1"), repr(vars(con._facts))]
-        kept += [repr(con), repr(con.budget), repr(con._engine.fetch("SELECT 1"))]
-        spill = str(con._engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])  # type: ignore[attr-defined]
+            kept += [
+                repr(query),
+                str(answer.to_dict()),
+                pickle.dumps(plan).decode("latin-1"),
+                repr(vars(con.service.facts)),
+            ]
+        kept += [repr(con), repr(con.budget), repr(con.service.engine.fetch("SELECT 1"))]
+        spill = str(con.service.engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])  # type: ignore[attr-defined]
         for sql in QUERIES:
             kept.append(repr(dpsql.check(sql, clinic.policy)))
         files = [p for p in clinic.folder.rglob("*") if p.is_file() and p.name != "d.duckdb"]
@@ -392,7 +397,9 @@ def test_item_69_the_canary_sings_nowhere(
 def test_item_69_the_canary_is_really_there(make: Callable[..., Clinic]) -> None:
     """The twin: the planted values are in the data, and an unprotected look finds them."""
     with make().connect() as con:
-        raw = con._engine.fetch(f"SELECT zip, big, income FROM {con._engine.table_sql('patients')} WHERE pid = 2")
+        raw = con.service.engine.fetch(
+            f"SELECT zip, big, income FROM {con.service.engine.table_sql('patients')} WHERE pid = 2"
+        )
         assert repr(raw) == "<private>" and str(raw) == "<private>"
         ((zip_code, big, income),) = raw.rows()
         assert CANARY in zip_code and MARKER in zip_code and str(big) == CANARY and int(income) == int(CANARY)

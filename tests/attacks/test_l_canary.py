@@ -176,7 +176,7 @@ def test_item_69_tracebacks_with_locals_hold_no_planted_value(
     caplog.set_level(logging.DEBUG)
     with make().connect() as con:
         plan = con.sql("SELECT name, COUNT(*), SUM(income) FROM patients GROUP BY name").plan(1, "1e-12")
-        con._engine.fetch = fetch  # type: ignore[method-assign]
+        con.service.engine.fetch = fetch  # type: ignore[method-assign]
         with pytest.raises(dpsql.EngineError) as caught:
             con.run(plan)
     error = caught.value
@@ -246,7 +246,7 @@ def test_item_69_what_spills_is_private_and_gone_afterwards(make: Callable[..., 
     watching.start()
     try:
         with clinic.connect(memory_limit="40MB", threads=2) as con:
-            ((found,),) = con._engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()  # type: ignore[attr-defined]
+            ((found,),) = con.service.engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()  # type: ignore[attr-defined]
             spill = Path(found)
             assert spill.parent == place
             for at, sql in enumerate(20 * SPILLING):
@@ -275,14 +275,14 @@ def test_item_69_however_a_process_ends_its_streams_and_folder_are_silent(
         logging.basicConfig(level=logging.DEBUG); faulthandler.enable()
         con = dpsql.connect(sys.argv[1])
         print(con.execute("SELECT diag, COUNT(*), SUM(income) FROM patients GROUP BY diag", epsilon=1))
-        fetch = con._engine.fetch
+        fetch = con.service.engine.fetch
         def ended(sql):
             raw = fetch(sql)
             if sys.argv[2] == "error": raise RuntimeError(raw.rows())
             if sys.argv[2] == "interrupt": raise KeyboardInterrupt(raw.rows())
             if sys.argv[2] == "terminate": signal.raise_signal(signal.SIGINT)
             return raw
-        con._engine.fetch = ended
+        con.service.engine.fetch = ended
         con.execute("SELECT zip, COUNT(*), SUM(income) FROM patients GROUP BY zip", epsilon=1, delta=1e-12)
         """
     )

@@ -145,7 +145,7 @@ class Odd:
     def otherwise(self, plan: Plan) -> list[dict[Key, list[int]]]:
         """The same from the connection with other settings, on which the tables have other names."""
         again = self.other.sql(plan.source.text).plan(epsilon=1, delta="1e-6")
-        return [_fetch(r, self.other._engine, 12345, {}).rows() for r in again.releases]
+        return [_fetch(r, self.other.service.engine, 12345, {}).rows() for r in again.releases]
 
 
 def rows_of(rng: random.Random) -> list[str]:

@@ -108,7 +108,7 @@ def test_item_67_what_an_id_says_is_what_the_mechanism_says(make: Callable[..., 
         rows = sqlite3.connect(clinic.folder / "spent.sqlite.answers")
         with contextlib.closing(rows):
             addresses = [a for (a,) in rows.execute("SELECT address FROM answers")]
-        store = con._account().store
+        store = con.service.account(con.analyst).store
         found = [a for answers in store.find(addresses).values() for a in answers]
     assert sorted(a.id for a in found) == sorted(named) and len(found) >= 8
     assert all(unchanged(a) for a in found)

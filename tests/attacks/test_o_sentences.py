@@ -68,7 +68,7 @@ def test_item_03_neither_threads_nor_the_order_of_rows_move_a_sum(make: Callable
         for threads in (1, 4):
             with clinic.connect(threads=threads) as con:
                 plan = con.sql(sql).plan(epsilon=1)
-                found.append([exact_totals(r, con._engine, 5) for r in plan.releases])
+                found.append([exact_totals(r, con.service.engine, 5) for r in plan.releases])
     assert found[0] == found[1] == found[2] == found[3]
     assert any(abs(n) > 10**6 for totals in found[0] for row in totals.values() for n in row)
 

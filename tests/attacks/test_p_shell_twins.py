@@ -135,7 +135,7 @@ def test_item_63_a_charge_that_is_given_back_is_found(
 
     def stopped(query: str) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(connection._engine, "fetch", pressed)
+            patch.setattr(connection.service.engine, "fetch", pressed)
             shell.ask(query)
         shell.ask("")
 
@@ -187,8 +187,8 @@ def test_item_69_planted_values_on_a_screen_or_in_a_file_are_found(
     kept = home / "log"
 
     def rows() -> str:
-        table = connection._engine.table_sql("patients")
-        return str(connection._engine.fetch(f"SELECT name, zip FROM {table}").columns)
+        table = connection.service.engine.table_sql("patients")
+        return str(connection.service.engine.fetch(f"SELECT name, zip FROM {table}").columns)
 
     def quoting(diagnostics: Any) -> None:
         complain(diagnostics)

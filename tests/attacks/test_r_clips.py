@@ -42,6 +42,6 @@ def test_probe_a_clip_between_values_of_its_type(patients: list[Connection], arg
         for call in ("SUM", "AVG", "VAR_SAMP"):
             plan = con.sql(f"SELECT {call}({argument}) FROM patients").plan(epsilon=1, delta=DELTA)
             for release in plan.releases:
-                (moved,) = exact_totals(release, con._engine, 7).values()
+                (moved,) = exact_totals(release, con.service.engine, 7).values()
                 for measured, value in zip(release.measured.measurements, moved, strict=True):
                     assert abs(value) <= measured.sensitivity.linf, (call, value, measured.sensitivity)

@@ -85,6 +85,6 @@ def test_probe_every_row_counts_where_the_size_is_public(sized: list[Connection]
     """A row that rounding made NULL would move a sum by more than from one end to the other."""
     plan = sized[0].sql(f"SELECT SUM({argument}) FROM sized").plan(epsilon=1, delta=DELTA)
     for release in plan.releases:
-        low, high = (next(iter(exact_totals(release, con._engine, 7).values())) for con in sized)
+        low, high = (next(iter(exact_totals(release, con.service.engine, 7).values())) for con in sized)
         for measured, a, b in zip(release.measured.measurements, low, high, strict=True):
             assert abs(a - b) <= measured.sensitivity.linf, (measured.component.measure, a, b)

@@ -45,7 +45,7 @@ def test_probe_zeros_of_either_sign_are_one_id(sensors: Connection) -> None:
     for sql in QUERIES:
         plan = sensors.sql(sql).plan(epsilon=1, delta=DELTA)
         for release in plan.releases:
-            (moved,) = exact_totals(release, sensors._engine, 7).values()
+            (moved,) = exact_totals(release, sensors.service.engine, 7).values()
             for measured, value in zip(release.measured.measurements, moved, strict=True):
                 assert value and abs(value) <= measured.sensitivity.linf, (sql, value, measured.sensitivity)
 

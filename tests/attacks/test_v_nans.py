@@ -44,7 +44,7 @@ def test_probe_the_text_of_a_nan_has_no_sign(gauges: Connection) -> None:
     for name in ROWS:
         sql = f"SELECT COUNT(*) FROM {SIGNED.format(name)} WHERE CAST(x AS VARCHAR) <> 'nan'"
         (release,) = gauges.sql(sql).plan(epsilon=1, delta=DELTA).releases
-        assert exact_totals(release, gauges._engine, 7) == {(): [0]}
+        assert exact_totals(release, gauges.service.engine, 7) == {(): [0]}
 
 
 def test_probe_one_nan_stands_for_all(gauges: Connection) -> None:
@@ -53,7 +53,7 @@ def test_probe_one_nan_stands_for_all(gauges: Connection) -> None:
         for name in ROWS:
             (release,) = gauges.sql(sql.format(name)).plan(epsilon=1, delta=DELTA).releases
             (claimed,) = (m.sensitivity.l1 for m in release.measured.measurements)
-            found.append(exact_totals(release, gauges._engine, 7))
+            found.append(exact_totals(release, gauges.service.engine, 7))
         one, two, turned = found
         assert sum(value for (value,) in two.values()) == 1, sql
         assert two == turned, (sql, "the order of rows decides")

@@ -57,7 +57,7 @@ def test_probe_nans_of_a_parquet_file_are_counted(sources: Connection) -> None:
     for sql in QUERIES:
         one, two = (sources.sql(sql.format(name)).plan(epsilon=1, delta=DELTA).releases for name in FILES)
         for before, after in zip(one, two, strict=True):
-            a, b = (exact_totals(release, sources._engine, 7) for release in (before, after))
+            a, b = (exact_totals(release, sources.service.engine, 7) for release in (before, after))
             for i, measured in enumerate(before.measured.measurements):
                 moved = sum(abs((a[k][i] if k in a else 0) - (b[k][i] if k in b else 0)) for k in {**a, **b})
                 assert moved <= measured.sensitivity.l1, (sql, a, b)
@@ -78,7 +78,7 @@ def test_probe_zeros_of_either_sign_are_one_number(make: Callable[..., Clinic]) 
     with clinic.connect() as con:
         for condition in ("x = 0", "x = -0.0", "x IN (0, 1)", "y = 0", "NOT x <> 0"):
             plan = con.sql(f"SELECT COUNT(*) FROM zeros WHERE {condition}").plan(epsilon=1, delta=DELTA)
-            assert exact_totals(plan.releases[0], con._engine, 7) == {(): [5000]}, condition
+            assert exact_totals(plan.releases[0], con.service.engine, 7) == {(): [5000]}, condition
 
 
 def test_probe_a_stored_view_of_a_sources_file(make: Callable[..., Clinic]) -> None:
@@ -97,7 +97,7 @@ def test_probe_a_stored_view_of_a_sources_file(make: Callable[..., Clinic]) -> N
         con.execute(f"CREATE VIEW stored AS FROM '{path}'")
     with clinic.connect() as con:
         (given,) = con.sql("SELECT COUNT(*) FROM given WHERE x > 100").plan(epsilon=1, delta=DELTA).releases
-        assert exact_totals(given, con._engine, 7) == {(): [20]}
+        assert exact_totals(given, con.service.engine, 7) == {(): [20]}
         with pytest.raises(CannotOpen, match="Parquet"):
             con.execute("SELECT COUNT(*) FROM stored WHERE x > 100", epsilon=1)
 

@@ -321,3 +321,44 @@ def test_what_it_says_of_itself(engine: Engine) -> None:
     assert all(isinstance(note, str) for note in engine.notes)
     table = engine.describe().table("numbers")
     assert table is not None and [(c.name, c.type) for c in table.columns] == [("i", "BIGINT"), ("t", "VARCHAR")]
+
+
+# --- a second connection ----------------------------------------------------------------------------------------------
+
+
+def test_a_sibling_reads_the_same_while_a_snapshot_is_held(engine: Engine) -> None:
+    """Whoever plans need not wait for whoever runs: without a second connection this would wait for ever."""
+    held, goes_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        goes_on.wait()
+
+    runner = threading.Thread(target=lambda: engine.in_snapshot(hold), daemon=True)
+    runner.start()
+    held.wait()
+    sibling, found = engine.sibling(), list[object]()
+
+    def look() -> None:
+        found.append(sibling.table_sql("numbers"))
+        found.append(sibling.fetch(f"SELECT i FROM {sibling.table_sql('numbers')} ORDER BY i").columns[0])
+
+    reader = threading.Thread(target=look, daemon=True)
+    reader.start()
+    reader.join(60)
+    goes_on.set()
+    runner.join()
+    assert found == [engine.table_sql("numbers"), [0, 1, 2, None]]
+
+
+def test_a_sibling_is_set_and_locked_as_the_engine_is(engine: Engine) -> None:
+    settings = "SELECT name, value FROM duckdb_settings() ORDER BY name"
+    assert engine.sibling().fetch(settings).columns == engine.fetch(settings).columns
+    assert engine.sibling().notes == engine.notes and engine.sibling().version == engine.version
+
+
+def test_a_sibling_is_closed_with_the_engine(engine: Engine) -> None:
+    sibling = engine.sibling()
+    engine.close()
+    with pytest.raises(EngineError):
+        sibling.fetch("SELECT 1")

@@ -155,7 +155,7 @@ _NURSERY = """
 import json, os, signal, sys, time
 import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
 import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
-import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.session
+import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.service
 from dpsql.diagnostics.errors import BudgetExceeded
 
 # However slow the machine and however many children: what a child waits for, it gets.

@@ -179,11 +179,11 @@ def test_only_the_answer_leaves_the_engine(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(module.DuckDBEngine, "fetch", fetch)
     with dpsql.connect(folder / "public.yaml") as con:
         assert len(con.sql("SELECT mixed % 2 AS k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k").run()) == 2
-        assert heights == [2] and con._scratch._connection is None
+        assert heights == [2] and con.service.scratch._connection is None
         heights.clear()
         beside = "SELECT n, (SELECT MAX(id) FROM many) AS m FROM (SELECT COUNT(*) AS n FROM people)"
         assert con.sql(beside).run(epsilon=1).rows[0][1] == MANY - 1
-        assert heights == [1, MANY] and con._scratch._connection is not None
+        assert heights == [1, MANY] and con.service.scratch._connection is not None
 
 
 def test_what_fails_in_the_engine_is_one_refusal(

@@ -28,7 +28,7 @@ from dpsql.planner.explain import as_text
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
 from dpsql.service.check import static_plan
-from dpsql.service.session import open_data
+from dpsql.service.open_data import open_data
 from tests.fixtures import cases
 from tests.fuzz.target import Target, damaged
 
@@ -275,7 +275,7 @@ def session(ledger: MemoryLedger) -> Iterator[Connection]:
     try:
         yield connection
     finally:
-        connection._scratch.close()
+        connection.service.scratch.close()
 
 
 TARGET = Target("sql", one, mutate, seeds)

@@ -180,7 +180,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
 
 def charging(connection: Connection, plan: Any, **_: object) -> Any:
     """A run, or a look, that charges and then fails."""
-    account = connection._account()
+    account = connection.service.account(connection.analyst)
     grounds = account.grounds(plan)
     account.reserve(plan, account.look_up(plan, grounds), {})
     failing()

@@ -175,6 +175,9 @@ class Store:
     def describe(self) -> Any:
         raise AssertionError
 
+    def sibling(self) -> Store:
+        return self
+
     def interrupt(self) -> None:
         raise AssertionError
 

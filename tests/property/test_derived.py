@@ -179,7 +179,7 @@ def answered(con: dpsql.Connection, plan: Plan, noise: bool) -> Rows:
         releases.append(NoisyRelease(planned, tuple(keys), tuple(columns)))
     scratch = Scratch()
     try:
-        return post_process(plan.post, releases, con._engine, scratch)
+        return post_process(plan.post, releases, con.service.engine, scratch)
     finally:
         scratch.close()
 

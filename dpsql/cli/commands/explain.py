@@ -28,7 +28,7 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            plan = connection.planner.preview(Question(source.text, dialect=dialect), asked)
+            plan = connection.previewed(Question(source.text, dialect=dialect), asked)
             charge = connection.outlook(plan)
         except Error as error:
             raise pointing_into(error, source) from None

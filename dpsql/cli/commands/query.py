@@ -36,7 +36,7 @@ def run(
         policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
     ) as connection:
         try:
-            plan = connection.planner.plan(Question(source.text, dialect=dialect), asked)
+            plan = connection.planned(Question(source.text, dialect=dialect), asked)
             if against := connection.warnings(plan, fresh=fresh):
                 exits.complain(against)
             release = connection.run(plan, fresh=fresh)

@@ -73,7 +73,7 @@ class Shell:
         """A setting in words."""
         if name == "confidence":
             return str(self.confidence)
-        own: Fraction | bool | None = getattr(self.connection.planner.settings, name)
+        own: Fraction | bool | None = getattr(self.connection.settings, name)
         if own is not None:
             return setting_text(own)
         default: Fraction | bool | None = getattr(self.connection.policy.defaults, name, None)

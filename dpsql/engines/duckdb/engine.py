@@ -25,7 +25,7 @@ from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
 from dpsql.engines.duckdb.files import refusal, unusable
 from dpsql.engines.duckdb.frames import CTRL_C, Frame, copy_frame
-from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
@@ -48,19 +48,30 @@ class DuckDBEngine:
     """DuckDB holding the tables of one policy.
 
     One connection, one lock: fetches of several threads run one after the other, and a transaction holds the lock
-    until it ends. `interrupt` needs no lock.
+    until it ends. `interrupt` needs no lock. Its `sibling` has a connection and a lock of its own.
     """
 
     dialect = "duckdb"
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, home: str, spill: SpillFolder | None, progress: bool = False
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        home: str,
+        spill: SpillFolder | None,
+        progress: bool = False,
+        *,
+        second: duckdb.DuckDBPyConnection | None = None,
+        locked: bool | None = None,
     ) -> None:
-        """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close."""
+        """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close.
+
+        second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
+        """
         self._connection = connection
         self._home = home
-        self._locked = spill is not None
+        self._locked = spill is not None if locked is None else locked
         self._progress = progress
+        self._sibling = None if second is None else type(self)(second, home, None, progress, locked=self._locked)
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun, self._closing = 0, False, False
@@ -105,8 +116,10 @@ class DuckDBEngine:
                 _create_view(connection, table, call, sources[table])
             for table, frame in (frames or {}).items():
                 copy_frame(connection, table, frame)
+            second = connection.cursor()
+            _set_each(second, progress)
             _lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress)
+            return cls(connection, ATTACHED, spill, progress, second=second)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -132,7 +145,8 @@ class DuckDBEngine:
         with contextlib.suppress(EngineError):
             cursor, home, shadowed, collation = guarded(lambda: _own_cursor(connection, progress), lambda: None)
             if collation in ("", "binary") and not shadowed:
-                return cls(cursor, home, None, progress)
+                second, *_ = guarded(lambda: _own_cursor(connection, progress), lambda: None)
+                return cls(cursor, home, None, progress, second=second)
             cursor.close()
             if not shadowed:
                 raise cannot_open(
@@ -180,6 +194,8 @@ class DuckDBEngine:
                 self._connection.register(name, frame)
                 self._relations = None
                 self._registered[name] = isinstance(frame, duckdb.DuckDBPyRelation)
+                if self._sibling is not None:
+                    self._sibling.register(name, frame)
                 return
             except Exception as error:
                 said = str(error)
@@ -238,6 +254,10 @@ class DuckDBEngine:
         """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
         guarded(lambda: self._connection.execute(sql), lambda: None)
 
+    def sibling(self) -> DuckDBEngine:
+        """The same data, equally set and locked, over a second connection; see `Engine.sibling`."""
+        return self if self._sibling is None else self._sibling
+
     def interrupt(self) -> None:
         """Stop the running query; a no-op if there is none or the engine is closed."""
         self._stop.set()
@@ -246,6 +266,8 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Stop what runs, close the connection (or our cursor of the user's) and remove the temporary folder."""
+        if self._sibling is not None:
+            self._sibling.close()
         self._closing = True  # also for a query that is about to begin
         self.interrupt()
         with self._lock:
@@ -348,7 +370,14 @@ def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stat
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:
+    _set_each(connection, progress)
     connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
+    for statement in CLOSING:
+        connection.execute(statement)
+
+
+def _set_each(connection: duckdb.DuckDBPyConnection, progress: bool) -> None:
+    """What each connection to a database of ours is told for itself, before nothing can be set any more."""
     try:
         for statement in COUNTING if progress else NO_BAR:
             connection.execute(statement)
@@ -356,7 +385,7 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], pr
         # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
         if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
             raise
-    for statement in CLOSING:
+    for statement in EACH:
         connection.execute(statement)
 
 

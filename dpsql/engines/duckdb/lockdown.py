@@ -6,10 +6,14 @@ from typing import Final
 
 from dpsql.engines.resources import Limits
 
+EACH: Final = (
+    "SET SESSION TimeZone = 'UTC'",
+    "SET SESSION python_enable_replacements = false",
+)
+"""On each connection of ours: what a second one to the same database does not take over from the first."""
+
 CLOSING: Final = (
-    "SET TimeZone = 'UTC'",
     "SET enable_external_access = false",
-    "SET python_enable_replacements = false",
     "SET autoload_known_extensions = false",
     "SET autoinstall_known_extensions = false",
     "SET allow_community_extensions = false",

@@ -72,6 +72,10 @@ class SyntheticEngine:
         """As `Engine.in_snapshot`."""
         return self._engine.in_snapshot(action)
 
+    def sibling(self) -> SyntheticEngine:
+        """Itself: an audit does one thing after the other."""
+        return self
+
     def interrupt(self) -> None:
         """As `Engine.interrupt`."""
         self._engine.interrupt()

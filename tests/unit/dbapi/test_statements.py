@@ -115,7 +115,7 @@ def test_both_faces_say_and_do_the_same(opened: Opener, sql: str) -> None:
                     con.execute(sql)
             except dpsql.Rejected as refusal:
                 said = [(d.code, d.message, d.span, d.source, d.notes) for d in refusal.diagnostics]
-            outcomes.append((said, con.planner.settings))
+            outcomes.append((said, con.settings))
     assert outcomes[0] == outcomes[1]
 
 
@@ -146,4 +146,4 @@ def test_the_shell_goes_back_to_what_it_was_started_with(opened: Opener) -> None
             assert shell.told(name, amount) == told
         with pytest.raises(dpsql.Rejected):
             shell.set_amount("confidence", "2")
-        assert shell.asked.confidence == 0.95 and con.planner.settings.epsilon == 2
+        assert shell.asked.confidence == 0.95 and con.settings.epsilon == 2

@@ -41,9 +41,9 @@ COMPUTED = [
 def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     plan = shared.sql(sql).plan(epsilon=100, delta="1e-6")
     assert plan.post.renamed is not None
-    engine = shared._engine
+    engine = shared.service.engine
     assert isinstance(engine, DuckDBEngine)
-    receipt = shared._account().reserve(plan, Reuse.nothing(plan), {})
+    receipt = shared.service.account(shared.analyst).reserve(plan, Reuse.nothing(plan), {})
     scratch = Scratch()
     try:
         noisy = [measure_release(r, engine, receipt, 7) for r in plan.releases]

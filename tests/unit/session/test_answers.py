@@ -64,13 +64,13 @@ class Reading:
 
     def __init__(self, con: Connection) -> None:
         self.private = 0
-        inner = con._engine.fetch
+        inner = con.service.engine.fetch
 
         def fetch(sql: str) -> RawTable:
             self.private += "members" in sql or "visits" in sql
             return inner(sql)
 
-        con._engine.fetch = fetch  # type: ignore[method-assign]
+        con.service.engine.fetch = fetch  # type: ignore[method-assign]
 
 
 # Given again ----------------------------------------------------------------------------------------------------------
@@ -477,7 +477,7 @@ def test_answers_that_the_ledger_does_not_name_are_left_alone(club_folder: Path,
     with connect(club_folder / "club.yaml", ledger=other) as con:
         stolen = con.execute(COUNT, epsilon=1)
     with connect(club_folder / "club.yaml", ledger=ledger) as con:
-        con._store = answers_beside(other)
+        con.service._store = answers_beside(other)
         assert con.sql(COUNT).cost(epsilon=1) == eps(1)
         answer = con.execute(COUNT, epsilon=1)
         assert answer.spent == eps(1) and not served(answer)
@@ -517,7 +517,7 @@ class Broken(MemoryAnswers):
 def test_an_answer_that_cannot_be_stored_is_shown_with_a_note(
     con: Connection, ledger: MemoryLedger, error: Exception
 ) -> None:
-    con._store = Broken(error, "add")
+    con.service._store = Broken(error, "add")
     for times in (1, 2):
         answer = con.execute(NESTED, epsilon=1)
         assert len(answer.rows) == 1 and answer.spent == eps(1) == ledger.history()[-1].entry.charges["member"]
@@ -528,7 +528,7 @@ def test_an_answer_that_cannot_be_stored_is_shown_with_a_note(
 def test_a_store_that_cannot_be_read_is_a_refusal_before_anything_is_charged(
     con: Connection, ledger: MemoryLedger
 ) -> None:
-    con._store = Broken(CannotOpen([]), "find")
+    con.service._store = Broken(CannotOpen([]), "find")
     with pytest.raises(CannotOpen):
         con.execute(COUNT, epsilon=1)
     assert not ledger.history()
@@ -537,7 +537,7 @@ def test_a_store_that_cannot_be_read_is_a_refusal_before_anything_is_charged(
 
 def test_an_engine_failure_keeps_what_was_measured_before(con: Connection, ledger: MemoryLedger) -> None:
     """The first release is paid for and stored; asking again pays only for the second."""
-    inner, calls = con._engine.fetch, [0]
+    inner, calls = con.service.engine.fetch, [0]
 
     def fetch(sql: str) -> RawTable:
         calls[0] += 1
@@ -545,11 +545,11 @@ def test_an_engine_failure_keeps_what_was_measured_before(con: Connection, ledge
             raise MemoryError
         return inner(sql)
 
-    con._engine.fetch = fetch  # type: ignore[method-assign]
+    con.service.engine.fetch = fetch  # type: ignore[method-assign]
     with pytest.raises(EngineError):
         con.execute(NESTED, epsilon="1.5")
     assert ledger.spent("member") == eps("1.5")
-    con._engine.fetch = inner  # type: ignore[method-assign]
+    con.service.engine.fetch = inner  # type: ignore[method-assign]
     answer = con.execute(NESTED, epsilon="1.5")
     assert answer.spent == eps("0.5") and ledger.spent("member") == eps(2)
 
@@ -580,7 +580,7 @@ def test_a_file_beside_the_ledger_lasts(club_folder: Path, tmp_path: Path, monke
 def test_what_the_same_analyst_buys_elsewhere_meanwhile_is_not_received(con: Connection, ledger: MemoryLedger) -> None:
     """Between the look at his account and the look into the store another process of his pays for the same."""
     first = con.execute(COUNT, epsilon="0.3")
-    store, hidden = con._account().store, [True]
+    store, hidden = con.service.account(con.analyst).store, [True]
     assert isinstance(store, MemoryAnswers)
     real = ledger.received
 

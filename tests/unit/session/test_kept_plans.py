@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
 from dpsql.service import kept_plans as plans
 from dpsql.service import planning as module
+from dpsql.service.planning import Planner
 
 QUERIES = (
     "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY city",
@@ -61,7 +63,7 @@ def test_the_same_query_has_the_same_plan(con: Connection, made: Compilations, s
     assert made.new()
     again = plan(con, sql)
     assert not made.new()
-    con._plans = plans.Plans()
+    con.service.planner = Planner(con.policy, con.service.facts)
     anew = plan(con, sql)
     assert made.new() and again == first == anew
     assert again.hash == anew.hash and [r.statements for r in again.releases] == [r.statements for r in anew.releases]
@@ -123,12 +125,13 @@ def test_refusals_are_not_kept(con: Connection, made: Compilations) -> None:
 
 
 def test_another_policy_is_another_plan(con: Connection, made: Compilations) -> None:
-    first, policy = plan(con, QUERIES[0]), con.policy
+    """Also where it is equal, and its file another one: what is kept is told apart by the policy itself."""
+    first, planner = plan(con, QUERIES[0]), con.service.planner
     made.new()
-    con.policy = load_policy(policy.path)  # type: ignore[arg-type]
+    con.service.planner = replace(planner, policy=load_policy(con.policy.path))  # type: ignore[arg-type]
     plan(con, QUERIES[0])
     assert made.new()
-    con.policy = policy
+    con.service.planner = planner
     assert plan(con, QUERIES[0]) == first and made.new()
 
 
@@ -148,7 +151,7 @@ def test_a_bounded_number_is_kept(con: Connection, made: Compilations, monkeypat
     monkeypatch.setattr(plans, "MOST_PLANS", 2)
     for sql in (*QUERIES[:2], QUERIES[0], QUERIES[2]):
         plan(con, sql)
-    assert len(con._plans) == 2
+    assert len(con.service.planner.kept) == 2
     made.new()
     plan(con, QUERIES[0])
     plan(con, QUERIES[2])
@@ -157,7 +160,7 @@ def test_a_bounded_number_is_kept(con: Connection, made: Compilations, monkeypat
     assert made.new()
     monkeypatch.setattr(plans, "MOST_KEYS", 1)
     plan(con, "SELECT city, COUNT(*) AS k FROM members GROUP BY city")
-    assert len(con._plans) == 1, "a large one alone"
+    assert len(con.service.planner.kept) == 1, "a large one alone"
 
 
 # --- what a connection of the user's own can change meanwhile --------------------------------------------------------
@@ -215,8 +218,10 @@ def test_tables_of_another_name_make_another_plan(
 ) -> None:
     _, con = own
     first = plan(con, JOINED, delta=None)
-    inner = con._engine.table_sql
-    monkeypatch.setattr(type(con._engine), "table_sql", lambda self, name: inner(name).replace("notes", "others"))
+    inner = con.service.engine.table_sql
+    monkeypatch.setattr(
+        type(con.service.engine), "table_sql", lambda self, name: inner(name).replace("notes", "others")
+    )
     made.new()
     again = plan(con, JOINED, delta=None)
     assert made.new() and "others" in again.releases[0].statements[0].sql

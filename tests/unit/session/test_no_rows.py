@@ -80,7 +80,7 @@ def test_nothing_is_asked_of_anybody(sql: str, silent: Connection) -> None:
     assert answer.df().shape == answer.arrow().shape == (len(FREE[sql]), len(answer.columns))
     assert len(answer.intervals()) == len(FREE[sql]) and len(answer.to_dict()) == len(answer.columns)
     assert check(sql, silent.policy) == []
-    assert answers_beside(silent._ledger).find([""]) == {}  # type: ignore[arg-type]
+    assert answers_beside(silent.service._ledger).find([""]) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sql", FREE)
@@ -138,13 +138,13 @@ def test_a_used_up_budget_is_no_reason_to_refuse(club_folder: Path, tmp_path: Pa
 def test_only_the_release_with_rows_is_charged_drawn_and_stored(con: Connection, ledger: MemoryLedger) -> None:
     real = "SELECT city, COUNT(*) AS n FROM members GROUP BY city"
     fetched: list[str] = []
-    inner = con._engine.fetch
+    inner = con.service.engine.fetch
 
     def fetch(sql: str) -> RawTable:
         fetched.append(sql)
         return inner(sql)
 
-    con._engine.fetch = fetch  # type: ignore[method-assign]
+    con.service.engine.fetch = fetch  # type: ignore[method-assign]
     both = con.sql(
         f"{real} UNION ALL SELECT city, COUNT(*) FROM visits JOIN members USING (id) WHERE FALSE GROUP BY city"
     )

@@ -14,11 +14,11 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
-from dpsql.service import session as connection
-from dpsql.service import settings
+from dpsql.service import service, session, settings
+from dpsql.service.service import Service
 from dpsql.service.session import Session
 
-FILES = (connection.__file__, settings.__file__)
+FILES = (service.__file__, session.__file__, settings.__file__)
 
 
 class Closable:
@@ -34,7 +34,7 @@ class Closable:
 @pytest.fixture
 def opened(club_folder: Path) -> Callable[[], Session]:
     policy = load_policy(club_folder / "given.yaml")
-    return lambda: Session(policy, Closable())  # type: ignore[arg-type]
+    return lambda: Service(policy, Closable()).session()  # type: ignore[arg-type]
 
 
 def acting(action: Callable[[], object], other: Callable[[], object], at: int) -> bool:
@@ -69,7 +69,7 @@ def test_settings_of_two_threads_are_both_kept(opened: Callable[[], Session]) ->
         there = acting(lambda session=session: session.set("epsilon", "0.2"), set_delta, at)  # type: ignore[misc]
         if there:
             other.join(60)
-            now = session.planner.settings
+            now = session.settings
             assert (now.epsilon, now.delta) == (Fraction(1, 5), Fraction(1, 10**7)), at
     assert at > 5
 
@@ -83,7 +83,7 @@ def test_a_ledger_that_is_opened_while_another_thread_closes_is_closed(
         ledgers.append(Closable())
         return ledgers[-1]
 
-    monkeypatch.setattr(connection, "open_ledger", open_ledger)
+    monkeypatch.setattr(service, "open_ledger", open_ledger)
     at, there, refused = 0, True, 0
     while there:
         at, session = at + 1, opened()
@@ -96,7 +96,7 @@ def test_a_ledger_that_is_opened_while_another_thread_closes_is_closed(
                 refused += 1
                 assert refusal.diagnostics[0].code == "DP903"
 
-        there = acting(use, session.close, at)
-        session.close()
+        there = acting(use, session.service.close, at)
+        session.service.close()
         assert all(ledger.closed for ledger in ledgers), at
     assert at > refused > 0 and len(ledgers) > 3

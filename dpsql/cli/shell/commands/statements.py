@@ -65,7 +65,7 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
 
 def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
-    plan = shell.connection.planner.preview(Question(sql, dialect=shell.dialect), shell.asked)
+    plan = shell.connection.previewed(Question(sql, dialect=shell.dialect), shell.asked)
     charge = shell.connection.outlook(plan, fresh=shell.fresh)
     text, columns = as_text(plan, charge=charge), shell.output.columns
     if columns is not None:
@@ -80,7 +80,7 @@ def explain(shell: Shell, sql: str) -> None:
 
 def cost(shell: Shell, sql: str) -> None:
     """Show what a query would be charged now, and what would be left. Raises Rejected, CannotOpen."""
-    plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
+    plan = shell.connection.planned(Question(sql, dialect=shell.dialect), shell.asked)
     price, left = shell.connection.charge(plan, fresh=shell.fresh).loss, left_for(shell, plan)
     words = f"would cost {price}" if price != PrivacyLoss() else "would cost nothing"
     if left is not None and price != PrivacyLoss():
@@ -121,7 +121,7 @@ def percent(share: Fraction) -> str:
 
 def _query(shell: Shell, sql: str) -> None:
     try:
-        plan = shell.connection.planner.plan(Question(sql, dialect=shell.dialect), shell.asked)
+        plan = shell.connection.planned(Question(sql, dialect=shell.dialect), shell.asked)
         against = shell.connection.warnings(plan, fresh=shell.fresh)
         _complain(against)
         agreed = _agreed(shell, plan, bool(against))

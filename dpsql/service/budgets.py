@@ -1,0 +1,76 @@
+"""What an analyst may still spend, as the ledger and the policy's limits have it now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import PrivacyLoss, left_text, remaining
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What has been spent of a privacy unit and what is left, for this analyst and in total. None: no cap declared."""
+
+    unit: str
+    spent: PrivacyLoss
+    remaining: PrivacyLoss | None
+    total_spent: PrivacyLoss
+    total_remaining: PrivacyLoss | None
+
+    def __str__(self) -> str:
+        """One line; what is spent is rounded up and what is left down."""
+        own = f"spent {self.spent}, {_left(self.remaining)}"
+        return f"{self.unit}: {own}; in total spent {self.total_spent}, {_left(self.total_remaining)}"
+
+
+def _left(left: PrivacyLoss | None) -> str:
+    return "no limit" if left is None else f"left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+
+
+class Budgets(dict[str, Budget]):
+    """Privacy unit → Budget, with the tightest numbers over all units in front."""
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """The most that this analyst has spent of any one unit."""
+        return _each(max, [b.spent for b in self.values()]) or PrivacyLoss()
+
+    @property
+    def remaining(self) -> PrivacyLoss | None:
+        """What a query that touches every unit could still spend; None if no cap is declared."""
+        return _each(min, [r for b in self.values() for r in (b.remaining, b.total_remaining) if r is not None])
+
+    def __str__(self) -> str:
+        """One line per unit."""
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__
+
+
+def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss]) -> PrivacyLoss | None:
+    if not losses:
+        return None
+    return PrivacyLoss(
+        choose([x.epsilon for x in losses]), choose([x.delta for x in losses]), choose([x.rho for x in losses])
+    )
+
+
+def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
+    """The budgets of one account (`*`: the shared one). Raises CannotOpen."""
+    caps = policy.caps_for(None if analyst == "*" else analyst)
+    found = Budgets()
+    for unit in policy.units:
+        own, total = ledger.spent(unit, analyst), ledger.spent(unit)
+        own_cap, total_cap = caps.analyst.get(unit), caps.total.get(unit)
+        found[unit] = Budget(
+            unit,
+            own,
+            None if own_cap is None else remaining(own_cap, own),
+            total,
+            None if total_cap is None else remaining(total_cap, total),
+        )
+    return found

@@ -1,0 +1,135 @@
+"""A service: one policy over one database, with one ledger. Its sessions share it, and so do threads.
+
+*Claim.* Whatever runs, planning, explaining and pricing wait for no query; runs wait for each other. *Why.* Plans are
+made under a lock of their own (`FactStore.lock`), with public facts measured over a second connection
+(`Engine.sibling`); a price reads the ledger and the stored answers, each of which guards itself. Whoever has something
+to charge or to draw holds `running`. *When it would be false.* If compiling asked the first connection for anything, or
+if a ledger or a store of answers held its lock for as long as a query runs. *Tested by*
+tests/unit/session/test_service.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from os import PathLike
+from typing import Self
+
+from dpsql.answers.account import Account, answers_beside
+from dpsql.answers.store.store import AnswerStore
+from dpsql.core.engine import Engine
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.errors import reject
+from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.results.answer import Release
+from dpsql.service.ledgers import FORGETS, Place, is_in_memory, open_ledger, place_of
+from dpsql.service.planning import Planner
+from dpsql.service.public_facts import FactStore
+from dpsql.service.running import Runner
+from dpsql.service.session import Session
+
+
+class Service:
+    """What the sessions of all analysts share. It owns the engine and the ledger, and closes both.
+
+    policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
+    public facts measured so far. scratch: where noisy numbers are post-processed. running: held while a query that is
+    charged runs.
+    A context manager; closing twice is allowed.
+    """
+
+    def __init__(self, policy: Policy, engine: Engine, ledger: str | PathLike[str] | Ledger | None = None) -> None:
+        """ledger: its path instead of the policy's, or a Ledger object."""
+        self.policy = policy
+        self.engine = engine
+        self.facts = FactStore(engine)
+        self.planner = Planner(policy, self.facts)
+        self.scratch = Scratch()
+        self.running = threading.RLock()
+        self._opening = threading.RLock()
+        self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
+        self._ledger_name = ledger if isinstance(ledger, str | PathLike) else None
+        self.forgets = self._ledger is None and is_in_memory(policy, self._ledger_name)
+        """Whether what was spent is forgotten with the service."""
+        self._store: AnswerStore | None = None
+        self._closed = False
+
+    def session(self, analyst: str | None = None, settings: Settings | None = None) -> Session:
+        """A session of one analyst; None: of the shared account. It need not be closed."""
+        return Session(self, analyst, settings)
+
+    def account(self, analyst: str, charging: Callable[[str], object] | None = None) -> Account:
+        """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
+
+        charging: told the id of an entry before it is reserved.
+        """
+        ledger = self.ledger
+        with self._opening:
+            if self._store is None:
+                self._store = answers_beside(ledger)
+            store = self._store
+        order = f"{self.engine.dialect} {self.engine.version}"
+        return Account(self.policy, analyst, ledger, store, order, charging)
+
+    def run(
+        self, plan: Plan, analyst: str, *, fresh: bool = False, charging: Callable[[str], object] | None = None
+    ) -> Release:
+        """`Session.run` on the account of an analyst."""
+        runner = Runner(self.engine, self.facts, self.scratch, self.policy.noise)
+        with self.running:
+            if all(r.measured.known for r in plan.releases):
+                return runner.free(plan)
+            release = runner.run(plan, self.account(analyst, charging), fresh)
+            return replace(release, notes=(*release.notes, FORGETS)) if self.forgets else release
+
+    # --- the ledger ------------------------------------------------------------------------------------------------
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger, or should be one; looking makes none. Raises CannotOpen."""
+        place = self.ledger_place
+        return self._ledger is not None or (place is not None and place.is_taken)
+
+    @property
+    def ledger_place(self) -> Place | None:
+        """Where the ledger and its head are, unless the caller gave a ledger of his own. None: in memory."""
+        return place_of(self.policy, self._ledger_name)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, opened, and made if it is not there. Raises CannotOpen."""
+        with self._opening:
+            if self._ledger is None:
+                self.require_open()
+                self._ledger = open_ledger(self.policy, self.ledger_place)
+            if self._closed:  # by another thread, which may have seen no ledger yet
+                self._ledger.close()
+                self.require_open()
+            return self._ledger
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def require_open(self) -> None:
+        """Raises Rejected DP903 once the service is closed."""
+        if self._closed:
+            raise reject("DP903", "the connection is closed", help=["open it again with dpsql.connect(…)"])
+
+    def close(self) -> None:
+        """Let go of data and ledger."""
+        if self._closed:
+            return
+        self._closed = True
+        self.engine.close()
+        self.scratch.close()
+        if self._ledger is not None:
+            self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
