@@ -83,7 +83,7 @@ mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(MUTANTS_ARGS)
 
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
+	$(BIN)/python -m tests.deep.fuzz $(FUZZ_ARGS)
 
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate

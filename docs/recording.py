@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.e2e.terminal import Terminal
+from tests.support.terminal import Terminal
 
 TARGET = Path(__file__).resolve().parent / "images" / "shell.svg"
 COLUMNS, LINES = 96, 40

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-pytest_plugins = ["tests.canary"]  # planted private values are looked for in whatever the session puts out
+pytest.register_assert_rewrite("tests.support")
+pytest_plugins = [
+    "tests.support.canary",  # planted private values are looked for in whatever the session puts out
+    "tests.support.checklist_clinic",
+    "tests.support.example_data",
+]
 
 # The same examples on every machine, so that a failure is the change's own; HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile(
@@ -19,7 +24,7 @@ settings.register_profile("explore", settings.get_profile("default"), derandomiz
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Hypothesis also draws constants out of the modules imported so far, and those are others in each of xdist's workers,
-# and after each change of dpsql. There is no setting for it; tests/meta/test_same_examples.py sees it come back.
+# and after each change of dpsql. There is no setting for it; tests/deep/meta/test_same_examples.py sees it come back.
 if hasattr(providers, "_get_local_constants"):
     setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 — empty, and stays so
 
@@ -39,10 +44,10 @@ def update(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The top folder of the repository."""
-    return Path(__file__).resolve().parent.parent
+    return Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
 def policies() -> Path:
     """The folder of the policies that tests share."""
-    return Path(__file__).resolve().parent / "policies"
+    return Path(__file__).resolve().parent / "fixtures" / "policies"

@@ -5,8 +5,8 @@ by default it is at most the price of what was asked. Neither a price nor a refu
 has not got. *Why.* Price and run make one choice (choosing.py), with one ceiling. A run may go further than its
 price, to numbers above releases that it receives itself, only if the price would have been admitted, and the account is
 charged exactly that. *When it would be false.* If another process bought or spent between the two looks; the ledger
-then decides by what holds when it charges. *Tested by* tests/property/test_ceiling.py,
-tests/unit/session/test_ceiling.py.
+then decides by what holds when it charges. *Tested by* tests/deep/answers/test_ceiling.py,
+tests/answers/test_ceiling.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ values; the policy with its `data_version`; and where the engine's order decides
 Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be false.*
 If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
 `data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
-tests/unit/compiler/test_address.py, tests/property/test_answers.py, tests/unit/session/test_version_0_1.py.
+tests/answers/test_address.py, tests/deep/answers/test_equal_addresses.py, tests/answers/test_version_0_1.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ are ids, noise, prices and sizes, which the plan and the ledger determine; numbe
 that a later one reads, and of those only that the account holds where a price is told (`preview`). *When it would be
 false.* If a held answer made something else dearer: it cannot, for a set of new noise is never dearer than a larger
 one. If `fits` judged another price than the one that is charged: both are `Reuse.in_account`. *Tested by*
-tests/property/test_ceiling.py, tests/unit/session/test_ceiling.py, tests/unit/session/test_answers.py.
+tests/deep/answers/test_ceiling.py, tests/answers/test_ceiling.py, tests/answers/test_reuse.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 engine gives for its column's type, and each value of that type is written in one way only. *When it would be false.* If
 the engine had values of one of these types that compare equal and are read as different ones. Were a key there twice,
 its exact numbers would get noise twice for one price, and a later release that joins its rows would count rows twice.
-*Tested by* tests/unit/release/test_apart.py, tests/attacks/test_n_edited_answers.py.
+*Tested by* tests/answers/test_distinct_keys.py, tests/core/ledger/test_edited_answers.py.
 """
 
 from __future__ import annotations

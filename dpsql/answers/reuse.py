@@ -5,8 +5,8 @@ number is drawn anew without a charge. *Why.* `losses` states the cost of exactl
 given, and `measure_release` draws noise for exactly those. An answer is taken only if its id stands in an entry of this
 ledger, which is durable before its noise is drawn, and if its price is the one that its id was made for (choosing.py).
 *When it would be false.* If two draws had one id, or one address stood for different integers (then the numbers would
-be wrong, not less private). *Tested by* tests/unit/session/test_answers.py, tests/property/test_answers.py,
-tests/attacks/test_f_budget.py, tests/attacks/test_n_edited_answers.py.
+be wrong, not less private). *Tested by* tests/answers/test_reuse.py, tests/deep/answers/test_equal_addresses.py,
+tests/core/ledger/test_budget_attacks.py, tests/core/ledger/test_edited_answers.py.
 """
 
 from __future__ import annotations

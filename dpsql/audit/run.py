@@ -4,7 +4,7 @@
 that neighbouring databases gave; the statistical one tests, on fresh runs, events that were chosen on others, at the
 level divided by the number of tests, which is fixed before the first of them. *When it would be false.* If a made-up
 database broke a promise of the policy: whatever refutes is held against the promises first. *Tested by*
-tests/statistical/test_audit.py.
+tests/deep/audit/test_audit.py.
 """
 
 from __future__ import annotations

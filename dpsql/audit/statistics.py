@@ -3,8 +3,8 @@
 *Claim.* If the mechanism keeps P ≤ e^ε·Q + δ for all events, a test here refutes it with probability at most its level.
 *Why.* The event is chosen on other runs than it is tested on; both probabilities are then replaced by one-sided
 Clopper-Pearson bounds, which are exact for any n, each at half the level. *When it would be false.* If runs were not
-independent, or if a test were repeated until it refutes. *Tested by* tests/unit/audit/test_statistics.py (against scipy
-and by enumeration), tests/statistical/test_audit.py (the twins).
+independent, or if a test were repeated until it refutes. *Tested by* tests/audit/test_statistics.py (against scipy
+and by enumeration), tests/deep/audit/test_audit.py (the twins).
 """
 
 from __future__ import annotations

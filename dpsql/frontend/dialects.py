@@ -7,7 +7,7 @@ Why: default deny. Only functions and operators listed here, which mean the same
     (`check_types`). NULL ordering, quoting, string escapes and precedence are settled by sqlglot's reading.
 When it would be false: a function in `_SAME` that differs for some value. Text is always compared as it is stored:
     `notes` says so for the dialects whose servers usually do not.
-Tested by: tests/unit/sql/test_dialects.py
+Tested by: tests/frontend/test_dialects.py
 """
 
 from __future__ import annotations

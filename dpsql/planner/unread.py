@@ -9,7 +9,7 @@ which is public; so
     what is left, so that a part left out by mistake makes a wrong answer, and never one that is not paid for.
 When it would be false: a part left out of which a row, or a number, is shown. Private rows of which there are none may
     stand for themselves in the answer, and not below a release, whose numbers and price are those of its whole input.
-Tested by: tests/property/test_no_rows.py, tests/unit/compiler/test_unread.py
+Tested by: tests/deep/planner/test_no_rows.py, tests/planner/test_unread.py
 """
 
 from __future__ import annotations

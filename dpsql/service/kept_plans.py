@@ -6,7 +6,7 @@ the measured public facts and the engine's names of the tables; it is kept under
 asked for again. Public facts are checked once more within the run, whatever made the plan. *When it would be false.*
 If compiling looked at anything else; that it does not change between two calls is tested on every fixture. What is
 kept depends on no private row, and on queries of this service alone; to whom it is given it tells, by how fast, that
-somebody has asked the same, and nothing else. *Tested by* tests/unit/session/test_kept_plans.py.
+somebody has asked the same, and nothing else. *Tested by* tests/service/test_kept_plans.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ twice at one time is charged once. *Why.* Reserve, draw, store, show, in this or
 answers before their noise is drawn, and a stored answer that no entry names is never served. Whoever has something to
 pay holds the names of the releases until it is stored, and looks again after he got them. *When it would be false.* If
 the store were asked for an answer under a name that stands for another question (answers/address.py). *Tested by*
-tests/unit/session/test_answers.py, tests/e2e/test_answers.py.
+tests/answers/test_reuse.py, tests/deep/answers/test_processes.py.
 """
 
 from __future__ import annotations

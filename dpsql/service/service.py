@@ -5,7 +5,7 @@ made under a lock of their own (`FactStore.lock`), with public facts measured ov
 (`Engine.sibling`); a price reads the ledger and the stored answers, each of which guards itself. Whoever has something
 to charge or to draw holds `running`. *When it would be false.* If compiling asked the first connection for anything, or
 if a ledger or a store of answers held its lock for as long as a query runs. *Tested by*
-tests/unit/session/test_service.py.
+tests/service/test_service.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A page is `# CODE: title` and the sections *What it means · Why · Repair · Example*. The example is a rejected and an
 accepted block: of `sql` or `yaml`, which are executed here; of `python` or `sh` (test_page_commands.py); or of `text`,
-which describes what no example can show. SQL runs against tests/policies/pages.yaml unless the page holds a
+which describes what no example can show. SQL runs against tests/fixtures/policies/pages.yaml unless the page holds a
 `yaml policy` block; a policy is checked with the query of a `sql query` block, or a plain count.
 """
 

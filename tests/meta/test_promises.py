@@ -37,7 +37,7 @@ def test_a_page_has_one_form(kind: str) -> None:
     text = (PAGES / f"{kind}.md").read_text(encoding="utf-8")
     assert text.startswith(f"# Promise: {kind}\n")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
-    assert "assert " in block(text, "python")  # tests/meta/test_docs.py runs it
+    assert "assert " in block(text, "python")  # tests/deep/meta/test_docs.py runs it
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,9 +17,6 @@ class Mutation:
     tests: tuple[str, ...]
 
 
-_MECHANISMS = "tests/unit/measure/mechanisms"
-_KEPT = "tests/property/test_kept.py"
-
 MUTATIONS = (
     # --- noise ---
     Mutation(
@@ -28,7 +25,7 @@ MUTATIONS = (
         "return cls(Fraction(l1) / Fraction(epsilon))",
         "return cls(Fraction(l1) / (2 * Fraction(epsilon)))",
         "half the noise that is paid for",
-        (f"{_MECHANISMS}/test_laplace.py",),
+        ("tests/core/noise/test_laplace.py",),
     ),
     Mutation(
         "laplace-loss-halved",
@@ -36,7 +33,7 @@ MUTATIONS = (
         "PrivacyLoss(epsilon=Fraction(l1) / self.scale)",
         "PrivacyLoss(epsilon=Fraction(l1) / (2 * self.scale))",
         "a price of half the loss",
-        (f"{_MECHANISMS}/test_laplace.py",),
+        ("tests/core/noise/test_laplace.py",),
     ),
     Mutation(
         "gaussian-variance-halved",
@@ -44,7 +41,7 @@ MUTATIONS = (
         "return cls(Fraction(l2_squared) / (2 * Fraction(rho)))",
         "return cls(Fraction(l2_squared) / (4 * Fraction(rho)))",
         "half the variance that is paid for",
-        (f"{_MECHANISMS}/test_gaussian.py",),
+        ("tests/core/noise/test_gaussian.py",),
     ),
     Mutation(
         "gaussian-loss-halved",
@@ -52,7 +49,7 @@ MUTATIONS = (
         "PrivacyLoss(rho=Fraction(l2_squared) / (2 * self.sigma_squared))",
         "PrivacyLoss(rho=Fraction(l2_squared) / (4 * self.sigma_squared))",
         "a price of half the loss",
-        (f"{_MECHANISMS}/test_gaussian.py",),
+        ("tests/core/noise/test_gaussian.py",),
     ),
     Mutation(
         "zero-drawn-twice-as-often",
@@ -60,7 +57,7 @@ MUTATIONS = (
         "accepted = self.accept(block, place, source) & ~(minus & (size == 0))",
         "accepted = self.accept(block, place, source)",
         "noise is 0 too often",
-        (f"{_MECHANISMS}/test_sampler_enumerated.py",),
+        ("tests/core/noise/test_sampler_enumerated.py",),
     ),
     Mutation(
         "gaussian-blocks-too-flat",
@@ -68,7 +65,7 @@ MUTATIONS = (
         "exp_bounds(2 * self.step, unit) if self.power == 2",
         "exp_bounds(self.step, unit) if self.power == 2",
         "another distribution than the one priced",
-        (f"{_MECHANISMS}/test_sampler_enumerated.py",),
+        ("tests/core/noise/test_sampler_enumerated.py",),
     ),
     Mutation(
         "exponential-table-doubled",
@@ -76,7 +73,7 @@ MUTATIONS = (
         "entries.append(value >> (_DEEP - ONE))",
         "entries.append((value >> (_DEEP - ONE)) + 2)",
         "acceptance above its bound",
-        (f"{_MECHANISMS}/test_exponential.py",),
+        ("tests/core/noise/test_exponential.py",),
     ),
     # --- thresholds of private keys ---
     Mutation(
@@ -85,7 +82,7 @@ MUTATIONS = (
         "return [count >= self.threshold for",
         "return [count >= self.threshold - 1 for",
         "keys shown below the threshold whose δ is charged",
-        (f"{_MECHANISMS}/test_threshold.py",),
+        ("tests/core/noise/test_partition_selection.py",),
     ),
     Mutation(
         "threshold-tail-one-further",
@@ -93,7 +90,7 @@ MUTATIONS = (
         "mechanism.upper_tail(threshold - r, bits)",
         "mechanism.upper_tail(threshold - r + 1, bits)",
         "δ of a rule that shows less",
-        (f"{_MECHANISMS}/test_threshold.py",),
+        ("tests/core/noise/test_partition_selection.py",),
     ),
     Mutation(
         "threshold-one-new-key",
@@ -101,7 +98,7 @@ MUTATIONS = (
         "_lower_power(1 - delta_1, g, bits)",
         "_lower_power(1 - delta_1, 1, bits)",
         "δ of one new key where a neighbour may add g",
-        (f"{_MECHANISMS}/test_threshold.py",),
+        ("tests/core/noise/test_partition_selection.py",),
     ),
     Mutation(
         "threshold-delta-not-charged",
@@ -109,7 +106,7 @@ MUTATIONS = (
         "            parts.append(PrivacyLoss(delta=self.threshold.delta))",
         "            parts.append(PrivacyLoss())",
         "private keys shown without paying their δ",
-        ("tests/unit/measure/test_allocate.py",),
+        ("tests/core/noise/test_calibration.py",),
     ),
     # --- sensitivity ---
     Mutation(
@@ -118,7 +115,7 @@ MUTATIONS = (
         "apart, one, pair = 2, 1, 2",
         "apart, one, pair = 1, 1, 1",
         "a replaced row leaves one group and enters another",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "replaced-ids-as-added",
@@ -126,7 +123,7 @@ MUTATIONS = (
         "    both = c.ids\n",
         "    both = 1\n",
         "a replaced id changes two vectors",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "weight-ignored",
@@ -134,7 +131,7 @@ MUTATIONS = (
         "one, factor = reach(component, c), component.weight",
         "one, factor = reach(component, c), 1",
         "weighted integers move by F times as much",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "largest-group-for-the-sum",
@@ -142,7 +139,7 @@ MUTATIONS = (
         "both * one.in_all * factor,",
         "both * one.in_group * factor,",
         "Laplace noise by the largest change instead of the sum of all",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "groups-not-counted",
@@ -150,7 +147,7 @@ MUTATIONS = (
         "return self.per_group * self.groups",
         "return self.per_group",
         "an id in G groups counts as one in a single group",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "l2-of-one-group",
@@ -158,7 +155,7 @@ MUTATIONS = (
         "return self.groups * self.per_group**2",
         "return self.per_group**2",
         "Gaussian noise for one group where G change",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "groups-shown-not-counted",
@@ -166,7 +163,7 @@ MUTATIONS = (
         "min(l1, groups * linf)",
         "min(l1, linf)",
         "however many groups are shown, all of them together are taken to move as far as one",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "groups-of-an-id-limit-one-group",
@@ -174,7 +171,7 @@ MUTATIONS = (
         "in_all = min(in_all, groups * in_group)",
         "in_all = min(in_all, in_group)",
         "an id that is in several groups fills one",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "squares-of-full-groups-only",
@@ -182,7 +179,7 @@ MUTATIONS = (
         "return full * in_group**2 + rest**2",
         "return full * in_group**2",
         "l2 without the group that is not full",
-        ("tests/unit/measure/test_sensitivity.py",),
+        ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
         "one-key-that-is-not-the-ids",
@@ -190,7 +187,7 @@ MUTATIONS = (
         "    if not moving:\n",
         "    if len(moving) < 2:\n",
         "a key that differs among an id's rows is taken for one group",
-        ("tests/unit/analysis/test_release.py",),
+        ("tests/core/analysis/test_release.py",),
     ),
     Mutation(
         "combinations-of-half-a-list",
@@ -198,7 +195,7 @@ MUTATIONS = (
         "for key in source.keys}",
         "for key in source.keys[::2]}",
         "an id may be in more groups than are counted",
-        ("tests/unit/analysis/test_release.py",),
+        ("tests/core/analysis/test_release.py",),
     ),
     Mutation(
         "groups-beside-rows-believed",
@@ -206,7 +203,7 @@ MUTATIONS = (
         "and not (node.few_groups or node.truncate_groups):",
         "and False:",
         "a number of groups beside a limit on rows that nothing makes true",
-        ("tests/unit/analysis/test_release.py",),
+        ("tests/core/analysis/test_release.py",),
     ),
     Mutation(
         "one-row-in-each-group-is-one-row",
@@ -214,7 +211,7 @@ MUTATIONS = (
         "found = Contribution(None, 1, rows, shown=shown)",
         "found = Contribution(None, 1, 1, shown=shown)",
         "an id with one row in each of several groups counts as one row",
-        ("tests/property/test_public_groups.py::test_claims_of_ids",),
+        ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
     ),
     Mutation(
         "units-scaled-to-rows",
@@ -222,7 +219,7 @@ MUTATIONS = (
         "        most = reach(c, parts.limits).in_all\n",
         "        most = parts.limits.rows\n",
         "presence in groups is scaled to another limit than the one that is priced",
-        ("tests/property/test_public_groups.py::test_claims_of_ids",),
+        ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
     ),
     Mutation(
         "distinct-values-cut-to-rows",
@@ -230,7 +227,7 @@ MUTATIONS = (
         "    limit = reach(c, parts.limits).in_all\n",
         "    limit = parts.limits.rows\n",
         "an id counts more distinct values than are priced",
-        ("tests/property/test_public_groups.py::test_claims_of_ids",),
+        ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
     ),
     # --- functions of the id ---
     Mutation(
@@ -239,7 +236,7 @@ MUTATIONS = (
         "and fixed and len(fixed) == len(ends):",
         "and fixed:",
         "a row that an id's rows find differently is taken for a function of the id",
-        ("tests/unit/analysis/test_determined.py",),
+        ("tests/core/analysis/test_determined.py",),
     ),
     Mutation(
         "several-rows-are-a-function",
@@ -247,7 +244,7 @@ MUTATIONS = (
         "if isinstance(m, Finite) and m.value <= 1 and fixed",
         "if isinstance(m, Finite) and fixed",
         "a key that repeats gives an id's rows different partners",
-        ("tests/unit/analysis/test_determined.py",),
+        ("tests/core/analysis/test_determined.py",),
     ),
     Mutation(
         "padded-rows-are-a-function",
@@ -255,7 +252,7 @@ MUTATIONS = (
         "if not inner and node.residual is not None:",
         "if False:",
         "a condition of an outer join pads some rows of an id and not others",
-        ("tests/unit/analysis/test_determined.py",),
+        ("tests/core/analysis/test_determined.py",),
     ),
     Mutation(
         "equal-or-missing",
@@ -263,7 +260,7 @@ MUTATIONS = (
         "return frozenset(equal) if inner else frozenset()",
         "return frozenset(equal)",
         "a column of an outer join equals a function of the id, or is NULL",
-        ("tests/unit/analysis/test_determined.py",),
+        ("tests/core/analysis/test_determined.py",),
     ),
     Mutation(
         "least-of-no-row",
@@ -271,7 +268,7 @@ MUTATIONS = (
         "nullable = arg.nullable or call.filter is not None or not node.keys",
         "nullable = arg.nullable",
         "the least of no row is NULL, and taken for a value",
-        ("tests/unit/rewrite/test_keys_of_extremes.py",),
+        ("tests/planner/test_keys_of_extremes.py",),
     ),
     Mutation(
         "long-lists-not-enforced",
@@ -279,7 +276,7 @@ MUTATIONS = (
         "node.sources or node.within",
         "node.sources or ()",
         "a threshold shows values that the public list forbids",
-        ("tests/unit/rewrite/test_long_lists.py",),
+        ("tests/planner/test_long_lists.py",),
     ),
     # --- images ---
     Mutation(
@@ -288,7 +285,7 @@ MUTATIONS = (
         "if most is None or most > component.values:",
         "if most is None:",
         "the plan's own claim of how many values there are is believed",
-        ("tests/unit/analysis/test_release.py",),
+        ("tests/core/analysis/test_release.py",),
     ),
     Mutation(
         "image-of-a-double",
@@ -296,7 +293,7 @@ MUTATIONS = (
         "if not column.type.one_form or not all(",
         "if not all(",
         "0.0 and -0.0 are equal and have two texts",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     Mutation(
         "image-of-the-longest-list",
@@ -304,7 +301,7 @@ MUTATIONS = (
         "return sum(p for p in parts if p is not None) if None not in parts else None",
         "return max(p for p in parts if p is not None) if None not in parts else None",
         "x = a OR x = b leaves two values",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     Mutation(
         "image-without-else",
@@ -312,7 +309,7 @@ MUTATIONS = (
         "[*args[1::2], *args[-1:]]",
         "args[1::2]",
         "the value of ELSE is one more",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     Mutation(
         "image-of-real-arithmetic",
@@ -322,7 +319,7 @@ MUTATIONS = (
         "        case Kind.INTEGER if value.interval.lo is not None and value.interval.hi is not None:\n"
         "            return max(0, int(value.interval.hi // 1) - int(-(-value.interval.lo // 1)) + 1)\n",
         "whole numbers made of DOUBLEs may leave the interval of real arithmetic",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     Mutation(
         "image-without-null",
@@ -330,7 +327,7 @@ MUTATIONS = (
         "int(not strict and _may_be_null(a, facts))",
         "0",
         "a function that gives something for NULL has one more value",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     Mutation(
         "image-by-a-promise",
@@ -338,7 +335,7 @@ MUTATIONS = (
         "return bool(columns_of(expr)) or facts.value(expr).nullable",
         "return facts.value(expr).nullable",
         "a column that is promised to be never NULL is believed",
-        ("tests/unit/analysis/test_images.py",),
+        ("tests/core/analysis/test_images.py",),
     ),
     # --- coverage ---
     Mutation(
@@ -347,7 +344,7 @@ MUTATIONS = (
         'Call("gt", (n, Literal(most, n.type)), BOOLEAN)',
         'Call("ge", (n, Literal(most, n.type)), BOOLEAN)',
         "a unit at the limit, which loses nothing, is counted above it",
-        ("tests/property/test_coverage.py",),
+        ("tests/deep/analysis/test_coverage_histogram.py",),
     ),
     Mutation(
         "coverage-of-the-largest-group",
@@ -355,7 +352,7 @@ MUTATIONS = (
         'AggregateCall("max", n, largest)',
         'AggregateCall("min", n, largest)',
         "a unit is above a limit per group only if it is so in all of its groups",
-        ("tests/property/test_coverage.py",),
+        ("tests/deep/analysis/test_coverage_histogram.py",),
     ),
     # --- steps ---
     Mutation(
@@ -364,7 +361,7 @@ MUTATIONS = (
         "if count.taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
-        ("tests/attacks/test_w_steps.py::test_probe_too_many_steps_are_refused_by_name",),
+        ("tests/frontend/test_steps.py::test_probe_too_many_steps_are_refused_by_name",),
     ),
     Mutation(
         "steps-of-another-text",
@@ -372,7 +369,7 @@ MUTATIONS = (
         "_counting.set(Count())",
         "_counting.set(_counting.get() or Count())",
         "after an interrupt every text adds to one count, until all are refused",
-        ("tests/attacks/test_w_steps.py::test_probe_an_interrupt_leaves_no_steps_behind",),
+        ("tests/frontend/test_steps.py::test_probe_an_interrupt_leaves_no_steps_behind",),
     ),
     # --- bundles ---
     Mutation(
@@ -381,7 +378,7 @@ MUTATIONS = (
         " and component.values is None",
         "",
         "one id may count all values in each member of a bundle",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "bundle-of-replaced-rows",
@@ -389,7 +386,7 @@ MUTATIONS = (
         "and not c.spread and not c.slots and c.ids == 1",
         "and not c.spread",
         "what goes and what comes change two members of a bundle",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "bundle-of-the-deciding-count",
@@ -397,7 +394,7 @@ MUTATIONS = (
         "if i != threshold and joins(component)",
         "if joins(component)",
         "the noise of the count that decides on keys is shared",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "weighed-bundle-of-replaced-ids",
@@ -405,7 +402,7 @@ MUTATIONS = (
         "return c.scaled and not c.slots and c.ids == 1",
         "return c.scaled",
         "the id that goes and the one that comes change two members of a bundle",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "weighed-bundle-of-clipped-totals",
@@ -413,7 +410,7 @@ MUTATIONS = (
         "    if component.per_group is not None:\n        return False\n    return component.measure is Measure.COUNT",
         "    return component.measure is Measure.COUNT",
         "totals that are clipped one by one share what one of them costs",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "weighed-bundle-of-sums-alone",
@@ -421,7 +418,7 @@ MUTATIONS = (
         "(component.measure is Measure.SUM and component.paired)",
         "component.measure is Measure.SUM",
         "sums that are clipped one by one share what one of them costs",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "weighed-bundle-of-distinct-values",
@@ -429,7 +426,7 @@ MUTATIONS = (
         "return component.measure is Measure.COUNT or",
         "return component.measure in (Measure.COUNT, Measure.DISTINCT) or",
         "each of several counts of distinct values may hold all that one id may add",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "touching-ranges-are-apart",
@@ -437,7 +434,7 @@ MUTATIONS = (
         "low[0] > high[0] or (low[0]",
         "low[0] >= high[0] or (low[0]",
         "x <= 5 and x >= 5 taken for conditions of different rows",
-        ("tests/unit/analysis/test_disjoint.py",),
+        ("tests/core/analysis/test_disjoint.py",),
     ),
     Mutation(
         "rest-without-null",
@@ -445,7 +442,7 @@ MUTATIONS = (
         'rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)',
         'rest = Call("not", (some,), BOOLEAN)',
         "of a total that is made of parts, rows where a filter is NULL count nowhere",
-        ("tests/unit/rewrite/test_split_counts.py",),
+        ("tests/planner/test_split_counts.py",),
     ),
     Mutation(
         "noises-of-a-total-as-one",
@@ -453,7 +450,7 @@ MUTATIONS = (
         "half_width_of_sum(len(same), each)",
         "half_width_of_sum(1, each)",
         "the interval of a total that is made of parts is that of one of them",
-        ("tests/unit/rewrite/test_split_counts.py",),
+        ("tests/planner/test_split_counts.py",),
     ),
     Mutation(
         "gaussian-noises-as-one",
@@ -461,7 +458,7 @@ MUTATIONS = (
         "DiscreteGaussian(n * mechanism.sigma_squared)",
         "DiscreteGaussian(mechanism.sigma_squared)",
         "the interval of a total with Gaussian noise is that of one of its parts",
-        ("tests/unit/measure/test_sums.py",),
+        ("tests/core/noise/test_sums.py",),
     ),
     Mutation(
         "null-is-false",
@@ -469,7 +466,7 @@ MUTATIONS = (
         "{subject: replace(p, null=True) for subject, p in case.items()}",
         "{subject: p for subject, p in case.items()}",
         "x <> 1 and (x = 1) IS NOT TRUE apart from x IS NULL",
-        ("tests/unit/analysis/test_disjoint.py",),
+        ("tests/core/analysis/test_disjoint.py",),
     ),
     Mutation(
         "null-with-its-argument-only",
@@ -477,7 +474,7 @@ MUTATIONS = (
         "return all(e.type == arg.type or e.type.kind is arg.type.kind in exact for e in literals)",
         "return True",
         "a comparison that a conversion makes NULL taken for one that says something of its argument",
-        ("tests/unit/analysis/test_disjoint.py",),
+        ("tests/core/analysis/test_disjoint.py",),
     ),
     # --- stability of operators ---
     Mutation(
@@ -486,7 +483,7 @@ MUTATIONS = (
         "others[0].table == one.table and all(apart(one.cases, other.cases) for other in others)",
         "others[0].table == one.table",
         "branches of a union that one row reaches together change by the larger of their changes",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "slices-of-two-tables",
@@ -494,7 +491,7 @@ MUTATIONS = (
         "others[0].table == one.table and all",
         "all",
         "branches of two tables change by the larger of their changes",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "slices-without-their-partners",
@@ -502,7 +499,7 @@ MUTATIONS = (
         "return replace(self, most=times(self.most, most), plain=False)",
         "return replace(self, plain=False)",
         "rows that a look-up or a list multiplies are counted once",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "slices-of-ids",
@@ -510,7 +507,7 @@ MUTATIONS = (
         "if own is None or scan.ids or scan.hops:",
         "if own is None:",
         "an id that differs counts as one row",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "slices-of-other-columns",
@@ -518,7 +515,7 @@ MUTATIONS = (
         "if isinstance(expr, Column) and all(s.columns.get(uid) == expr for s in members):",
         "if isinstance(expr, Column):",
         "a column that each branch takes from another one of the table repeats as often as the first",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "slices-cut-below",
@@ -527,7 +524,7 @@ MUTATIONS = (
         "        case Truncate(input=child):\n            return slices_of(child, ctx)\n"
         "        case Filter(input=child, predicate=predicate):\n",
         "what a limit leaves out of one branch only, another branch may gain",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "itself-by-other-columns",
@@ -535,7 +532,7 @@ MUTATIONS = (
         "if not isinstance(a, Column) or a != b:",
         "if not isinstance(a, Column):",
         "a join of a table with itself on two different columns",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "itself-after-a-look-up",
@@ -543,7 +540,7 @@ MUTATIONS = (
         "if one.plain and other.plain and one.table",
         "if one.table",
         "a join of a table with what is made of several of its rows",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "groups-looked-up-by-a-number",
@@ -551,7 +548,7 @@ MUTATIONS = (
         "if ends <= known:",
         "if ends & known:",
         "rows that look up the group that leaves and rows that look up the one that enters are counted once",
-        ("tests/unit/analysis/test_slices.py",),
+        ("tests/core/analysis/test_slices.py",),
     ),
     Mutation(
         "draft-carried-over",
@@ -559,7 +556,7 @@ MUTATIONS = (
         "(ctx.drafted if draft else ctx.derived)[id(node)] = found",
         "ctx.derived[id(node)] = found",
         "a draft's facts, which ignore what only the finished plan has, are believed of the plan itself",
-        ("tests/unit/analysis/test_derive.py",),
+        ("tests/core/analysis/test_derive.py",),
     ),
     Mutation(
         "frequency-of-the-wrong-side",
@@ -567,7 +564,7 @@ MUTATIONS = (
         "parts = _times(left.stability, m_right), _times(right.stability, m_left)",
         "parts = _times(left.stability, m_left), _times(right.stability, m_right)",
         "an inner join multiplies by the other side's frequency",
-        ("tests/unit/analysis/test_join_rows.py", "tests/unit/analysis/test_join.py"),
+        ("tests/core/analysis/test_join_rows.py", "tests/core/analysis/test_join.py"),
     ),
     Mutation(
         "full-join-once",
@@ -575,7 +572,7 @@ MUTATIONS = (
         "larger(ONE, times(two, m_right))",
         "larger(ONE, m_right)",
         "partners change between padded and not: 2m, not m",
-        ("tests/unit/analysis/test_join_rows.py", "tests/unit/analysis/test_join.py"),
+        ("tests/core/analysis/test_join_rows.py", "tests/core/analysis/test_join.py"),
     ),
     Mutation(
         "semi-join-ignores-matches",
@@ -583,7 +580,7 @@ MUTATIONS = (
         "parts = left.stability, _times(right.stability, m_left)",
         "parts = left.stability, right.stability",
         "one row on the right lets m rows on the left appear",
-        ("tests/unit/analysis/test_join_rows.py", "tests/unit/analysis/test_join.py"),
+        ("tests/core/analysis/test_join_rows.py", "tests/core/analysis/test_join.py"),
     ),
     Mutation(
         "public-left-join-once",
@@ -591,7 +588,7 @@ MUTATIONS = (
         "return larger(ONE, m) if from_left else times(finite(2), m)",
         "return larger(ONE, m)",
         "padded public rows come and go with private partners: 2m, not m",
-        ("tests/unit/analysis/test_join.py",),
+        ("tests/core/analysis/test_join.py",),
     ),
     Mutation(
         "union-not-adding",
@@ -599,7 +596,7 @@ MUTATIONS = (
         "stability=_least(sums(left.stability, right.stability), changed(slices))",
         "stability=_least({**left.stability, **right.stability}, changed(slices))",
         "rows of both branches differ",
-        ("tests/unit/analysis/test_set_operation.py",),
+        ("tests/core/analysis/test_set_operation.py",),
     ),
     Mutation(
         "lost-id-counts-once",
@@ -607,7 +604,7 @@ MUTATIONS = (
         "times(below.stability[unit], rows)",
         "below.stability[unit]",
         "all rows of an id differ, not one",
-        ("tests/unit/analysis/test_project.py",),
+        ("tests/core/analysis/test_project.py",),
     ),
     Mutation(
         "groups-change-once",
@@ -615,7 +612,7 @@ MUTATIONS = (
         "two = finite(2)",
         "two = finite(1)",
         "a changed group is one row less and one row more",
-        ("tests/unit/analysis/test_aggregate.py",),
+        ("tests/core/analysis/test_aggregate.py",),
     ),
     Mutation(
         "unnest-not-multiplying",
@@ -623,7 +620,7 @@ MUTATIONS = (
         "stability={unit: times(cap, most)",
         "stability={unit: cap",
         "a row becomes as many as its list holds",
-        ("tests/unit/analysis/test_unnest.py",),
+        ("tests/core/analysis/test_unnest.py",),
     ),
     Mutation(
         "replaced-row-as-one",
@@ -631,7 +628,7 @@ MUTATIONS = (
         "finite(2 * rows if replaced else rows)",
         "finite(rows)",
         "a replaced row is a removal and an insertion",
-        ("tests/unit/analysis/test_scan.py",),
+        ("tests/core/analysis/test_scan.py",),
     ),
     Mutation(
         "nullable-key",
@@ -639,7 +636,7 @@ MUTATIONS = (
         "if all(c is not None and not c.is_nullable for c in declared)",
         "if all(c is not None for c in declared)",
         "SQL's UNIQUE admits many NULLs",
-        ("tests/unit/analysis/test_scan.py",),
+        ("tests/core/analysis/test_scan.py",),
     ),
     Mutation(
         "enforced-limit-as-promise",
@@ -647,7 +644,7 @@ MUTATIONS = (
         "table.max_rows_per_unit is not None and table.max_rows_per_unit.assumed",
         "table.max_rows_per_unit is not None",
         "a limit that nothing has enforced yet",
-        ("tests/unit/analysis/test_scan.py",),
+        ("tests/core/analysis/test_scan.py",),
     ),
     Mutation(
         "truncation-for-free",
@@ -655,7 +652,7 @@ MUTATIONS = (
         "stability={unit: times(s, factor)",
         "stability={unit: s",
         "cutting at a limit moves other rows of the key",
-        ("tests/unit/analysis/test_truncate.py",),
+        ("tests/core/analysis/test_truncate.py",),
     ),
     Mutation(
         "long-ends-inwards",
@@ -663,7 +660,7 @@ MUTATIONS = (
         "Fraction(-(-a.hi.numerator * _GRID // a.hi.denominator), _GRID)",
         "Fraction(a.hi.numerator * _GRID // a.hi.denominator, _GRID)",
         "a long upper end is rounded up, never down",
-        ("tests/unit/numbers/test_interval_rules.py",),
+        ("tests/core/numbers/test_interval_rules.py",),
     ),
     Mutation(
         "smaller-for-larger",
@@ -671,7 +668,7 @@ MUTATIONS = (
         "return a if a.value >= b.value else b",
         "return b if a.value >= b.value else a",
         "the better of two quantities where both may occur",
-        ("tests/unit/numbers/test_cap_arithmetic.py",),
+        ("tests/core/numbers/test_cap_arithmetic.py",),
     ),
     Mutation(
         "union-keeps-frequency",
@@ -679,7 +676,7 @@ MUTATIONS = (
         "added = add(a[known], b[known])",
         "added = smaller(a[known], b[known])",
         "a key may repeat in both branches",
-        ("tests/unit/analysis/test_set_operation.py",),
+        ("tests/core/analysis/test_set_operation.py",),
     ),
     Mutation(
         "id-converted",
@@ -687,7 +684,7 @@ MUTATIONS = (
         " and expr.type == column.type)",
         ")",
         "a conversion may merge ids",
-        ("tests/unit/analysis/test_set_operation.py",),
+        ("tests/core/analysis/test_set_operation.py",),
     ),
     Mutation(
         "one-id-column-is-enough",
@@ -696,8 +693,8 @@ MUTATIONS = (
         "any(a in left.ids or b in right.ids for",
         "rows of different owners meet",
         (
-            "tests/unit/analysis/test_join_owner.py",
-            "tests/unit/analysis/test_join.py",
+            "tests/core/analysis/test_join_owner.py",
+            "tests/core/analysis/test_join.py",
         ),
     ),
     Mutation(
@@ -706,7 +703,7 @@ MUTATIONS = (
         "return replace(found, ids=2) if below.replaced and below.ids else found",
         "return found",
         "one id goes and another comes",
-        ("tests/property/test_replace_one.py::test_replaced_ids",),
+        ("tests/deep/analysis/test_replace_one.py::test_replaced_ids",),
     ),
     # --- questions about no rows ---
     Mutation(
@@ -715,7 +712,7 @@ MUTATIONS = (
         "    if columns_of(condition):\n        return False\n",
         '    if columns_of(condition):\n        return getattr(condition, "function", "") == "lt"\n',
         "a condition on a released number counts as never true, and what it leaves is not asked for",
-        ("tests/unit/analysis/test_empty.py", "tests/property/test_no_rows.py"),
+        ("tests/core/analysis/test_empty.py", "tests/deep/planner/test_no_rows.py"),
     ),
     Mutation(
         "either-side-of-or-never-true",
@@ -723,7 +720,7 @@ MUTATIONS = (
         "return all(map(never, terms))",
         "return any(map(never, terms))",
         "rows that satisfy one side of an OR are taken for none",
-        ("tests/unit/analysis/test_empty.py",),
+        ("tests/core/analysis/test_empty.py",),
     ),
     Mutation(
         "padded-rows-taken-for-none",
@@ -731,7 +728,7 @@ MUTATIONS = (
         "case JoinKind.LEFT | JoinKind.ANTI:\n                    return empty[0]",
         "case JoinKind.LEFT | JoinKind.ANTI:\n                    return any(empty)",
         "rows without a partner are taken for none",
-        ("tests/unit/analysis/test_empty.py",),
+        ("tests/core/analysis/test_empty.py",),
     ),
     Mutation(
         "one-branch-without-rows",
@@ -739,7 +736,7 @@ MUTATIONS = (
         "case SetKind.UNION:\n                    return all(empty)",
         "case SetKind.UNION:\n                    return any(empty)",
         "rows of the other branch are taken for none",
-        ("tests/unit/analysis/test_empty.py",),
+        ("tests/core/analysis/test_empty.py",),
     ),
     Mutation(
         "first-row-taken-for-none",
@@ -747,7 +744,7 @@ MUTATIONS = (
         "return empty[0] or count == 0",
         "return empty[0] or count is not None and count <= 1",
         "LIMIT 1 over private rows passes, as if it kept none",
-        ("tests/unit/analysis/test_empty.py",),
+        ("tests/core/analysis/test_empty.py",),
     ),
     Mutation(
         "total-of-no-rows-left-out",
@@ -755,7 +752,7 @@ MUTATIONS = (
         "return empty[0] and bool(keys)",
         "return empty[0]",
         "the one row of an aggregate without groups is left out",
-        ("tests/unit/analysis/test_empty.py",),
+        ("tests/core/analysis/test_empty.py",),
     ),
     Mutation(
         "public-keys-of-no-rows-left-out",
@@ -763,7 +760,7 @@ MUTATIONS = (
         "return empty[0] and key_sources(node) is None",
         "return empty[0]",
         "groups of a public list are left out where they are empty",
-        ("tests/unit/compiler/test_unread.py",),
+        ("tests/planner/test_unread.py",),
     ),
     Mutation(
         "branch-of-a-release-left-out",
@@ -771,7 +768,7 @@ MUTATIONS = (
         "if facts.empty and (facts.public or not below_release):\n            if below_release and",
         "if facts.empty:\n            if below_release and facts.public and",
         "a release is priced without a part that it reads",
-        ("tests/unit/compiler/test_unread.py",),
+        ("tests/planner/test_unread.py",),
     ),
     Mutation(
         "release-left-out-that-is-read",
@@ -779,7 +776,7 @@ MUTATIONS = (
         "            if empty:\n                return Values",
         "            if below_release:\n                return Values",
         "a number that a release with rows reads is not asked for",
-        ("tests/unit/compiler/test_unread.py",),
+        ("tests/planner/test_unread.py",),
     ),
     Mutation(
         "public-size-of-no-rows",
@@ -787,7 +784,7 @@ MUTATIONS = (
         "return 0 if counts_nothing(component, below) else known(",
         "return known(",
         "a count of no rows shows the public size",
-        ("tests/unit/session/test_public_size.py",),
+        ("tests/service/test_public_size.py",),
     ),
     Mutation(
         "no-rows-measured",
@@ -795,7 +792,7 @@ MUTATIONS = (
         "return below.empty or null or",
         "return null or",
         "numbers of no rows are drawn and charged",
-        ("tests/unit/compiler/test_unread.py",),
+        ("tests/planner/test_unread.py",),
     ),
     Mutation(
         "groups-of-no-rows-narrowed",
@@ -803,7 +800,7 @@ MUTATIONS = (
         "for t in conjuncts(below.resolve(c)) if not never(t)]",
         "for t in conjuncts(below.resolve(c))]",
         "no group of a public list is shown where a constant leaves no rows",
-        ("tests/unit/session/test_no_rows.py",),
+        ("tests/service/test_no_rows.py",),
     ),
     # --- sums of constants ---
     Mutation(
@@ -812,7 +809,7 @@ MUTATIONS = (
         "recipe.times * components[i].worth / components[i].weight",
         "components[i].worth / components[i].weight",
         "SUM(5) shows the count, with its interval",
-        ("tests/unit/rewrite/test_constant_sums.py",),
+        ("tests/planner/test_constant_sums.py",),
     ),
     Mutation(
         "constant-sum-of-all-rows",
@@ -820,7 +817,7 @@ MUTATIONS = (
         "return Count(shared(_count(None, call, facts)), times=each)",
         "return Count(shared(count_of(None, None, facts)), times=each)",
         "SUM(1) FILTER (…) counts rows outside of the filter",
-        ("tests/unit/rewrite/test_constant_sums.py",),
+        ("tests/planner/test_constant_sums.py",),
     ),
     Mutation(
         "clipped-total-taken-for-a-count",
@@ -828,7 +825,7 @@ MUTATIONS = (
         "if call.arg is None or call.per_group is not None or columns_of(call.arg):",
         "if call.arg is None or columns_of(call.arg):",
         "a clip of each id's total is left out",
-        ("tests/unit/rewrite/test_constant_sums.py",),
+        ("tests/planner/test_constant_sums.py",),
     ),
     # --- names of tables ---
     Mutation(
@@ -837,7 +834,7 @@ MUTATIONS = (
         'if found is not None or self._declares(".".join(schema)):',
         "if found is not None:",
         "public.x means another table than one of the policy's own schema public",
-        ("tests/unit/sql/test_schemas.py",),
+        ("tests/frontend/test_schemas.py",),
     ),
     Mutation(
         "any-schema-in-front",
@@ -845,7 +842,7 @@ MUTATIONS = (
         "if any(schema.lower() in e.schemas for e in found):",
         "if found:",
         "public.orders.x means a column of whatever is called orders here",
-        ("tests/unit/sql/test_schemas.py",),
+        ("tests/frontend/test_schemas.py",),
     ),
     # --- the emitted SQL ---
     Mutation(
@@ -854,7 +851,7 @@ MUTATIONS = (
         "WHEN {sql} > {high} THEN {high}{rest} END",
         "WHEN {sql} > {high} THEN {sql}{rest} END",
         "one row adds any amount",
-        ("tests/unit/sql/test_quantize.py",),
+        ("tests/core/printing/test_grid_integers.py",),
     ),
     Mutation(
         "clip-of-another-type-dropped",
@@ -862,7 +859,7 @@ MUTATIONS = (
         "        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):\n",
         "        if False:\n",
         "one row adds more than its bounds, which lie between two values of its type",
-        ("tests/attacks/test_r_clips.py", "tests/property/test_stability.py"),
+        ("tests/core/analysis/test_clips_beyond_a_type.py", "tests/deep/analysis/test_stability.py"),
     ),
     Mutation(
         "row-of-a-public-number-adds-nothing",
@@ -870,7 +867,7 @@ MUTATIONS = (
         "    sure = not value.nullable and value.finite\n",
         "    sure = False\n",
         "a row whose DOUBLE leaves its real bounds adds nothing, where each is claimed to add at least the lower end",
-        ("tests/attacks/test_s_rounding.py",),
+        ("tests/core/analysis/test_rounding_of_doubles.py",),
     ),
     Mutation(
         "zeros-of-an-id-are-one-value",
@@ -878,7 +875,7 @@ MUTATIONS = (
         "own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()",
         "own = ids",
         "groups of -0.0 and 0.0, one id, count as one",
-        ("tests/attacks/test_t_zeros.py",),
+        ("tests/core/analysis/test_zeros_of_ids.py",),
     ),
     Mutation(
         "collation-behind-a-macro",
@@ -886,7 +883,7 @@ MUTATIONS = (
         "[sql for (sql,) in rows(_MACROS)] if views else []",
         "[]",
         "a view merges keys that differ, and one row decides which spelling a group comes under",
-        ("tests/attacks/test_u_keys.py",),
+        ("tests/engines/test_collations.py",),
     ),
     Mutation(
         "collation-of-a-registered-relation",
@@ -894,7 +891,7 @@ MUTATIONS = (
         "isinstance(frame, duckdb.DuckDBPyRelation)",
         "False",
         "a registered query merges keys that differ",
-        ("tests/attacks/test_u_keys.py",),
+        ("tests/engines/test_collations.py",),
     ),
     Mutation(
         "nans-have-a-sign",
@@ -902,7 +899,7 @@ MUTATIONS = (
         "if arg.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:",
         "if False and target.kind is Kind.VARCHAR:",
         "the text tells equal NaNs apart, and which of them a DISTINCT gives is up to the order of rows",
-        ("tests/attacks/test_v_nans.py",),
+        ("tests/core/printing/test_nans.py",),
     ),
     Mutation(
         "parquet-statistics-are-believed",
@@ -910,7 +907,7 @@ MUTATIONS = (
         'call.with_options((("can_have_nan", True),)) if',
         "call if",
         "one row decides whether the NaNs of a Parquet file are counted",
-        ("tests/attacks/test_v_parquet.py",),
+        ("tests/engines/test_parquet_statistics.py",),
     ),
     Mutation(
         "parquet-statistics-of-a-view-are-believed",
@@ -918,7 +915,7 @@ MUTATIONS = (
         "        if relation.credulous:\n",
         "        if False:\n",
         "one row decides whether the NaNs of a Parquet file behind a view are counted",
-        ("tests/attacks/test_v_parquet.py",),
+        ("tests/engines/test_parquet_statistics.py",),
     ),
     Mutation(
         "parquet-statistics-of-a-stored-view-are-believed",
@@ -926,7 +923,7 @@ MUTATIONS = (
         "believing_views(views, macros, merges_zeros)\n",
         "believing_views(views, macros, merges_zeros) if registered is not None else frozenset()\n",
         "one row decides whether the NaNs of a source's file are counted, asked for through a stored view of it",
-        ("tests/attacks/test_v_parquet.py",),
+        ("tests/engines/test_parquet_statistics.py",),
     ),
     Mutation(
         "double-beyond-its-interval",
@@ -934,7 +931,7 @@ MUTATIONS = (
         "        sql = _held(sql, arg)\n",
         "        pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
-        ("tests/attacks/test_s_rounding.py",),
+        ("tests/core/analysis/test_rounding_of_doubles.py",),
     ),
     Mutation(
         "clip-of-doubles-one-higher",
@@ -942,7 +939,7 @@ MUTATIONS = (
         "WHEN {sql} > {high} THEN {c.hi} END",
         "WHEN {sql} > {high} THEN {c.hi + 1} END",
         "one row adds more than the noise covers",
-        ("tests/unit/sql/test_quantize.py",),
+        ("tests/core/printing/test_grid_integers.py",),
     ),
     Mutation(
         "missing-abs",
@@ -950,7 +947,7 @@ MUTATIONS = (
         "SUM(ABS({held}))",
         "ABS(SUM({held}))",
         "an id's sums of both signs cancel, and its weight with them",
-        ("tests/unit/sql/test_shapes_weighted.py",),
+        ("tests/core/printing/test_shapes_weighted.py",),
     ),
     Mutation(
         "min-for-max",
@@ -958,7 +955,7 @@ MUTATIONS = (
         '// GREATEST(kk, {G})"',
         '// LEAST(kk, {G})"',
         "ids in many groups are not scaled down",
-        ("tests/unit/sql/test_shapes_weighted.py",),
+        ("tests/core/printing/test_shapes_weighted.py",),
     ),
     Mutation(
         "truncation-one-more",
@@ -966,7 +963,7 @@ MUTATIONS = (
         "first(_int(parts.bounding.groups), ",
         "first(_int(parts.bounding.groups) + 1, ",
         "an id stays in one group more than limited",
-        ("tests/property/test_contributions.py",),
+        ("tests/deep/analysis/test_contribution_bounding.py",),
     ),
     Mutation(
         "distinct-truncation-dropped",
@@ -974,7 +971,7 @@ MUTATIONS = (
         "first(limit, ",
         "first(10**6, ",
         "an id adds any number of distinct values",
-        ("tests/property/test_contributions.py",),
+        ("tests/deep/analysis/test_contribution_bounding.py",),
     ),
     Mutation(
         "kept-without-the-id",
@@ -982,7 +979,7 @@ MUTATIONS = (
         'return [("u", self.bounding.id.type), *zip(',
         "return [*zip(",
         "all ids keep the same groups and values, and the others vanish",
-        (f"{_KEPT}::test_equal_groups_stay_equal_however_the_key_is_written",),
+        ("tests/core/printing/test_kept_rows.py::test_equal_groups_stay_equal_however_the_key_is_written",),
     ),
     Mutation(
         "kept-without-the-keys",
@@ -990,7 +987,7 @@ MUTATIONS = (
         "*zip(self.names, (k.type for k in self.node.keys), strict=True)]",
         "]",
         "an id keeps the groups that arrive first, and other ids' rows decide which these are",
-        (f"{_KEPT}::test_what_an_id_keeps_is_up_to_its_own_rows",),
+        ("tests/core/printing/test_kept_rows.py::test_what_an_id_keeps_is_up_to_its_own_rows",),
     ),
     Mutation(
         "kept-by-the-hash-alone",
@@ -998,7 +995,7 @@ MUTATIONS = (
         ", *(sql for sql, _ in what if sql != of)]",
         "]",
         "of groups with one hash an id keeps those that arrive first",
-        (f"{_KEPT}::test_what_an_id_keeps_is_up_to_its_own_rows",),
+        ("tests/core/printing/test_kept_rows.py::test_what_an_id_keeps_is_up_to_its_own_rows",),
     ),
     Mutation(
         "kept-in-the-form-that-came-first",
@@ -1006,7 +1003,7 @@ MUTATIONS = (
         "if texts and not type_.one_form]",
         "if texts and type_.one_form]",
         "of rows that are equal and look different the first to arrive is kept",
-        (f"{_KEPT}::test_the_row_that_is_kept_is_the_same_whichever_came_first",),
+        ("tests/core/printing/test_kept_rows.py::test_the_row_that_is_kept_is_the_same_whichever_came_first",),
     ),
     Mutation(
         "salt-before-the-key",
@@ -1014,7 +1011,7 @@ MUTATIONS = (
         "hash({', '.join(sql for sql, _ in what)}, {SALT})",
         "hash({SALT}, {', '.join(sql for sql, _ in what)})",
         "some groups are kept far more often than others",
-        (f"{_KEPT}::test_equal_groups_stay_equal_however_the_key_is_written",),
+        ("tests/core/printing/test_kept_rows.py::test_equal_groups_stay_equal_however_the_key_is_written",),
     ),
     Mutation(
         "nobodys-rows-kept",
@@ -1023,8 +1020,8 @@ MUTATIONS = (
         "block = block.filtered()",
         "rows without an id share the limits of one",
         (
-            "tests/unit/sql/test_shapes_weighted.py",
-            "tests/property/test_contributions.py",
+            "tests/core/printing/test_shapes_weighted.py",
+            "tests/deep/analysis/test_contribution_bounding.py",
         ),
     ),
     # --- the budget ---
@@ -1034,7 +1031,7 @@ MUTATIONS = (
         "whole.delta + conversion_delta",
         "whole.delta",
         "the δ of converting ρ is not charged",
-        ("tests/unit/budget/test_accountant.py",),
+        ("tests/core/ledger/test_accountant.py",),
     ),
     Mutation(
         "pure-epsilon-half-price",
@@ -1042,7 +1039,7 @@ MUTATIONS = (
         "return epsilon * epsilon / 2",
         "return epsilon * epsilon / 4",
         "Laplace noise at half its ρ",
-        ("tests/unit/test_loss.py",),
+        ("tests/core/test_privacy_loss.py",),
     ),
     Mutation(
         "delta-without-cap",
@@ -1050,7 +1047,7 @@ MUTATIONS = (
         "self.epsilon <= cap.epsilon and self.delta <= cap.delta and",
         "self.epsilon <= cap.epsilon and",
         "δ is spent without end",
-        ("tests/unit/test_loss.py", "tests/contracts/test_ledgers.py"),
+        ("tests/core/test_privacy_loss.py", "tests/core/ledger/test_ledger_contract.py"),
     ),
     Mutation(
         "charges-rounded-down",
@@ -1058,7 +1055,7 @@ MUTATIONS = (
         "return Fraction(math.ceil(x * GRID), GRID)",
         "return Fraction(math.floor(x * GRID), GRID)",
         "a charge below the loss it stands for",
-        ("tests/unit/test_loss.py", "tests/contracts/test_ledgers.py"),
+        ("tests/core/test_privacy_loss.py", "tests/core/ledger/test_ledger_contract.py"),
     ),
     Mutation(
         "total-forgets",
@@ -1066,7 +1063,7 @@ MUTATIONS = (
         "self._totals[unit, None] = self.spent(unit) + loss",
         "self._totals[unit, None] = loss",
         "only the last charge counts",
-        ("tests/contracts/test_ledgers.py",),
+        ("tests/core/ledger/test_ledger_contract.py",),
     ),
     Mutation(
         "received-counted-nowhere",
@@ -1074,7 +1071,7 @@ MUTATIONS = (
         "self.spent(unit, entry.analyst) + entry.in_account(unit)",
         "self.spent(unit, entry.analyst) + entry.charges.get(unit, NO_LOSS)",
         "an analyst's share does not count the answers of others",
-        ("tests/contracts/test_ledgers.py",),
+        ("tests/core/ledger/test_ledger_contract.py",),
     ),
     Mutation(
         "cap-per-query-alone",
@@ -1082,7 +1079,7 @@ MUTATIONS = (
         "caps.total[unit], self.spent(unit)))",
         "caps.total[unit], NO_LOSS))",
         "the total budget bounds each query, not their sum",
-        ("tests/contracts/test_ledgers.py",),
+        ("tests/core/ledger/test_ledger_contract.py",),
     ),
     Mutation(
         "one-id-for-two-requests",
@@ -1090,7 +1087,7 @@ MUTATIONS = (
         "if earlier.entry != settled:",
         "if earlier.entry.id != settled.id:",
         "a small charge pays for a large query",
-        ("tests/contracts/test_ledgers.py",),
+        ("tests/core/ledger/test_ledger_contract.py",),
     ),
     Mutation(
         "check-outside-the-transaction",
@@ -1098,7 +1095,7 @@ MUTATIONS = (
         "return self._found_or_fits(settled, caps) or self._append(settled)",
         "return self._find(settled.id) or self._append(settled)",
         "two processes spend the same rest",
-        ("tests/unit/budget/test_sqlite_processes.py", "tests/contracts/test_ledgers.py"),
+        ("tests/deep/ledger/test_sqlite_processes.py", "tests/core/ledger/test_ledger_contract.py"),
     ),
     Mutation(
         "old-copy-accepted",
@@ -1106,7 +1103,7 @@ MUTATIONS = (
         "        if known.sequence > self._tip.sequence:\n            raise",
         "        if known.sequence < 0:\n            raise",
         "a ledger from a backup forgets what was spent",
-        ("tests/unit/budget/test_sqlite_file.py",),
+        ("tests/core/ledger/test_sqlite_file.py",),
     ),
     Mutation(
         "changed-entries-accepted",
@@ -1114,7 +1111,7 @@ MUTATIONS = (
         " or self.hash != self._hash_after(last):",
         ":",
         "a charge is made smaller in the file",
-        ("tests/unit/budget/test_sqlite_file.py",),
+        ("tests/core/ledger/test_sqlite_file.py",),
     ),
     Mutation(
         "constant-is-paid-for",
@@ -1122,7 +1119,7 @@ MUTATIONS = (
         "elif most is not None and most <= low:",
         "elif most is not None and most < low and False:",
         "an answer that is known before it is asked for is charged",
-        ("tests/unit/rewrite/test_refuse_constants.py",),
+        ("tests/planner/test_refuse_constants.py",),
     ),
     Mutation(
         "renamed-unit-begins-anew",
@@ -1130,7 +1127,7 @@ MUTATIONS = (
         "entry = entry if self._names is None else entry.called(self._names)",
         "entry = entry if self._names is not None else entry",
         "what was spent under the old name of a unit does not count under the new one",
-        ("tests/unit/budget/test_units.py",),
+        ("tests/core/ledger/test_units.py",),
     ),
     Mutation(
         "unit-vanishes",
@@ -1138,7 +1135,7 @@ MUTATIONS = (
         "return sorted(spent - self._names.now - self._names.former.keys())",
         "return ()",
         "a unit under a new name has a second budget",
-        ("tests/unit/budget/test_units.py",),
+        ("tests/core/ledger/test_units.py",),
     ),
     Mutation(
         "view-with-a-budget-of-its-own",
@@ -1146,7 +1143,7 @@ MUTATIONS = (
         "if table.unit != first.unit and table.name not in blamed:",
         "if table.public and table.unit != first.unit and table.name not in blamed:",
         "the same rows are charged to two units",
-        ("tests/unit/policy/test_one_unit.py",),
+        ("tests/policy/test_one_unit.py",),
     ),
     Mutation(
         "public-view-of-private-rows",
@@ -1154,7 +1151,7 @@ MUTATIONS = (
         "if owner is None:  # what",
         "if owner is None or True:  # what",
         "private rows are read for nothing through a view",
-        ("tests/unit/policy/test_one_unit.py",),
+        ("tests/policy/test_one_unit.py",),
     ),
     Mutation(
         "view-of-a-macro",
@@ -1162,7 +1159,7 @@ MUTATIONS = (
         "reads += [macros[name]",
         "reads += [] and [macros[name]",
         "a view that reads a table through a macro has a budget of its own",
-        ("tests/unit/engine/test_views.py",),
+        ("tests/engines/test_views.py",),
     ),
     Mutation(
         "ledger-behind-a-link",
@@ -1170,7 +1167,7 @@ MUTATIONS = (
         "    what = oddity(where)",
         "    what = None",
         "a ledger that two names lead to: each may keep a log of its own, and charges are made without an answer",
-        ("tests/unit/budget/test_links.py",),
+        ("tests/core/ledger/test_links.py",),
     ),
     Mutation(
         "link-that-comes-in-between",
@@ -1178,7 +1175,7 @@ MUTATIONS = (
         "    if file_id(name) != file_id(path):",
         "    if not name:",
         "what is flushed is not the log that SQLite writes",
-        ("tests/unit/budget/test_links.py",),
+        ("tests/core/ledger/test_links.py",),
     ),
     Mutation(
         "head-behind-a-link",
@@ -1186,7 +1183,7 @@ MUTATIONS = (
         "        what = oddity(path)",
         "        what = None",
         "the head is replaced by a file of its own, and what it stood for remembers less",
-        ("tests/unit/budget/test_links.py",),
+        ("tests/core/ledger/test_links.py",),
     ),
     # --- stored answers ---
     Mutation(
@@ -1195,7 +1192,7 @@ MUTATIONS = (
         "self._plan.policy_hash, self._version, *units)",
         "self._version, *units)",
         "a stored answer is served where another policy rules",
-        ("tests/unit/compiler/test_address.py",),
+        ("tests/answers/test_address.py",),
     ),
     Mutation(
         "answer-of-older-rules",
@@ -1203,7 +1200,7 @@ MUTATIONS = (
         'setting = (f"rules {RULES}", ',
         "setting = (",
         "a number that an older rule measured is served as that of the new one",
-        ("tests/unit/compiler/test_address.py",),
+        ("tests/answers/test_address.py",),
     ),
     Mutation(
         "answer-of-another-order",
@@ -1211,7 +1208,7 @@ MUTATIONS = (
         " if component in self.ordered else ",
         " if False else ",
         "a stored answer is served where another engine would keep other groups",
-        ("tests/unit/compiler/test_address.py",),
+        ("tests/answers/test_address.py",),
     ),
     Mutation(
         "answer-of-other-data",
@@ -1219,7 +1216,7 @@ MUTATIONS = (
         "self._plan.policy_hash, self._version, *units)",
         "self._plan.policy_hash, *units)",
         "a stored answer is served for new data",
-        ("tests/unit/compiler/test_address.py", "tests/unit/session/test_answers.py"),
+        ("tests/answers/test_address.py", "tests/answers/test_reuse.py"),
     ),
     Mutation(
         "unpaid-answer-served",
@@ -1227,7 +1224,7 @@ MUTATIONS = (
         "elif answer.id in self.paid():",
         "else:",
         "noise that no entry of the ledger names",
-        ("tests/unit/session/test_answers.py",),
+        ("tests/answers/test_reuse.py",),
     ),
     Mutation(
         "edited-price-believed",
@@ -1235,7 +1232,7 @@ MUTATIONS = (
         "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
         "if made is None or not made.as_accurate(planned):",
         "an edit of the file of answers spares an analyst his cap",
-        ("tests/attacks/test_n_edited_answers.py",),
+        ("tests/core/ledger/test_edited_answers.py",),
     ),
     Mutation(
         "keys-written-twice",
@@ -1243,7 +1240,7 @@ MUTATIONS = (
         " and len(set(keys)) == len(keys)",
         "",
         "many draws for one group's exact numbers at the price of one",
-        ("tests/unit/release/test_apart.py", "tests/attacks/test_n_edited_answers.py"),
+        ("tests/answers/test_distinct_keys.py", "tests/core/ledger/test_edited_answers.py"),
     ),
     Mutation(
         "stored-keys-believed",
@@ -1251,7 +1248,7 @@ MUTATIONS = (
         "if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):",
         "if not keys.shown.keys:",
         "who edits the file of answers gets many draws for one price",
-        ("tests/attacks/test_n_edited_answers.py",),
+        ("tests/core/ledger/test_edited_answers.py",),
     ),
     Mutation(
         "keys-of-other-types",
@@ -1259,7 +1256,7 @@ MUTATIONS = (
         "if held is None or not set(map(type, values)) <= {held, type(None)}:",
         "if held is None:",
         "one key for the engine that is two for Python",
-        ("tests/unit/release/test_apart.py", "tests/attacks/test_n_edited_answers.py"),
+        ("tests/answers/test_distinct_keys.py", "tests/core/ledger/test_edited_answers.py"),
     ),
     Mutation(
         "ceiling-forgotten",
@@ -1267,7 +1264,7 @@ MUTATIONS = (
         "if not dearer and not all(loss.within(asked().get(unit, NO_LOSS)) for unit, loss in charged):",
         "if False:",
         "an account that asks ε 0.5 is charged 0.75, for a better answer of another",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "ceiling-of-received-answers-alone",
@@ -1275,7 +1272,7 @@ MUTATIONS = (
         "charged = reuse.in_account(plan, self.policy).items()",
         "charged = reuse.received(plan, self.policy).items()",
         "received answers and new noise are each within what was asked, and together above it",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "ceiling-above-the-accounts-limits",
@@ -1283,7 +1280,7 @@ MUTATIONS = (
         "return all(loss.within(limit) for unit, loss in charged for limit in left(unit))",
         "return True",
         "a price is printed, and refused, where new noise would have fitted",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "bundle-broken",
@@ -1291,7 +1288,7 @@ MUTATIONS = (
         "if len(rest) > 1 and cheapest and (self.dearer or len(cheapest) == len(rest)):",
         "if len(rest) > 1 and cheapest:",
         "a stored part of a bundle is paid beside new noise that costs as much as the whole",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "held-answers-not-first",
@@ -1299,7 +1296,7 @@ MUTATIONS = (
         "        choice.hold(place)\n",
         "        pass\n",
         "what an account has bought is paid for again",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "received-beside-new-noise-for-nothing",
@@ -1307,7 +1304,7 @@ MUTATIONS = (
         "both = {unit: [*drawn.get(unit, ()), *received.get(unit, ())] for unit in {**drawn, **received}}",
         "both = {unit: [*received.get(unit, ())] for unit in {**drawn, **received}}",
         "answers of others do not count in an analyst's share where there is new noise, too",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "run-where-its-price-is-refused",
@@ -1315,7 +1312,7 @@ MUTATIONS = (
         "            self._admits(announced)\n",
         "            True\n",
         "whether a query is refused tells that a number was guessed which the account has not got",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "refusal-that-tells-of-a-number",
@@ -1323,7 +1320,7 @@ MUTATIONS = (
         "entry = self.entry(plan, self.look_up(plan, grounds, preview=True, dearer=True), {})",
         "entry = self.entry(plan, self.look_up(plan, grounds, dearer=True), {})",
         "what a refusal names tells that a number was guessed which the account has not got",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "price-that-tells-of-a-number",
@@ -1331,7 +1328,7 @@ MUTATIONS = (
         "seen = not self.preview or all(a.id in self.held for a in given.answers.values())",
         "seen = True",
         "a price tells that a number was guessed which the account has not got",
-        ("tests/unit/session/test_ceiling.py", "tests/unit/session/test_answers.py"),
+        ("tests/answers/test_ceiling.py", "tests/answers/test_reuse.py"),
     ),
     Mutation(
         "allow-dearer-is-another-policy",
@@ -1339,7 +1336,7 @@ MUTATIONS = (
         'if key != "allow_dearer"}',
         "if key}",
         "what is stored is paid for again when it is switched",
-        ("tests/unit/session/test_ceiling.py",),
+        ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
         "received-for-nothing",
@@ -1347,7 +1344,7 @@ MUTATIONS = (
         "got = reuse.received(plan, self.policy)",
         "got: dict[str, PrivacyLoss] = {}",
         "answers of others do not count in an analyst's share",
-        ("tests/unit/session/test_answers.py",),
+        ("tests/answers/test_reuse.py",),
     ),
     Mutation(
         "less-accurate-answer",
@@ -1355,7 +1352,7 @@ MUTATIONS = (
         "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
-        ("tests/unit/session/test_answers.py",),
+        ("tests/answers/test_reuse.py",),
     ),
     Mutation(
         "one-unit-charged",
@@ -1363,7 +1360,7 @@ MUTATIONS = (
         "            for unit in measured.contributions:\n",
         "            for unit in list(measured.contributions)[:1]:\n",
         "of several privacy units only one pays",
-        ("tests/unit/measure/test_bundles.py",),
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     # --- the check of a repository ---
     Mutation(
@@ -1372,7 +1369,7 @@ MUTATIONS = (
         '_PROTECTED = ("DP0", "DP1", "DP2", ',
         '_PROTECTED = ("DP0", "DP1", ',
         "a comment or a configuration hides that no noise would protect an answer",
-        ("tests/unit/checking/test_ignores.py", "tests/unit/checking/test_selection.py"),
+        ("tests/checking/test_ignores.py", "tests/checking/test_selection.py"),
     ),
     Mutation(
         "cache-of-another-policy",
@@ -1380,7 +1377,7 @@ MUTATIONS = (
         "for c in circumstances), policy)}.json",
         "for c in circumstances))}.json",
         "what passed under another policy passes",
-        ("tests/unit/checking/test_same.py",),
+        ("tests/checking/test_same.py",),
     ),
     Mutation(
         "cache-of-other-values",
@@ -1388,7 +1385,7 @@ MUTATIONS = (
         "values = fingerprint(parameters or {})",
         'values = ""',
         "what passed with another value of a parameter passes",
-        ("tests/unit/checking/test_same.py", "tests/e2e/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
     ),
     Mutation(
         "cache-that-came-with-the-repository",
@@ -1396,7 +1393,7 @@ MUTATIONS = (
         "return folder.exists() and is_tracked(folder)",
         "return False",
         "whoever commits a file makes another one pass",
-        ("tests/unit/checking/test_same.py", "tests/e2e/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
     ),
     Mutation(
         "unreadable-file-passes",
@@ -1404,7 +1401,7 @@ MUTATIONS = (
         "    if report.unreadable:\n        return exits.CHECK_IMPOSSIBLE",
         "    if report.unreadable and not report.files:\n        return exits.CHECK_IMPOSSIBLE",
         "a file that nobody could check is passed over",
-        ("tests/e2e/cli/test_check.py",),
+        ("tests/surfaces/cli/test_check.py",),
     ),
     Mutation(
         "failure-on-a-file-forgotten",
@@ -1412,7 +1409,7 @@ MUTATIONS = (
         "            failed.append(_failed(document))\n",
         "            continue\n",
         "a file on which dpsql itself failed is passed over",
-        ("tests/unit/checking/test_same.py", "tests/e2e/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
     ),
     Mutation(
         "baseline-of-any-statement",
@@ -1420,7 +1417,7 @@ MUTATIONS = (
         "finding.diagnostic.code, finding.shape)",
         'finding.diagnostic.code, "")',
         "a known finding hides one of another statement",
-        ("tests/unit/checking/test_baseline.py",),
+        ("tests/checking/test_baseline.py",),
     ),
     Mutation(
         "baseline-of-any-number",
@@ -1428,7 +1425,7 @@ MUTATIONS = (
         "left[key] -= 1",
         "left[key] -= 0",
         "a known finding hides every other one of the same statement",
-        ("tests/unit/checking/test_baseline.py",),
+        ("tests/checking/test_baseline.py",),
     ),
     Mutation(
         "limit-of-a-file-reached-exactly",
@@ -1436,7 +1433,7 @@ MUTATIONS = (
         "before <= self.file < total",
         "before < self.file < total",
         "queries beyond a limit that is used up exactly",
-        ("tests/unit/checking/test_limits.py",),
+        ("tests/checking/test_limits.py",),
     ),
     Mutation(
         "values-for-all-files-stronger",
@@ -1444,7 +1441,7 @@ MUTATIONS = (
         "{**{name: value for name, value in general.items() if name in (names(number) or ())}, **mine}",
         "{**mine, **{name: value for name, value in general.items() if name in (names(number) or ())}}",
         "a statement is checked with another value than its comment says",
-        ("tests/unit/checking/test_values.py", "tests/e2e/cli/test_check_repository.py"),
+        ("tests/checking/test_values.py", "tests/deep/cli/test_check_repository.py"),
     ),
     Mutation(
         "fixed-and-not-looked-at",
@@ -1452,7 +1449,7 @@ MUTATIONS = (
         "outcome = check_documents(documents, settings, refused, known)",
         "outcome = check_documents([] if wish.fix else documents, settings, refused, known)",
         "what --fix leaves is not reported",
-        ("tests/unit/checking/test_fixing.py", "tests/e2e/cli/test_check_repository.py"),
+        ("tests/checking/test_fixing.py", "tests/deep/cli/test_check_repository.py"),
     ),
 )
 """In the order of the page."""

@@ -6,7 +6,7 @@ processes. A file is removed by its holder before it is let go, so whoever then 
 still has its name, and opens a new one if not. Names are taken in order, so nobody waits for somebody who waits for
 him. *When it would be false.* On file systems without `flock` (some network ones), and on Windows, where nothing is
 locked: the same query asked twice at one time is then paid for twice, which is what it cost. *Tested by*
-tests/contracts/test_answers.py, tests/e2e/test_answers.py.
+tests/answers/test_store_contract.py, tests/deep/answers/test_processes.py.
 """
 
 from __future__ import annotations

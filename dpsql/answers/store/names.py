@@ -4,7 +4,7 @@
 The id ends in a hash of the noise and its price, which are known before the noise is drawn; the ledger's entry holds
 the id, and the chain holds the entry. The numbers cannot be in it: the entry is durable before they exist. *When it
 would be false.* If somebody found a second preimage of 128 bits of SHA-256, or if the entry could be rewritten: then
-the ledger has nothing to hold. *Tested by* tests/attacks/test_n_edited_answers.py.
+the ledger has nothing to hold. *Tested by* tests/core/ledger/test_edited_answers.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ connection is opened for each call, so none is shared with a thread or carried o
 If the disk acknowledges writes that it does not make. An answer is served only if the ledger names it as paid for, and
 what is lost is paid for again. A row holds a hash of its own, so that a damaged answer is refused, never shown, nor
 counted for less than it cost; the hash has no key, and keeps nobody from writing. *Tested by*
-tests/contracts/test_answers.py, tests/fuzz/answers.py.
+tests/answers/test_store_contract.py, tests/deep/fuzz/answers.py.
 """
 
 from __future__ import annotations

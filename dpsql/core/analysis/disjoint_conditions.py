@@ -10,7 +10,7 @@ When it would be false: an expression that has two values on one row (nothing vo
     the engine makes in another order or in a coarser type than here. So values are compared only where the engine
     compares them exactly: integers among themselves, text by its bytes (collations are refused), dates and timestamps,
     booleans, and decimals of one type or of at most 15 digits, which DOUBLE tells apart, too. Never DOUBLEs.
-Tested by: tests/unit/analysis/test_disjoint.py, tests/property/test_bundles.py
+Tested by: tests/core/analysis/test_disjoint.py, tests/deep/noise/test_parallel_composition.py
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ When it would be false: a condition on a partner's column, which one row satisfi
     the other with another; a limit that leaves out rows below the condition, in one branch only (what one branch gains
     the other loses); partners that are private rows of somebody else; ids that differ, taken for rows; a column that is
     another one of the table in each branch; an equality of two different columns; a frequency made true by truncation.
-Tested by: tests/property/test_operator_tightness.py, tests/property/test_operator_mutants.py,
-    tests/property/test_operators.py, tests/unit/analysis/test_slices.py
+Tested by: tests/deep/analysis/test_operator_tightness.py, tests/deep/analysis/test_broken_operator_rules.py,
+    tests/deep/analysis/test_operators.py, tests/core/analysis/test_slices.py
 """
 
 from __future__ import annotations

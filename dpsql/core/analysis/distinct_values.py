@@ -8,7 +8,8 @@ When it would be false: a declared `domain`, `bounds`, `nullable: false` or an e
     may hold other values. Only what a CLIP or a type keeps values in is enforced (`Value.range`; a DOUBLE may leave its
     `interval`). A condition that some rows do not meet; equal values that are not one value (DOUBLE, INTERVAL: 0.0 and
     -0.0).
-Tested by: tests/property/test_public_groups.py, tests/unit/analysis/test_images.py, tests/contracts/test_functions.py
+Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_images.py,
+tests/core/functions/test_function_contract.py
 """
 
 from __future__ import annotations

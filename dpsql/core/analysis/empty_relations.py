@@ -7,7 +7,7 @@ Why: LIMIT 0 keeps no row, and WHERE, HAVING and ON keep those alone whose condi
 When it would be false: a condition that a value could make true, be it a released number (constant are literals and
     parameters alone, folded as the engine computes them); rows that appear where others are missing: the padded ones of
     an outer join, those that an ANTI join or EXCEPT keeps, the one row of an aggregate without groups, public keys.
-Tested by: tests/property/test_no_rows.py, tests/unit/analysis/test_empty.py
+Tested by: tests/deep/planner/test_no_rows.py, tests/core/analysis/test_empty.py
 
 Nothing private rests on it: what is taken for empty is not read.
 """

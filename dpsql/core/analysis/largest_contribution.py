@@ -9,7 +9,7 @@ Why: each of at most G groups (or of c rows) holds at most M rows of at most B u
 When it would be false: a clip, a weight or a limit on distinct values that the emitted SQL does not apply (it reads
     them from here; only the weighted shapes do, hence `scaled`); a number of groups that nothing enforces; an image
     with more than V values (`Component.values`, checked by the rule of releases).
-Tested by: tests/property/test_contributions.py, tests/property/test_public_groups.py
+Tested by: tests/deep/analysis/test_contribution_bounding.py, tests/deep/analysis/test_public_groups.py
 """
 
 from __future__ import annotations

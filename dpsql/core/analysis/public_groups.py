@@ -7,7 +7,7 @@ Why: only listed keys are released, and rows that have others are dropped. All r
 When it would be false: a list whose length depends on private data (keys that are found by a threshold or were released
     before; the lists here are those of the plan, made of the policy, the query and public tables); a column that is
     taken for a function of the id and is none (`Facts.by_id`).
-Tested by: tests/property/test_public_groups.py, tests/property/test_contributions.py
+Tested by: tests/deep/analysis/test_public_groups.py, tests/deep/analysis/test_contribution_bounding.py
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 To add a function, add one `Function` to the module of its family and to that module's `FUNCTIONS` tuple; parsing,
 planning, bounds, documentation and the contract test pick it up. Every rule is a claim about every possible input row
-and is tested against the engine by `tests/contracts/test_functions.py`.
+and is tested against the engine by `tests/core/functions/test_function_contract.py`.
 """
 
 from __future__ import annotations

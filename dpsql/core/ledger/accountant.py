@@ -4,7 +4,7 @@
 the privacy loss of all of them together. *Why.* Σε and (Σε, Σδ): Rogers, Roth, Ullman & Vadhan 2016. Σρ and
 (Σρ, Σδ): Feldman & Zrnic 2021; Bun & Steinke 2016 for the conversions. *When it would be false.* If a part's loss
 were itself chosen after seeing that part's answer, or if a query's shares were re-planned after its first noisy value.
-*Tested by* tests/unit/budget/test_accountant.py.
+*Tested by* tests/core/ledger/test_accountant.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 *Claim.* A charge that `check` lets pass keeps every total within its cap. *Why.* Totals and caps are exact rationals;
 a stored charge is never below the loss it stands for (rounded up to a grid that holds every usual number exactly);
 all units of a query are checked before any is charged. *When it would be false.* If another charge came between `check`
-and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/contracts/test_ledgers.py.
+and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/core/ledger/test_ledger_contract.py.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Book:
         *Claim.* While there are none, what was spent of a unit counts for it under its present name. *Why.* Its old
         name is in an entry; so it is the present one, or `former_units` says what that is. *When it would be false.* If
         `former_units` says what is not so; if a table was given to another unit that is there as well: entries do not
-        name tables. *Tested by* tests/unit/budget/test_units.py.
+        name tables. *Tested by* tests/core/ledger/test_units.py.
         """
         if self._names is None:
             return ()

@@ -18,7 +18,7 @@ When it would be false: under a limit, for whatever is cut by itself instead of 
     values of which there are few, where one id may do all it may do in each member; for the count that decides on
     private keys, whose δ is its own; for conditions that one row can satisfy both
     (`core/analysis/disjoint_conditions.py`).
-Tested by: tests/property/test_bundles.py, tests/unit/measure/test_bundles.py
+Tested by: tests/deep/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Why: only the rows of one unit differ (of two ids, where ids are replaced; of c 
     comes may meet in one group or change two: the worse of both is taken, norm by norm.
 When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
     (`size`) that a unit can change.
-Tested by: tests/property/test_contributions.py, tests/property/test_replace_one.py, tests/property/test_stability.py
+Tested by: tests/deep/analysis/test_contribution_bounding.py, tests/deep/analysis/test_replace_one.py,
+tests/deep/analysis/test_stability.py
 """
 
 from __future__ import annotations

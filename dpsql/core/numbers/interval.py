@@ -114,7 +114,7 @@ def shortened(a: Interval) -> Interval:
 
     Claim: every value of `a` lies in it. Why: lower ends are rounded down, upper ones up. When it would be false: an
     end that moves inwards. A power of 64 has 64 times as many digits, one of that 4,096 times: they would never end.
-    Tested by: tests/unit/numbers/test_interval_rules.py.
+    Tested by: tests/core/numbers/test_interval_rules.py.
     """
     lo = a.lo if a.lo is None or _is_short(a.lo) else Fraction(a.lo.numerator * _GRID // a.lo.denominator, _GRID)
     hi = a.hi if a.hi is None or _is_short(a.hi) else Fraction(-(-a.hi.numerator * _GRID // a.hi.denominator), _GRID)

@@ -6,7 +6,7 @@ then by what they are; rows by their text besides, where equal values can look d
 1 month). Those that are still equal are the same. Equal values have one hash, on which the engine's GROUP BY rests as
 well, so it does not matter in which of its forms a value arrived first. *When it would be false.* A hash that tells two
 forms of a value apart; a value that is not in the order, so that the first to arrive is kept. *Tested by*
-tests/property/test_kept.py, tests/contracts/test_engines.py.
+tests/core/printing/test_kept_rows.py, tests/engines/test_engine_contract.py.
 
 *The id is in it*, or all ids keep the same groups and the others vanish. *The salt comes last*: DuckDB mixes what it
 has and folds the next argument in by XOR, so with a key as the last one some keys are kept far more often than others.

@@ -7,8 +7,8 @@ takes only folders with our name, owned by this user and closed to others, that 
 as DuckDB names what it spills, and then the folder if nothing else is left. A maker that was overtaken between making
 and locking sees that its folder is gone, and makes another. *When it would be false.* On Windows and on file systems
 without `flock` nothing is swept; on a network file system that keeps locks to each machine, the folder of another
-machine's process could be taken for a dead one's, whose query then fails. *Tested by* tests/unit/engine/test_spill.py,
-tests/e2e/test_long_work.py.
+machine's process could be taken for a dead one's, whose query then fails. *Tested by* tests/engines/test_spill.py,
+tests/deep/shell/test_long_work.py.
 """
 
 from __future__ import annotations

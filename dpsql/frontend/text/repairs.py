@@ -1,7 +1,7 @@
 """Repairs that a program can make: from a refusal of a query to the edits of its text, where there is one clear answer.
 
 Safe repairs say the same in other words: the engine gives the same rows for the text before and after
-(tests/unit/diagnostics/test_fixes.py runs both). All others guess what was meant, and a person has to confirm them.
+(tests/diagnostics/test_fixes.py runs both). All others guess what was meant, and a person has to confirm them.
 """
 
 from __future__ import annotations

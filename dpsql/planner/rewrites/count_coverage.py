@@ -4,7 +4,7 @@
 here: the tree counts totals per id and is a plan like any other, so the analysis derives what it costs (rules/
 core/analysis/rules/private_aggregate.py: one row per id). *When it would be false.* If a unit were counted once for
 each of its groups: the number of rows in a group is therefore reduced to the largest of an id before anything is
-compared. *Tested by* tests/property/test_coverage.py.
+compared. *Tested by* tests/deep/analysis/test_coverage_histogram.py.
 
 Which limits are counted: those that the bounding node enforces on numbers of this release. "Above" means more than the
 limit; what is at the limit loses nothing.

@@ -7,7 +7,8 @@ When it would be false: rows that count in one and not in the other (NULL, NaN, 
     and filter); contributions that are bounded, where a sum alone is clipped per unit and a paired one is scaled with
     its count: there the two forms differ in more than noise, so nothing is changed below a
     BoundContributions node, nor for aggregates that bring their own bounds.
-Tested by: tests/property/test_operators.py, tests/property/test_replace_one.py, tests/unit/rewrite/test_share_sums.py
+Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
+tests/planner/test_share_sums.py
 
 Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2, never more than max(L², U²) of
 the plain sum, and a component that AVG or COUNT need anyway is not paid twice. Where nothing else needs the count, one

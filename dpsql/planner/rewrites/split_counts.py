@@ -8,7 +8,7 @@ When it would be false: NOT in place of IS NOT TRUE (where an fᵢ is NULL, a ro
     row satisfies both; totals that are clipped per id and group, presence of ids, distinct values, sums that are
     clipped by themselves: what an id adds to all parts is not the sum of what it adds to each. The rest is left out
     where it has no rows because a column is promised never to be NULL, as COUNT(x) is taken for COUNT(*) there.
-Tested by: tests/unit/rewrite/test_split_counts.py, tests/property/test_split_counts.py
+Tested by: tests/planner/test_split_counts.py, tests/deep/planner/test_split_counts.py
 
 Why it helps: together the parts cost what one of them costs (`core/noise/parallel_composition.py`), so that ε is not
 divided between the total and its slices. The total error says where that is better. A count that an average or a sum

@@ -2,7 +2,8 @@
 
 *Claim.* SQL of a plan without releases, which runs on the data itself, names no private table. *Why.* Each table's name
 is printed for a scan whose facts are public, or not at all. *When it would be false.* If a scan of a private table had
-public facts (core/analysis/rules/scan.py). *Tested by* tests/e2e/test_public.py, tests/unit/compiler/test_post.py.
+public facts (core/analysis/rules/scan.py). *Tested by* tests/planner/test_public_questions.py,
+tests/postprocessing/test_planning.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Why: the emitted SQL multiplies each contribution by an exact integer weight tha
     truncation only the first G groups of the id stay. Rows whose id is NULL are dropped.
 When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
     could share weights); a node whose limits come from a promise rather than from the emitted weights.
-Tested by: tests/property/test_contributions.py
+Tested by: tests/deep/analysis/test_contribution_bounding.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Why: all rows of an id look for the same row, and find it, or none. Of an outer 
 When it would be false: a residual condition of an outer join, which pads some rows of an id and not others; a key that
     repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409); a function of an equal
     value of another form (DOUBLE: 0.0 and -0.0), or of only some of the columns that find the row.
-Tested by: tests/property/test_public_groups.py, tests/unit/analysis/test_determined.py
+Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
 """
 
 from __future__ import annotations

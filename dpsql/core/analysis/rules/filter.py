@@ -5,7 +5,7 @@ Claim: stability, keys, frequencies and ids are those of the input, and so is th
 Why: the predicate is a total function of one row, so a row is kept or dropped whatever the other rows are; the rows
     that differ after the filter are a part of those that differed before. [tight]
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
-Tested by: tests/property/test_stability.py
+Tested by: tests/deep/analysis/test_stability.py
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that diff
     same for FULL on either side. A left row of a SEMI or ANTI join appears or vanishes once.
 When it would be false: a frequency that holds in one of the two databases only (they are promises about all
     neighbours, or made true by truncation below); rows without an id (dropped before: the id must not be NULL here).
-Tested by: tests/property/test_operators.py, tests/unit/analysis/test_join.py
+Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Why: a private row that differs takes part in at most m output rows. Where rows 
     rows of P that match a row of T may appear or vanish.
 When it would be false: m counted under another comparison than the join's. P LEFT T under an id: the padded rows are
     nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
-Tested by: tests/property/test_operators.py, tests/property/test_replace_one.py, tests/unit/analysis/test_join.py
+Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
+tests/core/analysis/test_join.py
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ When it would be false: an aggregate whose value depends on the order of rows or
     sum of DOUBLEs; the emitted sums are of integers), or that can fail (a sum that overflows); a group without the id,
     which is made of everybody's rows: that is a release. Groups that are looked up by an aggregate's value: the one
     that leaves and the one that enters have different values there, so that other rows look each of them up.
-Tested by: tests/property/test_operators.py, tests/unit/analysis/test_aggregate.py
+Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Claim: stability is that of the input; a column that is passed on bare keeps its
 Why: one output row per input row, each a total function of its own row. [tight]
 When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
     an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
-Tested by: tests/property/test_operators.py, tests/property/test_stability.py, tests/unit/analysis/test_project.py
+Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_stability.py,
+tests/core/analysis/test_project.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Claim: its rows depend on private data only through noisy integers that `measure
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
-Tested by: tests/property/test_stability.py, tests/property/test_contributions.py, tests/property/test_replace_one.py
+Tested by: tests/deep/analysis/test_stability.py, tests/deep/analysis/test_contribution_bounding.py,
+tests/deep/analysis/test_replace_one.py
 """
 
 from __future__ import annotations

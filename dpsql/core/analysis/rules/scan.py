@@ -8,7 +8,8 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
-Tested by: tests/property/test_stability.py, tests/unit/analysis/test_scan.py, tests/attacks/test_t_zeros.py
+Tested by: tests/deep/analysis/test_stability.py, tests/core/analysis/test_scan.py,
+tests/core/analysis/test_zeros_of_ids.py
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Claim: they are public; their columns have exactly the written values, which are
     rows, which stand for a relation that has none (planner/unread.py), everything holds.
 Why: they are part of the question, not of the data.
 When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
-Tested by: tests/unit/analysis/test_values.py
+Tested by: tests/core/analysis/test_values.py
 """
 
 from __future__ import annotations

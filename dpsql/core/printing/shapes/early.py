@@ -5,8 +5,8 @@ most one row per id (a key of it, by the tree's facts), the join is on the id al
 one side only, arguments and conditions the many side only: every joined row of an id carries the same key, and none is
 lost but for ids without a row on the one side, which the later join drops just the same. *When it would be false.* A
 key that is not one; a residual condition; a condition on the one side (each refused here). *Tested by*
-tests/unit/sql/test_shapes_early.py. Measured: two thirds of the time of joining first (benchmarks/README.md). A filter
-on the one side may make the join the cheaper start, so that case is left alone.
+tests/core/printing/test_shapes_early.py. Measured: two thirds of the time of joining first (benchmarks/README.md). A
+filter on the one side may make the join the cheaper start, so that case is left alone.
 """
 
 from __future__ import annotations

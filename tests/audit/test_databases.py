@@ -1,0 +1,192 @@
+"""Made-up databases: neighbours in exactly one unit, and kept promises, whatever the choices."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dpsql.audit.databases import Candidate, Maker
+from dpsql.audit.reading import reading
+from dpsql.audit.run import keeps_promises
+from dpsql.audit.search import Search
+from dpsql.audit.values import fresh, pool
+from dpsql.audit.world import World
+from dpsql.core.ir.types import parse_type
+from dpsql.core.policy.tables import Column
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.engines.duckdb.synthetic import SyntheticEngine
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.policy.policy import Policy
+from dpsql.service.public_facts import FactStore
+from tests.support.audited_queries import CASES, policy
+
+NAMES = (
+    "direct, a promise",
+    "path, joined",
+    "rows joined to rows",
+    "rows",
+    "replaced ids, grouped",
+    "public join, m = 4",
+)
+TYPES = (
+    "tinyint", "integer", "bigint", "hugeint", "ubigint", "decimal(9,2)", "decimal(38,10)", "decimal(5,0)", "double",
+    "float", "boolean", "varchar", "date", "timestamp", "timestamptz", "time", "uuid", "blob", "integer[]", "varchar[]",
+)  # fmt: skip
+
+
+def searched(name: str) -> tuple[Plan, Policy, World, Search]:
+    case = CASES[name]
+    world = World(policy(case.policy), None)
+    settings = Settings(Fraction(1), None if case.policy == "replaced" else Fraction(1, 20))
+    plan = FactStore(world).compile(
+        lambda public: compile_query(Source(case.sql), world.policy, public, settings, (), world.table_sql)
+    )
+    unit = sorted(plan.cost)[0]
+    return plan, world.policy, world, Search(plan, Maker(world.policy, reading(plan, world.policy), world), unit, 80)
+
+
+def candidates(search: Search) -> Iterator[Candidate]:
+    """The starts, and what one choice otherwise makes of the first ones."""
+    starts = list(search.starts())
+    yield from starts
+    for start in starts[:2]:
+        for coordinate in search.coordinates(start):
+            yield from search.alternatives(start, coordinate)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pair_is_of_neighbours_that_keep_all_promises(name: str) -> None:
+    plan, declared, world, search = searched(name)
+    reads, seen = reading(plan, declared), 0
+    for at, candidate in enumerate(candidates(search)):
+        made = search.maker.make(replace(candidate, crowd=3 if at % 5 == 0 else 0))
+        for table in made.a:
+            gone = Counter(made.a[table]) - Counter(made.b[table])
+            come = Counter(made.b[table]) - Counter(made.a[table])
+            assert gone <= Counter(made.mine.get(table, ())) and come <= Counter(made.instead.get(table, ()))
+            if declared.tables[table].by_rows:
+                assert gone.total() <= 3 and come.total() <= 3
+            if declared.tables[table].unit != search.unit:
+                assert not gone and not come
+        if at % 7 == 0 and (pair := search.look(candidate)) is not None:
+            assert keeps_promises(declared, reads, world, pair)
+            seen += 1
+    assert seen > 3
+    world.close()
+
+
+def test_a_broken_promise_is_noticed() -> None:
+    plan, declared, world, search = searched("direct, a promise")
+    pair = next(p for c in search.starts() if (p := search.look(c)) is not None)
+    one = pair.databases.a["promised"][0]
+    broken = replace(pair, databases=replace(pair.databases, a={"promised": (one,) * 8}))
+    assert keeps_promises(declared, reading(plan, declared), world, pair)
+    assert not keeps_promises(declared, reading(plan, declared), world, broken)
+
+
+def test_the_search_is_the_same_every_time() -> None:
+    found = []
+    for _ in range(2):
+        *_, world, search = searched("rows")
+        search.run()
+        found.append((search.looked, {t: (score, pair.databases) for t, (score, pair) in search.best.items()}))
+        world.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_has_values_that_the_engine_takes(name: str) -> None:
+    type_ = parse_type(name)
+    assert type_ is not None
+    plain = Column("c", name, type_, max_length=2)
+    values = [*pool(plain, (), (3, "a%", None)), *(fresh(n, type_) for n in (0, 1, 77, 5000))]
+    engine = SyntheticEngine()
+    engine.create("t", [("c", type_.name)])
+    engine.fill("t", [(v,) for v in values])
+    (kept,) = engine.fetch(f"SELECT CAST(c AS VARCHAR) FROM {engine.table_sql('t')}").columns
+    assert len(kept) == len(values) and None in kept
+    engine.close()
+
+
+@pytest.mark.parametrize("bounds", [
+    ("date", dt.date(2024, 1, 1), dt.date(2024, 12, 31)),
+    ("timestamp", dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 31, 12)),
+    ("timestamptz", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)),
+    ("decimal(9,2)", Fraction(-5, 4), Fraction(5, 2)),
+    ("tinyint", Fraction(-128), Fraction(127)),
+    ("integer", Fraction(0), None),
+])  # fmt: skip
+def test_bounds_of_every_kind_are_values_that_the_engine_takes(bounds: tuple[str, Any, Any]) -> None:
+    name, low, high = bounds
+    type_ = parse_type(name)
+    assert type_ is not None
+    engine = SyntheticEngine()
+    engine.create("t", [("c", type_.name)])
+    engine.fill("t", [(v,) for v in pool(Column("c", name, type_, (low, high)))])
+    ends = ", ".join(f"CAST('{e}' AS {type_.name})" for e in (low, high) if isinstance(e, dt.date))
+    if ends:
+        (found,) = engine.fetch(f"SELECT COUNT(DISTINCT c) FROM {engine.table_sql('t')} WHERE c IN ({ends})").columns
+        assert found == [2]
+    engine.close()
+
+
+def test_a_pool_holds_the_ends_and_what_lies_beyond() -> None:
+    bounds = (Fraction(-3), Fraction(10))
+    found = pool(Column("c", "double", parse_type("double"), bounds), literals=(5,))
+    assert found[:2] == ("CAST('10.0' AS DOUBLE)", "CAST('-3.0' AS DOUBLE)")
+    beyond = (
+        "CAST('nan' AS DOUBLE)",
+        "CAST('-inf' AS DOUBLE)",
+        "CAST('21.0' AS DOUBLE)",
+        "NULL",
+        "CAST('6.0' AS DOUBLE)",
+    )
+    assert set(beyond) <= set(found)
+    assert "NULL" not in pool(Column("c", "integer", parse_type("integer"), is_nullable=False))
+
+
+def test_public_tables_are_made_up_as_declared() -> None:
+    world = World(policy("limits"), None)
+    words, countries = world.public_values("words", "word"), world.public_values("countries", "id")
+    assert world.made_up == ["words", "countries"] and len(words) == len(countries) == 8
+    (rows,) = world.fetch(
+        f"SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM {world.table_sql('words')} GROUP BY word)"
+    ).columns
+    assert rows == [4]
+    world.close()
+
+
+def test_public_tables_are_read_where_there_are_any_and_private_ones_never() -> None:
+    source = SyntheticEngine()
+    source.create("words", [("word", "VARCHAR"), ("topic", "VARCHAR")])
+    source.fill("words", [("'a'", "'x'"), ("'it''s'", "'x'")])
+    asked: list[str] = []
+
+    class Watched(World):
+        def _read(self, table):  # type: ignore[no-untyped-def]
+            asked.append(table.name)
+            return super()._read(table)
+
+    world = Watched(policy("limits"), source)
+    assert world.public_values("words", "word") == ["'a'", "'it''s'"]
+    world.table_sql("people")
+    assert asked == ["words"] and world.made_up == []
+    world.close()
+    source.close()
+
+
+def test_columns_that_are_not_known_are_a_refusal() -> None:
+    world = World(policy("clinic"), None)
+    with pytest.raises(Rejected) as refusal:
+        world.table_sql("icd10")
+    assert refusal.value.diagnostics[0].code == "DP005"
+    world.close()

@@ -1,0 +1,145 @@
+"""Items 26 to 30: order, sampling and truncation, through whole sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dpsql.api.connection import Connection
+from dpsql.core.ir.nodes import BoundContributions
+from dpsql.core.release.noisy import _fetch
+from tests.support.checklist_clinic import POLICY, Attack, Clinic
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT * FROM patients LIMIT 2",
+        "SELECT * FROM patients ORDER BY age LIMIT 2",
+        "SELECT * FROM patients OFFSET 1",
+        "SELECT * FROM patients ORDER BY age",
+        "(SELECT * FROM patients LIMIT 2)",
+    ],
+)
+def test_item_26_no_limit_below_an_aggregate(attack: Attack, inner: str) -> None:
+    attack.refused(f"SELECT COUNT(*) FROM ({inner})", "DP112", "DP101")
+    attack.refused(f"WITH t AS ({inner}) SELECT SUM(age) FROM t", "DP112", "DP101")
+    attack.refused(f"SELECT COUNT(*) FROM visits JOIN ({inner}) t USING (pid)", "DP112", "DP101")
+    attack.refused(inner, "DP112", "DP110", "DP101")
+
+
+def test_item_26_limits_of_released_rows_are_free(attack: Attack) -> None:
+    rows = attack.answer("SELECT diag, COUNT(*) n FROM patients GROUP BY diag ORDER BY n DESC, diag LIMIT 1")
+    assert rows == [("flu", 2)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT row_number() OVER () FROM patients",
+        "SELECT COUNT(*) FROM (SELECT row_number() OVER () r FROM patients) WHERE r = 1",
+        "SELECT COUNT(*) FROM (SELECT name FROM patients QUALIFY row_number() OVER () = 1)",
+        "SELECT first(name) FROM patients",
+        "SELECT last(name) FROM patients",
+        "SELECT any_value(name) FROM patients",
+        "SELECT arg_max(name, age) FROM patients",
+        "SELECT arg_min(name, age) FROM patients",
+        "SELECT mode(name) FROM patients",
+        "SELECT list(name) FROM patients",
+        "SELECT array_agg(name ORDER BY age) FROM patients",
+        "SELECT string_agg(name, ',') FROM patients",
+        "SELECT DISTINCT ON (diag) name FROM patients",
+        "SELECT COUNT(*) FROM patients POSITIONAL JOIN pub",
+        "SELECT COUNT(*) FROM patients ASOF JOIN pub ON patients.age >= pub.cost",
+    ],
+)
+def test_item_27_nothing_depends_on_row_order(attack: Attack, sql: str) -> None:
+    attack.refused(sql, "DP101", "DP105", "DP113", "DP118")
+
+
+@pytest.mark.parametrize(
+    "column", ["rowid", "ctid", "_metadata", "filename", "file_row_number", "oid", '"rowid"', "patients.rowid"]
+)
+def test_item_27_no_pseudo_columns(attack: Attack, column: str) -> None:
+    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {column} = 2", "DP103", "DP102")
+    attack.refused(f"SELECT COUNT(*) FROM pub WHERE {column} = 2", "DP103", "DP102")
+
+
+@pytest.mark.parametrize(
+    "clause", ["USING SAMPLE 10%", "TABLESAMPLE 10%", "TABLESAMPLE reservoir(2)", "USING SAMPLE 1 ROWS (system, 42)"]
+)
+def test_item_28_no_sampling(attack: Attack, clause: str) -> None:
+    attack.refused(f"SELECT COUNT(*) FROM patients {clause}", "DP101", "DP010")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "random()",
+        "uuid()",
+        "gen_random_uuid()",
+        "now()",
+        "current_timestamp",
+        "current_date",
+        "today()",
+        "setseed(0.5)",
+        "get_current_time()",
+        "nextval('s')",
+        "txid_current()",
+        "current_setting('threads')",
+        "getvariable('x')",
+        "version()",
+        "current_user",
+        "current_database()",
+        "transaction_timestamp()",
+    ],
+)
+def test_item_29_no_volatile_functions(attack: Attack, call: str) -> None:
+    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} IS NOT NULL", "DP114", "DP105", "DP101")
+    attack.refused(f"SELECT COUNT(*) FROM patients GROUP BY {call}", "DP114", "DP105", "DP101")
+    attack.refused(f"SELECT {call}, COUNT(*) FROM patients", "DP114", "DP105", "DP101")
+
+
+def _exact(con: Connection, sql: str, salt: int) -> dict[tuple[object, ...], list[int]]:
+    plan = con.sql(sql).plan(epsilon=1, delta=1e-3)
+    assert any(isinstance(r.measured.node.input, BoundContributions) for r in plan.releases)
+    return _fetch(plan.releases[0], con.service.engine, salt, {}).rows()
+
+
+TRUNCATED = POLICY.replace(
+    "max_rows_per_unit: 3\n    columns:\n      pid: {type: bigint}",
+    "max_groups_per_unit: 2\n    max_rows_per_group: 2\n"
+    "    columns:\n      kind: {type: varchar}\n      pid: {type: bigint}",
+)
+
+
+def test_item_30_truncation_is_a_function_of_the_ids_own_rows(make: Callable[..., Clinic]) -> None:
+    """Insertion order and other ids' rows change nothing; another salt chooses other groups."""
+    own = [(1, f"k{i % 7}", i) for i in range(40)]
+    others = [(2 + i % 5, f"k{i % 9}", i) for i in range(90)]
+    kept = []
+    for rows in (own, own[::-1], own + others, others[::-1] + own):
+        values = ", ".join(f"({p}, {a}, '{k}')" for p, k, a in rows)
+        clinic = make(
+            "ALTER TABLE visits ADD COLUMN kind VARCHAR",
+            "DELETE FROM visits",
+            f"INSERT INTO visits VALUES {values}",
+            policy=TRUNCATED,
+        )
+        with clinic.connect() as con:
+            sql = "SELECT kind, COUNT(*) FROM visits WHERE pid = 1 GROUP BY kind"
+            kept.append([_exact(con, sql, salt) for salt in range(6)])
+    assert kept[0] == kept[1] == kept[2] == kept[3]
+    assert len({tuple(sorted(str(k) for k in chosen)) for chosen in kept[0]}) > 1
+    assert all(len(chosen) == 2 for chosen in kept[0])
+
+
+def test_item_30_the_salt_is_secret_and_the_ledgers(clinic: Clinic) -> None:
+    with clinic.connect() as con:
+        con.execute("SELECT COUNT(*) FROM visits", epsilon=1)
+        salt = con.ledger.salt
+        shown = con.sql("SELECT zip, COUNT(*) FROM visits JOIN patients USING (pid) GROUP BY zip").explain(
+            1, 1e-3, engine_sql=True
+        )
+        assert salt > 2**32 and str(salt) not in shown + str(con.budget)

@@ -1,0 +1,5 @@
+"""A connection over frames."""
+
+from tests.api.conftest import con, opened
+
+__all__ = ["con", "opened"]

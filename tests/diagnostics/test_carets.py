@@ -1,0 +1,108 @@
+"""Carets point at the same tokens whatever comments, line ends, tabs and characters stand between and before them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.render import render_text
+from dpsql.policy.load import load_policy
+from dpsql.service.check import examine
+
+POLICY = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "clinic.yaml")
+
+QUERIES = (
+    "SELECT SUM ( visit_id ) , AVG ( costt ) FROM visits AS v JOIN patients USING ( patient_idd ) WHERE v . agee > 3",
+    "SELECT COUNT ( * ) FROM visitss AS v JOIN patientss USING ( patient_id )",
+    "SELECT MEDIAN ( cost ) , foo ( code ) , region FROM visits GROUP BY code",
+    "SELECT COUNT ( * ) FROM visits WHERE cost > 'a' AND day > 3 AND code LIKE 3",
+    "WITH w AS ( SELECT costt FROM visits ) SELECT COUNT ( * ) , MAX ( cost ) FROM w WHERE w . x = 'é😀'",
+    "SELECT SUM ( cost ) FROM ( SELECT cost FROM visits ORDER BY cost )",
+    "SELECT COUNT ( * ) FROM visits UNION ALL SELECT SUM ( age + nobody ) FROM patients",
+    "SELECT code , COUNT ( * ) FROM visits WHERE EXTRACT ( yearr FROM day ) = 1 AND code = 名 GROUP BY code",
+    "SELECT COUNT ( * ) FROM visits AS a JOIN visits AS b ON a . code = b . code",
+    "SELECT COUNT ( * ) FROM visits WHERE code = ANY ( [ 'a' , 'b' ] ) AND day > now ( )",
+    "SELECT CASE WHEN cst > 1 THEN 2 END , ABS ( nobody ) FROM visits",
+    "SELECT COUNT ( * FROM visits",
+    "SELECT a b c FROM visits",
+    "SELECT 1 FROM visits ORDER BY code LIMIT 3 LIMIT 4",
+    "SELECT COUNT ( * ) FRM visits",
+    "SELECT TOP 3 code FROM visits",
+    "SELECT COUNT ( * ) FROM visits GROUPBY code",
+    "SELCT COUNT ( * ) FROM visits",
+    "SELECT COUNT ( * ) FROM visits WHERE",
+    "SELECT `cost` FROM visits",
+    "SELECT CASE WHEN 1 = 1 THEN 2 FROM visits",
+    "SELECT COUNT ( * ) FROM visits FETCH FIRST 3 ROWS ONLY",
+    "SELECT COUNT ( * ) FROM visits WHERE EXISTS ( SELECT 1 FROM nobody ) OR cost = 3",
+    "SELECT SUM ( cost * visit_id ) , SUM ( ( cost + visit_id ) * 2 ) FROM visits",
+    "SELECT COUNT ( * ) FROM visits AS v JOIN patients AS p ON v . cost = p . age",
+    "SELECT code , SUM ( cost ) OVER ( ORDER BY day ) FROM visits",
+    "SELECT COUNT ( * ) FROM visits WHERE day = CURRENT_DATE",
+    "SELECT COUNT ( DISTINCT cost , code ) FROM visits",
+    "SELECT COUNT ( * ) FROM visits WHERE cost IN ( SELECT cost , code FROM visits )",
+    'SELECT "größe" , SUM ( "e\u0301" ) FROM visits',
+)  # fmt: skip
+"""Every token stands apart, so that anything can be put between any two."""
+
+TRIVIA = st.lists(
+    st.sampled_from(
+        [" ", "\t", "\n", "\r\n", "-- a comment, (SELECT 'x\n", "/* 名 e\u0301 😀 ) */", "/* two\nlines */", "--\n"]
+    ),
+    max_size=3,
+).map("".join)
+
+
+def _tokens(text: str) -> list[tuple[int, int]]:
+    return [m.span() for m in re.finditer(r"'[^']*'|\"[^\"]*\"|\S+", text)]
+
+
+def _found(text: str) -> list[tuple[str, str, int, int]]:
+    """Each finding, with what its span covers, comments and spaces left out, and the first place it has in the text."""
+    found = []
+    for d in examine(Source(text), POLICY).diagnostics:
+        assert d.span is not None and d.source is not None and d.source.text == text
+        found.append((d.code, d.message, d.span.start, d.span.end))
+    return found
+
+
+PLAIN = {query: _found(query) for query in QUERIES}
+
+
+def test_the_queries_have_findings() -> None:
+    assert all(PLAIN.values())
+    assert sum(len(found) for found in PLAIN.values()) >= 20
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(QUERIES), st.data())
+def test_what_stands_between_moves_the_caret(query: str, data: st.DataObject) -> None:
+    """The same findings, at the same tokens, wherever the tokens have gone."""
+    pieces, starts, ends, at = [], {}, {}, 0
+    for start, end in _tokens(query):
+        gap = data.draw(TRIVIA) + (" " if start else "")
+        pieces += [gap, query[start:end]]
+        at += len(gap)
+        starts[start], ends[end] = at, at + end - start
+        at += end - start
+    text = "".join([*pieces, data.draw(TRIVIA)])
+    expected = [(code, message, starts[start], ends[end]) for code, message, start, end in PLAIN[query]]
+    assert _found(text) == expected
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_and_columns_of_files_with_any_line_ends(end: str) -> None:
+    text = end.join(["-- 名前", "SELECT", "\t/* é */ SUM(costt)", "FROM visits"])
+    (found,) = examine(Source(text, "q.sql"), POLICY).diagnostics
+    assert found.source is not None and found.span is not None
+    assert found.source.position(found.span.start) == (3, 14)
+    assert render_text([found]).split("\n")[1:4] == [
+        "  --> q.sql:3:14",
+        "   |     /* é */ SUM(costt)",
+        "   |                 ^^^^^ " + found.label if found.label else "   |                 ^^^^^",
+    ]

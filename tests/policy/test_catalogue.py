@@ -1,0 +1,163 @@
+"""Drafting from a catalogue and completing with one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.core.ir import types
+from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.core.policy.tables import ForeignKey, Key
+from dpsql.core.policy.units import RowUnit
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.policy.load import parse_policy
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.policy.tools.draft import draft_policy
+from dpsql.policy.tools.show import describe, show_policy
+from tests.policy.policies import SAMPLES, good
+
+PEOPLE = CatalogueTable(
+    "people",
+    (CatalogueColumn("id", "BIGINT", False), CatalogueColumn("age", "INTEGER"), CatalogueColumn("town", "VARCHAR")),
+    primary_key=("id",),
+)
+VISITS = CatalogueTable(
+    "visits",
+    (
+        CatalogueColumn("visit_id", "BIGINT", False),
+        CatalogueColumn("person_id", "BIGINT"),
+        CatalogueColumn("day", "DATE"),
+        CatalogueColumn("cost", "DECIMAL(10,2)"),
+        CatalogueColumn("kind", "ENUM('secret_label')"),
+        CatalogueColumn("tags", "VARCHAR[]"),
+    ),
+    unique=(("visit_id",), ("kind",)),
+    foreign_keys=(CatalogueKey(("person_id",), "people", ("id",)),),
+)
+
+
+def test_draft_loads_and_fails_closed() -> None:
+    text = draft_policy(Catalogue((PEOPLE, VISITS)), name="my clinic", database="clinic.duckdb")
+    policy = parse_policy(text, "draft.yaml", SAMPLES)
+    assert policy.name == "my_clinic" and policy.database == "clinic.duckdb"
+    assert [t.protection for t in policy.tables.values()] == [
+        RowUnit("people", 1, "add_remove"),
+        RowUnit("visits", 1, "add_remove"),
+    ]
+    visits = policy.tables["visits"]
+    assert visits.unique == (Key(("visit_id",)),) and policy.tables["people"].primary_key == Key(("id",))
+    assert visits.foreign_keys == (ForeignKey(("person_id",), "people", ("id",)),)
+    assert list(visits.columns) == ["visit_id", "person_id", "day", "cost", "tags"]
+    assert visits.columns["cost"].sql_type == types.decimal(10, 2)
+    assert not visits.columns["visit_id"].is_nullable and visits.columns["day"].is_nullable
+    assert all(c.bounds is None and c.domain is None for c in visits.columns.values())
+    assert "secret_label" not in text and "Or an id: {column: person_id}" in text
+
+
+def test_draft_with_sources_and_without_tables() -> None:
+    text = draft_policy(Catalogue((PEOPLE,)), sources={"people": "read_parquet('p''s/*.parquet')"})
+    source = parse_policy(text).tables["people"].source
+    assert source is not None and source.paths == ("p's/*.parquet",)
+    assert not parse_policy(draft_policy(Catalogue(()))).tables
+
+
+NAMES = st.text(min_size=1, max_size=12) | st.sampled_from(
+    ["null", "true", "a b", "x: y", "#", "no", "-", "*a", "ü", "😀"]
+)
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.lists(NAMES, unique_by=str.casefold, max_size=3)), unique_by=lambda t: t[0].casefold())
+)
+def test_draft_survives_any_name(spec: list[tuple[str, list[str]]]) -> None:
+    tables = tuple(
+        CatalogueTable(
+            name,
+            tuple(CatalogueColumn(c, "INTEGER", False) for c in columns),
+            unique=((columns[0],),) if columns else (),
+        )
+        for name, columns in spec
+    )
+    policy = parse_policy(draft_policy(Catalogue(tables)))
+    assert all(name in {t.name for t in tables} for name in policy.tables)
+    printable = [t.name for t in tables if t.name.isprintable() and t.name.strip()]
+    assert set(printable) <= set(policy.tables)
+
+
+def catalogue(**changed: CatalogueTable) -> Catalogue:
+    towns = CatalogueTable(
+        "towns",
+        (
+            CatalogueColumn("code", "VARCHAR", False),
+            CatalogueColumn("area", "DOUBLE"),
+            CatalogueColumn("map", "STRUCT(a INT)"),
+        ),
+    )
+    items = CatalogueTable("items", (CatalogueColumn("visit_id", "BIGINT"), CatalogueColumn("price", "DECIMAL(5,2)")))
+    log = CatalogueTable("log", (CatalogueColumn("level", "TINYINT"),))
+    tables = {"towns": towns, "people": PEOPLE, "visits": VISITS, "items": items, "log": log}
+    return Catalogue(tuple({**tables, **changed}.values()))
+
+
+def test_complete_changes_nothing_that_is_known() -> None:
+    assert complete(good(), catalogue()) == good()
+
+
+def test_complete_fills_types_and_public_columns() -> None:
+    policy = good("{code: {type: varchar, nullable: false}, area: {type: double}}", "{}")
+    untyped = policy.tables["towns"]
+    assert not untyped.columns
+    completed = complete(policy, catalogue())
+    towns = completed.tables["towns"]
+    assert [(c.name, c.sql_type, c.is_nullable) for c in towns.columns.values()] == [
+        ("code", types.VARCHAR, False),
+        ("area", types.DOUBLE, True),
+    ]
+    assert completed.hash != policy.hash and completed.path == policy.path
+    level = complete(good("{type: tinyint, domain: [1, 2, 3]}", "{domain: [1, 2, 3]}"), catalogue()).tables["log"]
+    assert level.columns["level"].sql_type == types.TINYINT
+
+
+def test_complete_tells_every_disagreement() -> None:
+    log = CatalogueTable("logs", (CatalogueColumn("level", "TINYINT"),))
+    people = CatalogueTable(
+        "people",
+        (
+            CatalogueColumn("id", "INTEGER"),
+            CatalogueColumn("ages", "INTEGER"),
+            CatalogueColumn("town", "MAP(INT, INT)"),
+        ),
+    )
+    with pytest.raises(CannotOpen) as caught:
+        complete(good(), catalogue(log=log, people=people))
+    found = caught.value.diagnostics
+    assert {d.code for d in found} == {"DP004"} and all(d.span is not None for d in found)
+    said = [d.message for d in found]
+    assert said == [
+        "tables.people.columns.id: type is bigint in the policy but integer in the data",
+        "tables.people.columns.age: there is no such column in the data, did you mean `ages`?",
+        "tables.people.columns.town: its type in the data, MAP, cannot be used; leave the column out",
+        "tables.log: there is no such table in the data, did you mean `logs`?",
+    ]
+
+
+def test_complete_checks_bounds_against_the_filled_type() -> None:
+    policy = good("{type: tinyint, domain: [1, 2, 3]}", "{domain: [1, 2, 300]}")
+    with pytest.raises(CannotOpen) as caught:
+        complete(policy, catalogue())
+    assert [d.code for d in caught.value.diagnostics] == ["DP004"]
+    assert "must fit TINYINT" in caught.value.diagnostics[0].message
+
+
+def test_show_has_the_defaults_filled_in() -> None:
+    text = show_policy(good())
+    for part in ("approx_dp", "good.ledger.sqlite", "max_keys     100000", "epsilon      none: a query must say",
+                 "at most 20 rows per unit [enforced]", "unique (visit_id) [promised]", "unique (code) [checked]",
+                 "bounds [2024-01-01, 2024-12-31]",
+                 "total of person       ε 10, δ 1e-6", "no limits per analyst"):  # fmt: skip
+        assert part in text, part
+    assert show_policy(good(), "LOG").splitlines()[0] == "log: unit log: 2 rows, add_remove"
+    assert show_policy(good(), "nothing") == ""
+    facts = describe(good())
+    assert facts["tables"]["items"]["columns"]["price"]["bounds"] == ["0", "99.5"]

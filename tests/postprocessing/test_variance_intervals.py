@@ -1,0 +1,164 @@
+"""Variances from noisy moments: the numbers themselves, and intervals by test inversion against a dense search."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.core.ir.components import Component, Measure, Variance
+from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.noise.tails import Noise, tail
+from dpsql.postprocessing.intervals.averages import MeanHull
+from dpsql.postprocessing.intervals.variances import VarianceIntervals
+from tests.support.reference_formulas import variance
+
+LEVEL = Fraction(95, 100)
+HALF = 20
+RECIPE = Variance(0, 1, 2, Fraction(100 - HALF), Fraction(100 + HALF))
+SUM = Component(Measure.SUM, center=100, lo=-HALF, hi=HALF, paired=True)
+SQUARES = replace(SUM, squared=True, shift=HALF**2 // 2)
+Mechanism = DiscreteLaplace | DiscreteGaussian | Exact
+
+
+def measured(component: Component, mechanism: Mechanism) -> Measurement:
+    return Measurement(component, Sensitivity(1, 1, Fraction(1), 1), mechanism)
+
+
+def intervals(
+    mechanisms: tuple[Mechanism, Mechanism, Mechanism], recipe: Variance = RECIPE, level: Fraction = LEVEL
+) -> VarianceIntervals:
+    components = SUM, SQUARES, Component(Measure.COUNT)
+    return VarianceIntervals(*map(measured, components, mechanisms), recipe, level)
+
+
+def moments(values: list[int]) -> tuple[int, int, int]:
+    """Σy, Σ(y² - shift), count."""
+    return sum(values), sum(y * y - SQUARES.shift for y in values), len(values)
+
+
+# --- the numbers -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(-HALF, HALF), min_size=2, max_size=30))
+def test_without_noise_it_is_the_variance(values: list[int]) -> None:
+    total, squares, count = map(Fraction, moments(values))
+    for sample, expected in ((False, statistics.pvariance), (True, statistics.variance)):
+        recipe = replace(RECIPE, sample=sample)
+        found = variance(total, squares, count, recipe, Fraction(SQUARES.shift))
+        assert found == expected([Fraction(v) for v in values]) <= recipe.top
+
+
+@given(*[st.integers(-(10**6), 10**6)] * 3, st.booleans())
+def test_whatever_the_noise_it_is_a_variance_of_values_within_the_bounds(s: int, q: int, n: int, sample: bool) -> None:
+    recipe = replace(RECIPE, sample=sample, root=True)
+    found = variance(Fraction(s), Fraction(q), Fraction(n), recipe, Fraction(200))
+    assert 0 <= found <= recipe.top
+    assert math.sqrt(found) <= recipe.greatest
+
+
+def test_few_rows_count_as_one_or_two() -> None:
+    given_ = Fraction(0), Fraction(150), Fraction(-7)
+    assert variance(*given_, RECIPE, Fraction(200)) == 350
+    assert variance(*given_, replace(RECIPE, sample=True), Fraction(200)) == 2 * (75 + 200)
+
+
+# --- intervals -------------------------------------------------------------------------------------------------------
+
+LAPLACE = DiscreteLaplace(Fraction(9 * HALF)), DiscreteLaplace(Fraction(9 * 200)), DiscreteLaplace(Fraction(9))
+GAUSSIAN = DiscreteGaussian(Fraction(40_000)), DiscreteGaussian(Fraction(10**6)), DiscreteGaussian(Fraction(25))
+MIXED = LAPLACE[0], GAUSSIAN[1], DiscreteLaplace(Fraction(3))
+KNOWN = LAPLACE[0], GAUSSIAN[1], Exact()
+
+
+@pytest.mark.parametrize("mechanisms", [LAPLACE, GAUSSIAN, MIXED, KNOWN], ids=["laplace", "gaussian", "mixed", "known"])
+@pytest.mark.parametrize("sample", [False, True])
+def test_no_pair_that_is_accepted_lies_outside(
+    mechanisms: tuple[Mechanism, Mechanism, Mechanism], sample: bool
+) -> None:
+    """A dense search over means and variances finds nothing outside, and nearly everything inside at the ends."""
+    recipe = replace(RECIPE, sample=sample)
+    found = intervals(mechanisms, recipe)
+    chance = np.random.default_rng(3)
+    noises = [Noise.of(measured(SUM, m), Fraction(1)) for m in mechanisms]
+    means = MeanHull((noises[0], noises[2]), (-HALF, HALF), 0.05 / 20)
+    inner = 0
+    for _ in range(12):
+        n = int(chance.integers(0, 2000))
+        s, q = n * int(chance.integers(-15, 16)), n * int(chance.integers(-200, 201))
+        ((low, high),) = found([s], [q], [n])
+        (first,), (last,) = means(np.array([float(s)]), np.array([float(n)]))
+        mu = np.linspace(first, last, 81)[:, None]
+        v = np.linspace(0, float(recipe.top), 801)[None, :]
+        distance = np.abs(q + 200 * n - 2 * mu * s + mu**2 * n - v * (n - 1 if sample else n))
+        share = 200 + mu**2 - v
+        # Accepted whatever is allowed for discreteness: no allowance at all.
+        smooth = [replace(x, step=0.0) for x in (noises[1], noises[0], noises[2])]
+        p = tail(smooth, (1.0, 2 * mu, share), np.maximum(distance, 1e-9))
+        allowed = (HALF - mu) * (mu + HALF) * (2 if sample else 1)
+        accepted = (p >= 0.05 * 19 / 20) & (v <= allowed)
+        if not accepted.any():
+            continue
+        held = v[0][accepted.any(axis=0)]
+        assert low <= held[0] + 1e-6 and high >= held[-1] - 1e-6
+        step = v[0, 1]
+        inner += held[0] - low < 0.15 * (high - low) + 3 * step and high - held[-1] < 0.15 * (high - low) + 3 * step
+    assert inner >= 6
+
+
+def test_rows_do_not_depend_on_each_other() -> None:
+    found = intervals(LAPLACE)
+    totals, squares, counts = (
+        [0, 10, -400_000, 2**90, 5, -70, 900],
+        [0, -50, 9_000, 2**99, 3, 0, 4],
+        [0, 3, 9, 7, 0, -5, 4000],
+    )
+    rows = list(zip(totals, squares, counts, strict=True))
+    assert found(totals, squares, counts) == [found([s], [q], [n])[0] for s, q, n in rows]
+    assert found([], [], []) == []
+
+
+def test_a_root_is_the_root_of_the_ends() -> None:
+    given_ = [500], [-60_000], [900]
+    ((low, high),) = intervals(LAPLACE)(*given_)
+    ((root_low, root_high),) = intervals(LAPLACE, replace(RECIPE, root=True))(*given_)
+    assert root_low == pytest.approx(math.sqrt(low)) and root_high == pytest.approx(math.sqrt(high))
+    assert root_low**2 <= low and root_high**2 >= high
+
+
+def test_noise_that_fits_nothing_says_everything() -> None:
+    assert intervals(LAPLACE)([0], [10**9], [50]) == [(0, HALF**2)]
+    sample = replace(RECIPE, sample=True)
+    assert intervals(LAPLACE, sample)([0], [10**9], [50]) == [(0, 2 * HALF**2)]
+
+
+def test_a_column_of_one_value_has_no_variance() -> None:
+    recipe = replace(RECIPE, lo=Fraction(7), hi=Fraction(7))
+    assert intervals((Exact(), Exact(), LAPLACE[2]), recipe)([0, 0], [0, 0], [3, -4]) == [(0, 0), (0, 0)]
+
+
+def test_without_noise_the_interval_is_a_point_but_for_rounding() -> None:
+    values = [1, 5, -7, 12, 20, -20, 3] * 100
+    s, q, n = moments(values)
+    ((low, high),) = intervals((Exact(), Exact(), Exact()))([s], [q], [n])
+    true = statistics.pvariance(values)
+    assert low <= true <= high and high - low < 1e-3
+
+
+@pytest.mark.parametrize("unit", [Fraction(1, 2**300), Fraction(2**300)])
+def test_bounds_of_any_size(unit: Fraction) -> None:
+    """In other units the same interval, whether the squares fit a floating-point number as they are or not."""
+    components = [replace(c, grid=unit) for c in (SUM, SQUARES)]
+    recipe = replace(RECIPE, lo=RECIPE.lo * unit, hi=RECIPE.hi * unit, root=True)
+    parts = [measured(c, m) for c, m in zip((*components, Component(Measure.COUNT)), LAPLACE, strict=True)]
+    ((low, high),) = VarianceIntervals(*parts, recipe, LEVEL)([500], [-60_000], [900])
+    ((one_low, one_high),) = intervals(LAPLACE, replace(RECIPE, root=True))([500], [-60_000], [900])
+    assert low / float(unit) == pytest.approx(one_low) and high / float(unit) == pytest.approx(one_high)

@@ -1,0 +1,188 @@
+"""`dpsql budget --plot` and `--history`: what is drawn, in which forms, and what is refused."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql.cli.commands import budget_plot
+from dpsql.cli.commands.budget_plot import as_html, panels
+from dpsql.core.ledger.ledger import Entry, Receipt
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.policy.load import load_policy
+from tests.support.command_line import Call, Clinic
+
+pytestmark = pytest.mark.e2e
+COUNT = "SELECT COUNT(*) AS n FROM patients"
+F = Fraction
+
+
+def spend(dpsql: Call, clinic: Clinic) -> None:
+    for analyst, epsilon in (("ana", "0.5"), ("ben", "0.25"), ("ana", "0.25")):
+        done = dpsql("query", clinic.policy, COUNT, "--analyst", analyst, "--epsilon", epsilon, "--fresh")
+        assert done.status == 0, done.err
+
+
+class Tags(HTMLParser):
+    """The tags, attributes and drawings of a page; fails on a tag that is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+def test_a_page_draws_every_account_against_its_limit(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    spend(dpsql, clinic)
+    page = tmp_path / "budget.html"
+    done = dpsql("budget", clinic.policy, "--plot", page)
+    assert done.status == 0 and "(3 queries charged)" in done.out
+    text = page.read_text(encoding="utf-8")
+    assert "total: 1 of 10" in text and "ana: 0.75 of 3" in text and "*: 0.25 of 0.5" in text
+    found = Tags(text)
+    # Nothing is loaded from anywhere, and nothing runs.
+    assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
+    assert not any(name.startswith("on") or name in ("src", "href") for name, _ in found.attributes)
+    assert "url(" not in text and "http" not in text
+    drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(drawings) == found.tags.count("h2") >= 1
+    for drawing in drawings:
+        ElementTree.fromstring(drawing)
+
+
+def test_one_analyst_is_drawn_beside_the_total(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    spend(dpsql, clinic)
+    page = tmp_path / "ana.htm"
+    assert dpsql("budget", clinic.policy, "--analyst", "ana", "--plot", page).status == 0
+    text = page.read_text(encoding="utf-8")
+    assert "total: 1 of 10" in text and "ana: 0.75 of 3" in text and "*:" not in text
+
+
+def test_nothing_spent_is_drawn_too_and_makes_no_ledger(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    page = tmp_path / "empty.html"
+    assert dpsql("budget", clinic.policy, "--plot", page).status == 0
+    text = page.read_text(encoding="utf-8")
+    assert "total: 0 of 10" in text and "1970" not in text and "UTC" not in text
+    assert dpsql("budget", clinic.policy, "--plot", tmp_path / "empty.png").status == 0
+    assert not clinic.ledger.exists()
+
+
+def test_png(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    spend(dpsql, clinic)
+    picture = tmp_path / "Budget.PNG"
+    done = dpsql("budget", clinic.policy, "--plot", picture)
+    assert done.status == 0, done.err
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") and picture.stat().st_size > 10_000
+
+
+def test_png_without_matplotlib_says_what_to_install(
+    dpsql: Call, clinic: Clinic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    done = dpsql("budget", clinic.policy, "--plot", tmp_path / "budget.png")
+    assert done.status == 1 and done.codes == {"DP903"} and done.out == ""
+    assert "pip install 'dpsql[plot]'" in done.err and ".html" in done.err
+    assert dpsql("budget", clinic.policy, "--plot", tmp_path / "budget.html").status == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["budget.svg", "budget", "nowhere/budget.html", ".", "folder.html", "a" * 300 + ".html"]
+)
+def test_other_forms_and_places_are_refused(dpsql: Call, clinic: Clinic, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.html").mkdir()
+    done = dpsql("budget", clinic.policy, "--plot", tmp_path / name)
+    assert done.status == 1 and done.codes == {"DP903"} and "Traceback" not in done.err
+
+
+def test_history_tells_times_and_stored_answers(dpsql: Call, clinic: Clinic) -> None:
+    for analyst in ("ana", "ben"):
+        assert dpsql("query", clinic.policy, COUNT, "--analyst", analyst, "--epsilon", "0.5").status == 0
+    first, second = json.loads(dpsql("budget", clinic.policy, "--history", "--format", "json").out)["history"]
+    assert first["charges"]["patient"]["epsilon"] == second["received"]["patient"]["epsilon"] == 0.5
+    assert first["received"] == second["charges"] == {}
+    assert second["answers"] == first["answers"] and len(first["answers"]) == 1
+    for entry in (first, second):
+        assert abs(datetime.fromisoformat(entry["reserved_at"]) - datetime.now(UTC)) < timedelta(minutes=5)
+    table = dpsql("budget", clinic.policy, "--history").out
+    assert "ε 0.5 of patient (stored answers)" in table and first["reserved_at"][:10] in table
+
+
+def test_a_long_statement_is_cut_in_the_table_and_whole_in_json(dpsql: Call, clinic: Clinic) -> None:
+    long = f"SELECT COUNT(*) AS n{'n' * 50} FROM patients -- {'x' * 80}"
+    assert dpsql("query", clinic.policy, long, "--epsilon", "0.1").status == 0
+    table = dpsql("budget", clinic.policy, "--history").out
+    assert f"{long[:119]}…" in table and long[:120] not in table
+    assert (
+        json.loads(dpsql("budget", clinic.policy, "--history", "--format", "json").out)["history"][0]["statement"]
+        == long
+    )
+
+
+# What is drawn --------------------------------------------------------------------------------------------------------
+
+
+def receipt(at: int, analyst: str, charges: PrivacyLoss, time: str, received: PrivacyLoss | None = None) -> Receipt:
+    got = {} if received is None else {"patient": received}
+    return Receipt(Entry(str(at), analyst, {"patient": charges}, "p", "q", "", got), at, "h", time)
+
+
+def test_lines_are_exact_and_time_never_runs_back(clinic: Clinic) -> None:
+    policy = load_policy(clinic.policy)
+    entries = [
+        receipt(1, "ana", PrivacyLoss(F(1, 3)), "2026-01-02T00:00:00+00:00"),
+        receipt(2, "ben", PrivacyLoss(F(1, 3), F(1, 10**9)), "2026-01-01T00:00:00+00:00", PrivacyLoss(F(1, 7))),
+        receipt(3, "ana", PrivacyLoss(F(1, 3)), "no time at all"),
+        receipt(4, "ana", PrivacyLoss(F(1)), "2026-01-03T00:00:00+02:00"),
+    ]
+    epsilon, delta = (p for p in panels(policy, entries, None) if p.unit == "patient")
+    assert (epsilon.title, delta.title) == ("patient: ε", "patient: δ")
+    assert {line.account: line.spent for line in epsilon.lines} == {None: 2, "ana": F(5, 3), "ben": F(10, 21)}
+    assert {line.account: line.spent for line in delta.lines} == {
+        None: F(1, 10**9), "ana": 0, "ben": F(1, 10**9),
+    }  # fmt: skip
+    for line in epsilon.lines:
+        times = [time for time, _ in line.points]
+        assert times == sorted(times)
+        assert [spent for _, spent in line.points] == sorted(spent for _, spent in line.points)
+    assert as_html(policy.name, [epsilon, delta]).count("<svg") == 2
+
+
+def test_names_cannot_become_markup(clinic: Clinic) -> None:
+    policy = load_policy(clinic.policy)
+    entries = [receipt(1, "<script>alert(1)</script>&\"'", PrivacyLoss(F(1)), "2026-01-02T00:00:00+00:00")]
+    page = as_html("<b>", panels(policy, entries, None))
+    assert "<script" not in page and "<b>" not in page and "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("form", ["html", "png"])
+def test_any_number_can_be_drawn(clinic: Clinic, tmp_path: Path, form: str) -> None:
+    if form == "png":
+        pytest.importorskip("matplotlib")
+    policy = load_policy(clinic.policy)
+    for at, epsilon in enumerate((F(1, 10**900), F(10**900), F(0))):
+        entries = [receipt(1, "$x_", PrivacyLoss(epsilon), "2026-01-02T00:00:00+00:00")]
+        file = tmp_path / f"{at}.{form}"
+        budget_plot.write(str(file), policy, entries, None)
+        assert file.stat().st_size > 1000

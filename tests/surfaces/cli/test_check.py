@@ -1,0 +1,156 @@
+"""`dpsql check`: files, folders, standard input, places of findings, formats, exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Call
+
+pytestmark = pytest.mark.e2e
+
+GOOD = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"
+BAD = "SELECT ward, SUM(fee) AS f FROM visits GROUP BY ward"
+
+
+@pytest.fixture
+def policy(policies: Path) -> Path:
+    return policies / "pages.yaml"
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    """A folder with clean files only."""
+    folder = tmp_path / "queries"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "one.sql").write_text(f"{GOOD};\n")
+    (folder / "deep" / "er" / "two.SQL").write_text(f"-- two; statements\n{GOOD};;\n/* ; */ {GOOD}\n;\n")
+    (folder / "notes.txt").write_text("SELECT nonsense")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "bad.sql").write_text(BAD)
+    return folder
+
+
+def test_clean_files(dpsql: Call, policy: Path, queries: Path) -> None:
+    done = dpsql("check", queries, "--policy", policy)
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "checked 3 statements in 2 files: no findings\n"
+    assert dpsql("check", queries, "--policy", policy, "--output-format", "json").out == "[]\n"
+    assert dpsql("check", queries, "--policy", policy, "--output-format", "concise").out == ""
+
+
+def test_a_finding_points_into_its_file(dpsql: Call, policy: Path, queries: Path) -> None:
+    """The third statement of a file with other line ends, wide characters and comments before it."""
+    text = f"-- é 日本; not a statement\r\n{GOOD};\r\nSELECT 'a;b' AS \"c;d\" FROM items;\r\n\t{BAD};\r\n"
+    file = queries / "three.sql"
+    file.write_bytes(text.encode())
+    done = dpsql("check", queries, "--policy", policy)
+    assert done.status == 1
+    assert f"error[DP201]: SUM(fee) has no bounds, so its sensitivity is unbounded\n  --> {file}:4:19\n" in done.out
+    source, caret = done.out.splitlines()[2:4]
+    assert source[caret.index("^") : caret.rindex("^") + 1] == "fee"
+    (record,) = json.loads(dpsql("check", file, "--policy", policy, "--output-format", "json").out)
+    keys = ["code", "message", "path", "line", "column", "end_line", "end_column", "help", "fix", "statement"]
+    assert list(record) == keys
+    assert (record["code"], record["path"], record["statement"]) == ("DP201", str(file), BAD)
+    assert (record["line"], record["column"], record["end_line"], record["end_column"]) == (4, 19, 4, 22)
+    done = dpsql("check", file, "--policy", policy, "--output-format", "concise")
+    assert done.out == f"{file}:4:19: DP201 SUM(fee) has no bounds, so its sensitivity is unbounded\n"
+
+
+def test_every_statement_and_every_file_is_checked(dpsql: Call, policy: Path, queries: Path) -> None:
+    (queries / "a.sql").write_text(f"{BAD};\nSELECT * FROM patients;\nSELECT nope FROM visits;\nDROP TABLE visits;")
+    (queries / "z.sql").write_text("SELEC 1")
+    done = dpsql("check", queries, "--policy", policy, "--output-format", "json")
+    assert done.status == 1
+    assert [r["code"] for r in json.loads(done.out)] == ["DP201", "DP110", "DP103", "DP012", "DP010"]
+    assert [r["line"] for r in json.loads(done.out)] == [1, 2, 3, 4, 1]
+
+
+def test_an_open_quote_is_a_finding(dpsql: Call, policy: Path, queries: Path) -> None:
+    (queries / "a.sql").write_text(f"{GOOD};\nSELECT 'open FROM visits")
+    done = dpsql("check", queries / "a.sql", "--policy", policy, "--output-format", "concise")
+    assert done.status == 1 and ": DP010 " in done.out
+
+
+def test_standard_input(dpsql: Call, policy: Path) -> None:
+    assert dpsql("check", "-", "--policy", policy, stdin=GOOD.encode()).status == 0
+    done = dpsql("check", "-", "--policy", policy, stdin=f"{GOOD};\n{BAD}".encode())
+    assert done.status == 1 and "  --> <stdin>:2:18" in done.out
+
+
+def test_a_file_is_checked_once_however_often_it_is_named(dpsql: Call, policy: Path, queries: Path) -> None:
+    done = dpsql("check", queries / "one.sql", queries, queries, "--policy", policy)
+    assert done.err == "checked 3 statements in 2 files: no findings\n"
+
+
+def test_no_file_is_a_failure_unless_allowed(dpsql: Call, policy: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = dpsql("check", tmp_path / "empty", "--policy", policy)
+    assert done.status == 2 and done.codes == {"DP903"}
+    assert dpsql("check", tmp_path / "empty", "--policy", policy, "--allow-empty").status == 0
+    (tmp_path / "empty" / "q.sql").write_text("-- nothing yet\n")
+    assert dpsql("check", tmp_path / "empty", "--policy", policy).status == 0
+
+
+def test_the_current_folder_is_the_default(
+    dpsql: Call, policy: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(queries)
+    assert dpsql("check", "--policy", policy).err == "checked 3 statements in 2 files: no findings\n"
+    (queries / "bad.sql").write_text(BAD)
+    assert dpsql("check", "--policy", policy, "--output-format", "concise").out.startswith("bad.sql:1:18: DP201 ")
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        (["nowhere.sql"], "DP903"),
+        (["binary.sql"], "DP903"),
+        (["latin.sql"], "DP903"),
+        (["one.sql", "--dialect", "klingon"], "DP903"),
+        (["one.sql", "--output-format", "pdf"], "DP903"),
+        (["one.sql", "--max-epsilon", "0"], "DP903"),
+        (["one.sql", "--ignore", "DP2"], "DP903"),
+        (["one.sql", "--select", "E501"], "DP903"),
+        (["one.sql", "--jobs", "0"], "DP903"),
+        (["one.sql", "--baseline", "nowhere.json"], "DP903"),
+        (["one.sql", "--config", "nowhere.toml"], "DP910"),
+        (["*.nothing"], "DP903"),
+        (["one.sql", "--policy", "nowhere.yaml"], "DP001"),
+        (["one.sql", "--policy", "one.sql"], "DP002"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_what_cannot_be_checked_is_2(
+    what: list[str], code: str, dpsql: Call, policy: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(queries)
+    (queries / "binary.sql").write_bytes(b"SELECT 1\x00\x01")
+    (queries / "latin.sql").write_bytes("SELECT 'é'".encode("latin-1"))
+    (queries / "one.sql").write_text("SELECT: [1\n{" if "one.sql" in what[1:] else GOOD)
+    options = [] if "--policy" in what else ["--policy", str(policy)]
+    done = dpsql("check", *what, *options)
+    assert done.status == 2 and done.codes == {code}
+
+
+def test_one_unreadable_file_does_not_hide_the_findings_of_others(dpsql: Call, policy: Path, queries: Path) -> None:
+    (queries / "bad.sql").write_text(BAD)
+    (queries / "binary.sql").write_bytes(b"\x00")
+    done = dpsql("check", queries, "--policy", policy)
+    assert done.status == 2 and "DP201" in done.out and "binary.sql" in done.err
+
+
+def test_the_output_does_not_depend_on_the_data(dpsql: Call, policies: Path, tmp_path: Path) -> None:
+    """The policy's database need not exist, and what lies there is not looked at."""
+    policy = tmp_path / "pages.yaml"
+    policy.write_bytes((policies / "pages.yaml").read_bytes())
+    outputs = set()
+    for content in (None, b"", b"garbage" * 1000):
+        if content is not None:
+            (tmp_path / "clinic.duckdb").write_bytes(content)
+        done = dpsql("check", "-", "--policy", policy, stdin=f"{GOOD};{BAD}".encode())
+        outputs.add((done.status, done.out, done.err))
+    assert len(outputs) == 1 and outputs.pop()[0] == 1

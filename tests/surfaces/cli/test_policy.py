@@ -1,0 +1,131 @@
+"""`dpsql policy …` and `dpsql rule`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from dpsql.diagnostics.codes import CODES
+from dpsql.policy.load import load_policy
+from tests.support.command_line import Call, Clinic
+
+pytestmark = pytest.mark.e2e
+
+
+def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("bounds: [0, 110]", "bounds: [110, 0]")
+    clinic.change("neighbours: add_remove ", "neighbours: sometimes ")
+    done = dpsql("policy", "check", clinic.policy)
+    assert done.status == 2 and done.out == "" and done.err.count("error[DP003]") == 2
+    assert f"--> {clinic.policy}:8:" in done.err and "tables.patients.columns.age" in done.err
+
+
+def test_a_valid_policy(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("policy", "check", clinic.policy)
+    assert done.status == 0 and "policy clinic is valid: 3 tables (1 public), 1 unit, 16 promises" in done.out
+    assert "the data agrees" not in done.out
+    assert "the data agrees" in dpsql("policy", "check", clinic.policy, "--data").out
+    clinic.change("town:       {type: varchar}", "city:       {type: varchar}")
+    assert dpsql("policy", "check", clinic.policy).status == 0
+    done = dpsql("policy", "check", clinic.policy, "--data")
+    assert done.status == 2 and done.codes == {"DP004"} and "city" in done.err
+
+
+def test_what_a_valid_policy_leaves_open_is_told(dpsql: Call, clinic: Clinic) -> None:
+    """By the check of the policy, once; a query says nothing of it."""
+    clinic.change("town:       {type: varchar}", "town:       {type: varchar, domain: [here, there]}")
+    done = dpsql("policy", "check", clinic.policy)
+    assert done.status == 0 and "policy clinic is valid" in done.out
+    assert done.err.count("warning[DP007]") == 1 and "patients.town" in done.err and "dpsql rule DP007" in done.err
+    done = dpsql("query", clinic.policy, "SELECT COUNT(*) AS n FROM patients", "--epsilon", "0.1")
+    assert done.status == 0 and "DP007" not in done.err
+
+
+def test_columns_of_hive_partitions_may_be_null(dpsql: Call, tmp_path: Path) -> None:
+    """A folder `__HIVE_DEFAULT_PARTITION__` is NULL, whatever the others are called."""
+    with duckdb.connect() as con:
+        rows = "SELECT i AS id, CASE WHEN i > 0 THEN 'r' || i END AS region FROM range(3) AS t(i)"
+        con.execute(f"COPY ({rows}) TO '{tmp_path / 'out'}' (FORMAT parquet, PARTITION_BY (region))")
+        pattern = f"{tmp_path / 'out'}/*/*.parquet"
+        assert con.execute(f"SELECT COUNT(*) FROM '{pattern}' WHERE region IS NULL").fetchone() == (1,)
+    assert dpsql("policy", "init", pattern, "--name", "hive", "-o", tmp_path / "hive.yaml").status == 0
+    (table,) = load_policy(tmp_path / "hive.yaml").tables.values()
+    region = table.column("region")
+    assert region is not None and region.is_nullable
+
+
+def test_the_schema_accepts_the_demo_policy(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    schema = json.loads(dpsql("policy", "schema").out)
+    with open(clinic.policy, encoding="utf-8") as file:
+        document = json.loads(json.dumps(YAML(typ="safe", pure=True).load(file), default=str))
+    jsonschema.validate(document, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**document, "bogus": 1}, schema)
+    assert dpsql("policy", "schema", "-o", tmp_path / "s.json").status == 0
+    assert json.loads((tmp_path / "s.json").read_text(encoding="utf-8")) == schema
+
+
+def test_audit_and_show(dpsql: Call, clinic: Clinic, root: Path) -> None:
+    text = dpsql("policy", "audit", clinic.policy).out
+    assert "rests on 16 promises" in text and "tables.visits.unique[0]" in text
+    found = json.loads(dpsql("policy", "audit", clinic.policy, "--format", "json").out)
+    assert len(found["promises"]) == 16 and set(found["promises"][0]) == {
+        "kind",
+        "where",
+        "claim",
+        "when_false",
+        "unit",
+        "page",
+    }
+    assert all((root / p["page"]).is_file() and p["page"] in text for p in found["promises"])
+    text = dpsql("policy", "show", clinic.policy).out
+    assert "total of patient" in text and "at most 12 rows per unit [enforced]" in text
+    assert dpsql("policy", "show", clinic.policy, "VISITS").out.startswith("visits: unit patient")
+    found = json.loads(dpsql("policy", "show", clinic.policy, "visits", "--format", "json").out)
+    assert found["columns"]["cost"]["bounds"] == ["0", "1000"]
+    done = dpsql("policy", "show", clinic.policy, "vists")
+    assert done.status == 1 and "did you mean `visits`?" in done.err
+
+
+def test_init_drafts_a_policy_that_loads_and_answers(
+    dpsql: Call, clinic_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a database and from files, with paths relative to the draft; no value of the data is in it."""
+    data = tmp_path / "data"
+    (data / "parts").mkdir(parents=True)
+    with duckdb.connect(str(data / "shop.duckdb")) as con:
+        con.execute("CREATE TABLE people (id BIGINT PRIMARY KEY, secret VARCHAR, income DOUBLE)")
+        con.execute("INSERT INTO people VALUES (4711, 'sesame', 31337.5)")
+        for number in (1, 2):
+            con.execute(f"COPY people TO '{data / 'parts' / f'{number}.parquet'}'")
+        con.execute(f"COPY people TO '{data / '2024 people.csv'}'")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["data/shop.duckdb", "data/parts/*.parquet", "data/2024 people.csv"]
+    done = dpsql("policy", "init", *arguments, "-o", "data/draft.yaml")
+    assert done.status == 0 and done.out == "" and "wrote data/draft.yaml" in done.err
+    text = (data / "draft.yaml").read_text(encoding="utf-8")
+    assert not any(value in text for value in ("4711", "sesame", "31337"))
+    assert 'database: "shop.duckdb"' in text and "'parts/*.parquet'" in text
+    policy = load_policy(data / "draft.yaml")
+    assert set(policy.tables) == {"people", "parts", "t_2024_people"} and policy.name == "shop"
+    assert dpsql("policy", "check", "data/draft.yaml", "--data").status == 0
+    for table in policy.tables:
+        assert dpsql("query", "data/draft.yaml", f"SELECT COUNT(*) FROM {table}", "--epsilon", "0.1").status == 0
+    again = dpsql("policy", "init", *arguments, "-o", "data/draft.yaml")
+    assert again.status == 1 and "exists already" in again.err
+    assert (data / "draft.yaml").read_text(encoding="utf-8") == text
+    done = dpsql("policy", "init", *arguments, "--name", "mine")
+    assert "name: mine\n" in done.out and "'data/parts/*.parquet'" in done.out
+    assert dpsql("policy", "init", "data/shop.duckdb", clinic_data / "clinic.duckdb").codes == {"DP903"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_page(code: str, dpsql: Call) -> None:
+    for spelling in (code, code.lower(), code[2:]):
+        done = dpsql("rule", spelling)
+        assert done.status == 0 and done.out.startswith(f"# {code}: ")
