@@ -58,7 +58,6 @@ def two_answers(scale: Fraction, apart: int, n: int) -> tuple[np.ndarray, np.nda
 CLAIM = Claim(1.0, moved=((DiscreteLaplace(Fraction(1)), 1),))
 
 
-@pytest.mark.statistical
 def test_what_is_claimed_is_not_refuted_and_nearly_reached() -> None:
     chosen, fresh = two_answers(Fraction(1), 1, 20_000), two_answers(Fraction(1), 1, 20_000)
     found = certify(choose(*chosen, CLAIM, 1e-7), *fresh, CLAIM, 1e-7)
@@ -67,7 +66,6 @@ def test_what_is_claimed_is_not_refuted_and_nearly_reached() -> None:
     assert not noise.refuted and noise.bound is not None and 0.85 < noise.bound <= 1
 
 
-@pytest.mark.statistical
 def test_too_little_noise_is_refuted() -> None:
     """Twin: four fifths of the noise."""
     chosen, fresh = two_answers(Fraction(4, 5), 1, 20_000), two_answers(Fraction(4, 5), 1, 20_000)

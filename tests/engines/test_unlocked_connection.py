@@ -19,7 +19,6 @@ import dpsql
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from tests.support.small_shop import COUNT, MEANS, Shop
 
-pytestmark = pytest.mark.e2e
 FRAMES_ONLY = """\
 version: 1
 name: frames

@@ -18,8 +18,6 @@ from dpsql.cli.main import main
 from dpsql.core.engine import RawTable
 from dpsql.engines.duckdb import engine as module
 
-pytestmark = pytest.mark.e2e
-
 MANY = 130_000
 """More rows than one thread of DuckDB takes at a time."""
 POLICY = """\

@@ -15,7 +15,7 @@ import dpsql
 from dpsql.diagnostics.errors import BudgetExceeded
 from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 NOTES = "SELECT city, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY city"
 
 

@@ -191,7 +191,6 @@ MAGICS = textwrap.dedent("""\
     """)
 
 
-@pytest.mark.e2e
 @pytest.mark.processes
 def test_jupysql(folder: Path, tmp_path: Path) -> None:
     """Its magics in a shell of IPython's; it has no telemetry any more, and what its parts have is switched off."""

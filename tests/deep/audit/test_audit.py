@@ -12,10 +12,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.service.check import static_plan
 from tests.support.audited_queries import CASES, Case, audited, policy
 
-pytestmark = pytest.mark.statistical
 
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_correct_plan_is_not_refuted_and_nearly_reached(name: str) -> None:
     case = CASES[name]

@@ -30,8 +30,6 @@ from dpsql.core.numbers.cap import finite
 from dpsql.core.privacy_loss import PrivacyLoss
 from tests.support.audited_queries import CASES, Case, audited
 
-pytestmark = [pytest.mark.statistical, pytest.mark.slow]
-
 Patch = Callable[[pytest.MonkeyPatch], None]
 QUALIFY = re.compile(r"QUALIFY ROW_NUMBER\(\) OVER \(.*?\) <= \d+")
 

@@ -17,7 +17,6 @@ import pytest
 from dpsql.cli.main import main
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
 ]
 

@@ -11,8 +11,6 @@ from dpsql.core.noise.backends import ExactBackend
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 TOWNS = "SELECT town, COUNT(*) AS n FROM patients GROUP BY town"
 CHAPTERS = "SELECT chapter, COUNT(*) AS n FROM visits JOIN icd10 USING (code) GROUP BY chapter"
 

@@ -14,8 +14,6 @@ import pytest
 from dpsql.checking.examine.cache import _hash as hashed
 from tests.support.command_line import Call
 
-pytestmark = pytest.mark.e2e
-
 GOOD = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"
 NO_KEY = "SELECT fee, COUNT(*) AS n FROM visits GROUP BY fee"
 NO_BOUNDS = "SELECT SUM(fee) AS f FROM visits"

@@ -13,8 +13,6 @@ import pytest
 from dpsql.cli.commands import demo
 from tests.support.command_line import Call
 
-pytestmark = pytest.mark.e2e
-
 COUNT = re.compile(r"^ (\d+) ± \d+$", re.MULTILINE)
 
 

@@ -15,8 +15,6 @@ import pytest
 
 from tests.support.command_line import CODE, Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 GROUPED = (
     "WITH v AS (SELECT patient_id, cost, ward FROM visits WHERE day >= DATE '2025-02-01' AND cost BETWEEN 1 AND 900) "

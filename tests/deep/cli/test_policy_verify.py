@@ -13,8 +13,6 @@ from dpsql.core.engine import engine_failed
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 CANARY = "sesame-271828182"
 PARQUET = """\
 version: 1

@@ -16,7 +16,7 @@ from dpsql.cli import exits, main
 from dpsql.diagnostics.errors import EngineError
 from tests.support.command_line import Call, Clinic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 

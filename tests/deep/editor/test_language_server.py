@@ -17,7 +17,7 @@ import pytest
 POLICY = Path(__file__).parents[2] / "fixtures" / "policies" / "clinic.yaml"
 LIMIT = 120
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 GUARDED = """
 import atexit, sys

@@ -17,8 +17,6 @@ from benchmarks.parts import PARTS
 from benchmarks.peers import contest, environments
 from benchmarks.peers.environments import PEERS
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:

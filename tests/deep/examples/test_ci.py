@@ -28,8 +28,6 @@ from dpsql.checking.report.formats import FORMATS
 from dpsql.cli.main import main
 from tests.checking.formats.readers import READERS, read_github, read_gitlab, read_junit, read_sarif
 
-pytestmark = pytest.mark.e2e
-
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "ci"
 ENDINGS = {"json": "json", "sarif": "sarif", "junit": "xml", "gitlab": "json"}

@@ -16,8 +16,6 @@ import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from tests.support.bounded_truth import Count, Limits, Mean, Total, Truth, Units, agree, answer, base, connection
 
-pytestmark = pytest.mark.e2e
-
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "flights"
 QUERIES = {path.stem: path for path in sorted((EXAMPLE / "queries").glob("*.sql"))}
 REFUSED = {name: path for name, path in QUERIES.items() if "refused" in name}

@@ -22,7 +22,6 @@ def test_kept_without_outputs(name: str) -> None:
         assert cell["cell_type"] != "code" or (cell["outputs"] == [] and cell["execution_count"] is None)
 
 
-@pytest.mark.e2e
 @pytest.mark.processes
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

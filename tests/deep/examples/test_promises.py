@@ -6,11 +6,8 @@ from pathlib import Path
 from shutil import copytree
 
 import duckdb
-import pytest
 
 from dpsql.service.verify import Verification, verify_policy
-
-pytestmark = pytest.mark.e2e
 
 
 def broken(found: Verification) -> dict[str, int | None]:

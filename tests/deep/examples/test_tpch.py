@@ -22,8 +22,6 @@ from benchmarks.tpch import NUMBERS
 from dpsql.core.ledger.memory import MemoryLedger
 from tests.support.example_data import make_tpch, open_tables
 
-pytestmark = pytest.mark.e2e
-
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "tpch"
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((EXAMPLE / "queries").glob("*.sql"))}
 POLICIES = ("tpch", "tpch-supplier", "tpch-rows")

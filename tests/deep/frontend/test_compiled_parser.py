@@ -26,7 +26,6 @@ TESTS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.processes
 def test_reading_with_the_compiled_parser(tmp_path: Path) -> None:
     site = tmp_path / "site"

@@ -83,7 +83,6 @@ def test_changed_inputs(name: str) -> None:
     tried()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_many_changed_inputs(name: str) -> None:
     """Chosen blindly, by a fixed seed, the same each time."""

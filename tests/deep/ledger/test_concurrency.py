@@ -18,7 +18,7 @@ from dpsql.core.ledger.ledger import Receipt
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error, Rejected
 from tests.support.small_shop import COUNT, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 import dpsql
 from tests.support.small_shop import COUNT, LOST, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 CLI = [sys.executable, "-c", "import sys; from dpsql.cli.main import main; sys.exit(main())"]
 
 
@@ -116,7 +116,6 @@ def test_ctrl_c_at_three_hundred_random_moments(nursery: Nursery, shop: Shop) ->
     interrupt_at_random(nursery, shop, 300)
 
 
-@pytest.mark.slow
 def test_ctrl_c_at_random_moments_of_the_command_line(shop: Shop) -> None:
     """From Python's own start, where it may still show its own words, to after the answer."""
     dice = random.Random()
@@ -181,7 +180,7 @@ def test_a_clock_that_goes_back_changes_no_price_and_no_order(nursery: Nursery, 
 # Races ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [1, 3])
 def test_sixteen_processes_for_the_last_epsilon(nursery: Nursery, tmp_path: Path, rounds: int) -> None:
     for round_ in range(rounds):
         shop = make_shop(tmp_path / f"shop {round_}", epsilon="0.1")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, Nursery, Shop, answers
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 
 def wait_for(true: object, seconds: float = 600) -> None:
@@ -52,7 +52,6 @@ def test_forty_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
     kill_at_random(nursery, shop, 40)
 
 
-@pytest.mark.slow
 def test_four_hundred_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
     kill_at_random(nursery, shop, 400)
 

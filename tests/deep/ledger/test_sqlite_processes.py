@@ -91,7 +91,6 @@ def test_eight_processes_share_a_budget_for_exactly_so_many(place: Place) -> Non
         assert ledger.spent("patient") == PrivacyLoss(Fraction(10))
 
 
-@pytest.mark.slow
 def test_sixteen_processes_with_two_hundred_requests_each_share_a_budget_for_exactly_a_thousand(place: Place) -> None:
     children = [spend(place, f"p{i}", 200, "100") for i in range(16)]
     lines: list[str] = []

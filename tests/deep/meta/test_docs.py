@@ -151,13 +151,11 @@ def running(name: str) -> list[Block]:
     return [b for b in read(name) if not b.skipped and (b.language != "text" or b.remark == "output")]
 
 
-def executed() -> list[Any]:
-    """The documents with something to run; commands of a shell take seconds, so those are left to the slow tests."""
-    slow = {name for name in DOCUMENTS if any(block.language == "sh" for block in running(name))}
-    return [pytest.param(n, marks=[pytest.mark.slow] if n in slow else []) for n in DOCUMENTS if running(n)]
+def executed() -> list[str]:
+    """The documents with something to run."""
+    return [name for name in DOCUMENTS if running(name)]
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize("name", executed())
 def test_the_blocks_run(name: str, place: Path) -> None:
     names: dict[str, Any] = {"__name__": "__document__"}
@@ -191,7 +189,6 @@ def test_a_block_that_does_not_do_what_it_says_fails(
         execute(block, {"__printed__": "something else"})
 
 
-@pytest.mark.e2e
 def test_the_explain_that_is_shown_is_what_the_data_gives(place: Path) -> None:
     """What is shown is made from the policy alone; with the data at hand, EXPLAIN must read the same."""
     with dpsql.connect(POLICY) as con:

@@ -11,9 +11,7 @@ import pytest
 from docs import answer, recording
 
 
-@pytest.mark.e2e
 @pytest.mark.processes
-@pytest.mark.slow
 def test_the_picture_of_the_shell_is_what_the_program_shows(tmp_path: Path) -> None:
     kept = recording.TARGET.read_text(encoding="utf-8")
     again = recording.svg(recording.record(tmp_path))
@@ -29,8 +27,6 @@ def test_the_picture_holds_what_was_typed_and_a_change_is_noticed() -> None:
     assert sum("N" in line.split() for line in lines) >= 8
 
 
-@pytest.mark.e2e
-@pytest.mark.slow
 def test_the_picture_of_an_answer_is_what_the_program_answers(tmp_path: Path) -> None:
     """Two runs differ by noise alone.
 

@@ -109,13 +109,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.mark.e2e
 def test_links_and_anchors_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert len(pages(site)) > 90
     assert broken(site) == []
 
 
-@pytest.mark.e2e
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     shown = {posixpath.normpath(link) for link in pages(site)["index.html"].links if not re.match(r"[a-z]+:|//", link)}
     documents = [p.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for p in (ROOT / "docs").rglob("*.md")]
@@ -130,7 +128,6 @@ def left_as_text(page: Html) -> list[str]:
     return [text for text in page.paragraphs if raw.search(text)]
 
 
-@pytest.mark.e2e
 def test_no_list_table_or_block_is_left_as_plain_text(site: Path) -> None:
     """Markdown that GitHub takes for a list or a table, and this site does not, for want of an empty line."""
     assert [(name, text[:80]) for name, page in pages(site).items() for text in left_as_text(page)] == []

@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PROGRAM = """
 import hashlib, sys
 PREPARE
@@ -46,7 +44,6 @@ def drawn(root: Path, prepare: str, seed: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
 def test_examples_depend_on_neither_sets_nor_imports(root: Path) -> None:
     plain = drawn(root, "", "1")
     assert drawn(root, OTHER, "2") == plain

@@ -13,8 +13,6 @@ from scipy import stats
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.deep.postprocessing.test_interval_coverage import Draws, Laboratory, too_few, too_many
 
-pytestmark = pytest.mark.statistical
-
 ROWS, TIMES = 1_000_000, 4_000
 SQL = "SELECT region, COUNT(*) AS n, SUM(income) AS s, AVG(age) AS a FROM people GROUP BY region"
 POLICY = """

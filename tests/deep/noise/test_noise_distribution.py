@@ -20,8 +20,6 @@ from dpsql.core.noise.sampler.entropy import Kernel, Words
 from tests.support import goodness_of_fit as goodness
 from tests.support.goodness_of_fit import ALPHA, Sample, verdict
 
-pytestmark = pytest.mark.statistical
-
 N = 500_000
 SIZES = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1000), Fraction(10**6), Fraction(1 << 40)]
 KERNEL = Kernel()
@@ -267,7 +265,6 @@ def test_another_shape_far_out_is_rejected(noise: Noise) -> None:
     assert far_p_value([min(seen)] * len(seen), share) < ALPHA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise", [*ALL, Noise("laplace", Fraction(1 << 55)), Noise("gaussian", Fraction(1 << 55))], ids=str
 )
@@ -275,7 +272,6 @@ def test_ten_million_draws(noise: Noise) -> None:
     assert verdict(noise.draw(10_000_000), noise.law) == {}
 
 
-@pytest.mark.slow
 @every
 def test_ten_million_draws_reject_one_percent(noise: Noise) -> None:
     assert verdict(noise.times(Fraction(101, 100)).draw(10_000_000), noise.law)

@@ -12,7 +12,6 @@ from dpsql.core.noise.backends import EXACT, Backend, OpenDPBackend
 from tests.support import goodness_of_fit as goodness
 from tests.support.goodness_of_fit import ALPHA, Sample, homogeneity, verdict
 
-pytestmark = pytest.mark.statistical
 pytest.importorskip("opendp")
 
 N = 200_000

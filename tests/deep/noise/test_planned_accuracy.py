@@ -22,8 +22,6 @@ import dpsql
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
 
-pytestmark = pytest.mark.statistical
-
 ALPHA = 1e-12
 NUMBERS = 6_000
 """How many released numbers each question looks at, all groups and runs together."""

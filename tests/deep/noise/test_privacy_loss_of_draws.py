@@ -12,8 +12,6 @@ from scipy import stats
 from dpsql.core.noise.mechanisms import DiscreteLaplace
 from tests.support.goodness_of_fit import ALPHA
 
-pytestmark = pytest.mark.statistical
-
 N = 200_000
 
 

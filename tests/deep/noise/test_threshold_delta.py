@@ -11,8 +11,6 @@ from scipy import stats
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from tests.support.goodness_of_fit import ALPHA, binomial
 
-pytestmark = pytest.mark.statistical
-
 N = 200_000
 Noise = DiscreteLaplace | DiscreteGaussian
 CASES = [  # noise, r, g, δ: large enough to be seen

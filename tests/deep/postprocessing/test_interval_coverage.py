@@ -33,8 +33,6 @@ from dpsql.postprocessing.released_columns import released_columns
 from tests.deep.examples.test_flights import JULY, LIMITS, TRUTHS, sql_of
 from tests.support.bounded_truth import base, generous
 
-pytestmark = pytest.mark.statistical
-
 ALPHA = 1e-12
 LEVEL = Fraction(95, 100)
 DRAWS = 30_000

@@ -40,8 +40,6 @@ from dpsql.postprocessing.intervals.linear import Sequence as Noise
 from dpsql.postprocessing.intervals.noise_classes import Classes, classes
 from dpsql.postprocessing.run import post_process
 
-pytestmark = pytest.mark.statistical
-
 ALPHA = 1e-6
 LEVEL = Fraction(95, 100)
 REPLICATES = 4000

@@ -26,8 +26,6 @@ from dpsql.postprocessing.intervals.variances import VarianceIntervals
 from tests.deep.postprocessing.test_interval_coverage import LEVEL, Draws, too_few, too_many, total
 from tests.support.reference_formulas import average, variance
 
-pytestmark = pytest.mark.statistical
-
 DRAWS = 6_000
 HALF = 10**6
 """Half the width of the bounds, in grid units."""
@@ -131,7 +129,7 @@ def test_twins_of_large_groups_are_refuted(quantity: str, large: dict[str, list[
     "family",
     [
         laplace,
-        pytest.param(some_of_each, marks=pytest.mark.slow),
+        some_of_each,
         *(pytest.param(f, marks=pytest.mark.exhaustive) for f in (gaussian, others_of_each)),
     ],
     ids=lambda f: f.__name__,

@@ -21,7 +21,7 @@ from dpsql.api.connection import Connection
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.support.small_shop import MEANS, Shop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name == "nt", reason="signals")]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 
 
 class Contexts:

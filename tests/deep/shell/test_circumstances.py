@@ -15,7 +15,7 @@ import pytest
 from dpsql.cli.shell import app
 from tests.support.terminal import Terminal
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 COUNT = "SELECT COUNT(*) AS n FROM people;"
 
 

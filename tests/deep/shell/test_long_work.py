@@ -24,7 +24,6 @@ from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.policy.load import load_policy
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.processes,
     pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals"),
 ]
@@ -66,7 +65,6 @@ def ask(policy: Path, *more: str) -> list[str]:
     return ["query", str(policy), LONG, "--epsilon", "1", "--fresh", "--threads", "1", "--format", "csv", *more]
 
 
-@pytest.mark.slow
 def test_without_being_asked_nothing_is_drawn(policy: Path) -> None:
     """What an analyst sees."""
     status, shown = on_a_terminal(ask(policy))
@@ -82,14 +80,12 @@ def test_a_bar_grows_on_a_terminal_for_who_asks(policy: Path) -> None:
     assert end and b"query" in bar and answer.split()[0] == b"count(*)" and not PERCENT.search(answer)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_a_terminal_that_wants_plain_text_gets_no_bar(policy: Path, setting: dict[str, str]) -> None:
     status, shown = on_a_terminal(ask(policy, "--progress"), **setting)
     assert status == 0 and not PERCENT.search(shown) and b"\x1b" not in shown
 
 
-@pytest.mark.slow
 def test_a_pipe_gets_no_bar(policy: Path) -> None:
     command = [sys.executable, "-m", "dpsql", *ask(policy, "--progress")]
     done = subprocess.run(command, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
@@ -101,10 +97,11 @@ def test_a_pipe_gets_no_bar(policy: Path) -> None:
     [
         ("scan", 1),
         ("ledger lock", 1),
-        *(
-            pytest.param(name, times, marks=pytest.mark.slow)
-            for name, times in (("scan", 4), ("aggregation", 3), ("spill", 2), ("noise", 2), ("post-processing", 2))
-        ),
+        ("scan", 4),
+        ("aggregation", 3),
+        ("spill", 2),
+        ("noise", 2),
+        ("post-processing", 2),
     ],
 )
 def test_ctrl_c_on_a_terminal_gives_the_session_back(policy: Path, name: str, times: int) -> None:
@@ -132,7 +129,6 @@ def spent(policy: Path) -> Fraction:
         return ledger.spent("person").epsilon
 
 
-@pytest.mark.slow
 def test_what_a_killed_process_spilled_is_removed_by_the_next(policy: Path, tmp_path: Path) -> None:
     child = Child(policy, Work(WORKS["spill"].sql, memory="40MB"), tmp_path, progress=False)
     child.tell("go")
@@ -164,7 +160,6 @@ def test_limits_that_make_no_sense_are_usage_errors(policy: Path, capsys: pytest
             assert "error[DP903]" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_verify_shows_the_custodian_a_bar_unless_it_shall_be_quiet(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
         con.execute("CREATE TABLE t AS SELECT (i * 7919) % 3000017 AS id, i % 100 AS x FROM range(3000000) s(i)")

@@ -14,7 +14,7 @@ import pytest
 from tests.deep.shell.conftest import see
 from tests.support.terminal import Terminal
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 KEPT = Path(__file__).parent / "screens"
 ALL = "SELECT code, label, rank, day FROM codes ORDER BY code;"

@@ -12,7 +12,7 @@ import pytest
 from dpsql.cli.commands import demo
 from tests.support.terminal import Terminal
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 REGIONS = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY region;"
 

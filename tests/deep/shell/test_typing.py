@@ -14,7 +14,7 @@ import pytest
 from tests.deep.shell.conftest import clear, enter, pattern, prompts
 from tests.support.terminal import Terminal, plain
 
-pytestmark = [pytest.mark.e2e, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 SLOW = """\
   slow:

@@ -21,7 +21,6 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.policy.load import load_policy
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 F = Fraction
 

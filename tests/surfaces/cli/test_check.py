@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.command_line import Call
 
-pytestmark = pytest.mark.e2e
-
 GOOD = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"
 BAD = "SELECT ward, SUM(fee) AS f FROM visits GROUP BY ward"
 

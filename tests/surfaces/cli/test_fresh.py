@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.support.command_line import Call, Clinic
-
-pytestmark = pytest.mark.e2e
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.command_line import Call, Clinic
-
-pytestmark = pytest.mark.e2e
 
 NONE = "SELECT * FROM patients WHERE 0 = 1"
 ZEROS = "SELECT region, COUNT(*) AS n FROM patients WHERE 1 <> 1 GROUP BY region ORDER BY region"

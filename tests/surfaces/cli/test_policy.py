@@ -14,8 +14,6 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.policy.load import load_policy
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 
 def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> None:
     clinic.change("bounds: [0, 110]", "bounds: [110, 0]")

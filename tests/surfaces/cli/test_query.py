@@ -13,8 +13,6 @@ import pytest
 from dpsql.planner.notes import BIAS
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 REGIONS = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM patients GROUP BY region ORDER BY region"
 

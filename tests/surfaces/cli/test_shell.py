@@ -15,8 +15,6 @@ import pytest
 
 from tests.support.command_line import Call, Clinic
 
-pytestmark = pytest.mark.e2e
-
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 REGIONS = "SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY region"
 
