@@ -1,7 +1,7 @@
 # Needs make and a Python ≥ 3.11; everything else goes into .venv, made on first use.
 #
 #   make demo      build a small database in demo/ and run the main job on it
-#   make test      the quick tests                make slow      the slow ones
+#   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
@@ -13,7 +13,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo test test-rest test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -54,17 +54,21 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
-test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not exhaustive" $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not exhaustive" $(PYTEST_ARGS)
+test: $(VENV)/.installed-dev
+	$(PYTEST) --ignore=tests/deep $(PYTEST_ARGS)
+
+test-rest: $(VENV)/.installed-dev
+	$(PYTEST) tests/deep -m "not exhaustive" $(PYTEST_ARGS)
+
+test-all: test test-rest
 
 exhaustive: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m exhaustive $(PYTEST_ARGS)
+	$(PYTEST) tests/deep -m exhaustive $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
+	$(PYTEST) -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
