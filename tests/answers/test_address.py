@@ -19,7 +19,7 @@ from dpsql.core.functions.value import Domain
 from dpsql.core.ir.components import Measure
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.planner.plan import Plan
-from tests.support.planning import planned, policy, printed_by_processes
+from tests.support.planning import planned, policy
 
 TABLES = """
 t:
@@ -252,16 +252,6 @@ def test_column_numbers_do_not_matter() -> None:
     node, _ = renumbered(release.measured.node, lambda c: replace(c, uid=c.uid * 7 + 1000))
     moved = replace(release, measured=replace(release.measured, node=node))
     assert _addresses(plan) == _addresses(replace(plan, releases=(moved,)))
-
-
-def test_the_same_address_in_every_process() -> None:
-    """Hash seeds and processes have no influence, or a stored answer would be lost."""
-    code = (
-        "from tests.answers.test_address import addresses\n"
-        "print([sorted(a) for s in ('SELECT kind, AVG(y) FROM t GROUP BY kind', 'SELECT word FROM t GROUP BY word')"
-        " for a in addresses(s)])"
-    )
-    assert len(printed_by_processes(code)) == 1
 
 
 LISTS: list[Sequence[Any]] = [

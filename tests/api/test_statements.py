@@ -8,8 +8,6 @@ import pytest
 
 import dpsql
 from dpsql.api.statements import Explain, Set, Show, amount_text, special
-from dpsql.cli.shell.commands.statements import run_statement
-from dpsql.cli.shell.input.items import Place
 from dpsql.cli.shell.state import Shell
 from tests.api.conftest import Opener
 
@@ -79,44 +77,6 @@ def test_a_cursor_is_told_its_confidence_by_each_query(opened: Opener, sql: str)
 @pytest.mark.parametrize("amount", ["0.25", "1/3", "1e-9", "1000000", "0.1"])
 def test_amounts_are_written_as_users_write_them(amount: str) -> None:
     assert amount_text(Fraction(amount)) == amount
-
-
-STATEMENTS = (
-    "SET epsilon = 0.2",
-    "SET epsilon = '1/3'",
-    "SET epsilon = x",
-    "SET epsilon = 1 2",
-    "SET rho = -1",
-    "SET delta = 2",
-    "SET colour = red",
-    "SET epsilon = DEFAULT",
-    "RESET delta",
-    "RESET colour",
-    "SHOW colour",
-    "SHOW ALL",
-    "EXPLAIN ANALYZE SELECT COUNT(*) FROM members",
-    "EXPLAIN SELECT nmae FROM members",
-    "EXPLAIN SELECT COUNT(*) AS n FROM members\nWHERE agee > 1",
-)
-
-
-@pytest.mark.parametrize("sql", STATEMENTS)
-def test_both_faces_say_and_do_the_same(opened: Opener, sql: str) -> None:
-    """The same settings afterwards; the same findings, at the same places of the same text (help names the face's)."""
-    outcomes = []
-    for shell in (True, False):
-        with opened(epsilon=3) as con:
-            con.set("delta", "1e-8")
-            said: object = None
-            try:
-                if shell:
-                    run_statement(Shell(con), sql, Place())
-                else:
-                    con.execute(sql)
-            except dpsql.Rejected as refusal:
-                said = [(d.code, d.message, d.span, d.source, d.notes) for d in refusal.diagnostics]
-            outcomes.append((said, con.settings))
-    assert outcomes[0] == outcomes[1]
 
 
 def test_showing(opened: Opener) -> None:

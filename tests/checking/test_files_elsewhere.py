@@ -35,24 +35,6 @@ def check(command: Callable[..., Call], *arguments: str, expected: int = 2) -> s
     return called.out + called.err
 
 
-@pytest.mark.parametrize("place", ["../secret", "{}", "linked", "folder/secret"])
-@pytest.mark.parametrize("form", ["full", "json", "github"])
-def test_probe_a_policy_elsewhere_is_not_quoted(
-    branch: Path, dpsql_command: Callable[..., Call], place: str, form: str
-) -> None:
-    (branch / "linked").symlink_to(branch.parent / "secret")
-    (branch / "folder").symlink_to(branch.parent)
-    named = place.format(branch.parent / "secret")
-    (branch / "dpsql.toml").write_text(f'policy = "{named}"\n')
-    said = check(dpsql_command, "q", "--output-format", form)
-    assert "lies outside of the checkout, so nothing of it is shown" in said
-    called = dpsql_command("diff", "--against", "HEAD")
-    assert called.status == 2 and SECRET not in called.out + called.err
-    (branch / "dpsql.toml").unlink()
-    if place in ("linked", "folder/secret"):  # the workflow names it, and the branch has put a link there
-        assert "lies outside of the checkout" in check(dpsql_command, "q", "--policy", place, "--output-format", form)
-
-
 def test_probe_a_policy_elsewhere_that_is_one_counts(branch: Path, dpsql_command: Callable[..., Call]) -> None:
     shutil.move(branch / "p.yaml", branch.parent / "common.yaml")
     (branch / "dpsql.toml").write_text('policy = "../common.yaml"\n')

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.render import render_text
@@ -50,17 +47,6 @@ QUERIES = (
 )  # fmt: skip
 """Every token stands apart, so that anything can be put between any two."""
 
-TRIVIA = st.lists(
-    st.sampled_from(
-        [" ", "\t", "\n", "\r\n", "-- a comment, (SELECT 'x\n", "/* 名 e\u0301 😀 ) */", "/* two\nlines */", "--\n"]
-    ),
-    max_size=3,
-).map("".join)
-
-
-def _tokens(text: str) -> list[tuple[int, int]]:
-    return [m.span() for m in re.finditer(r"'[^']*'|\"[^\"]*\"|\S+", text)]
-
 
 def _found(text: str) -> list[tuple[str, str, int, int]]:
     """Each finding, with what its span covers, comments and spaces left out, and the first place it has in the text."""
@@ -77,22 +63,6 @@ PLAIN = {query: _found(query) for query in QUERIES}
 def test_the_queries_have_findings() -> None:
     assert all(PLAIN.values())
     assert sum(len(found) for found in PLAIN.values()) >= 20
-
-
-@settings(max_examples=300)
-@given(st.sampled_from(QUERIES), st.data())
-def test_what_stands_between_moves_the_caret(query: str, data: st.DataObject) -> None:
-    """The same findings, at the same tokens, wherever the tokens have gone."""
-    pieces, starts, ends, at = [], {}, {}, 0
-    for start, end in _tokens(query):
-        gap = data.draw(TRIVIA) + (" " if start else "")
-        pieces += [gap, query[start:end]]
-        at += len(gap)
-        starts[start], ends[end] = at, at + end - start
-        at += end - start
-    text = "".join([*pieces, data.draw(TRIVIA)])
-    expected = [(code, message, starts[start], ends[end]) for code, message, start, end in PLAIN[query]]
-    assert _found(text) == expected
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

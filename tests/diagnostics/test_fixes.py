@@ -9,11 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from dpsql.checking.report.finding import Finding
-from dpsql.checking.report.fixing import fix_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source
 from dpsql.frontend.text import repairs
 from dpsql.frontend.text.repairs import with_fixes
@@ -131,45 +127,6 @@ def test_a_fixed_text_has_nothing_to_fix(sql: str) -> None:
     assert fixed(after, safe=True) == after
     if sql in SAFE:
         assert not [d for d in examine(Source(after), POLICY).diagnostics if d.severity == "error"]
-
-
-ITEMS = ["mean(cost) AS m", "COUNT_STAR() AS n", "SUM(cost ORDER BY patient_id, cost) AS s",
-         "COUNT(DISTINCT code) AS d", "SUM(CASE WHEN code = ANY(['a', 'c']) THEN 1 ELSE 0 END) AS k"]  # fmt: skip
-SOURCES = ["visits", "(SELECT * FROM visits ORDER BY cost DESC, code)",
-           "(SELECT * FROM (SELECT * FROM visits ORDER BY 1) ORDER BY 2)",
-           "(SELECT * FROM visits WHERE cost = ANY([1, 4]) UNION ALL SELECT * FROM visits ORDER BY cost)",
-           "w"]  # fmt: skip
-WHERES = ["", " WHERE code = ANY(['a', NULL])", " WHERE NOT cost = ANY( [1, 2.5] ) -- mean(x) ORDER BY\n"]
-GROUPS = ["", " GROUP BY code", " GROUP BY code HAVING mean(cost) > 2",
-          " GROUP BY ALL HAVING COUNT_STAR() > 3 ORDER BY code"]  # fmt: skip
-ENDS = ["", " FETCH FIRST 500 ROWS ONLY", " LIMIT 100"]
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.sampled_from(ITEMS), min_size=1, max_size=4, unique=True), st.sampled_from(SOURCES),
-    st.sampled_from(WHERES), st.sampled_from(GROUPS), st.sampled_from(ENDS),
-)  # fmt: skip
-def test_many_repairs_of_one_query_change_no_row(
-    engine: duckdb.DuckDBPyConnection, items: list[str], source: str, where: str, group: str, end: str
-) -> None:
-    """Any of them together, in one another, until nothing is left to repair: then dpsql accepts the query.
-
-    An ORDER BY below a LIMIT that has none of its own is left, for a person to decide.
-    """
-    before = "WITH RECURSIVE w AS (SELECT * FROM visits ORDER BY day)\n" if source == "w" else ""
-    code = "code, " if group else ""
-    before += f"SELECT {code}{', '.join(items)} FROM {source}{' AS t' if source[0] == '(' else ''}{where}{group}{end}"
-
-    def find(text: str) -> list[Finding]:
-        return [Finding(d, text) for d in examine(Source(text), POLICY).diagnostics]
-
-    after = fix_text(before, find).text
-    left = {f.diagnostic.code for f in find(after) if f.diagnostic.severity == "error"}
-    kept = end and source != "visits" and not group.endswith("ORDER BY code")
-    assert left == ({"DP112"} if kept else set()), after
-    rows = [sorted(engine.execute(text).fetchall(), key=repr) for text in (before, after)]
-    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize("sql", GUESSED)

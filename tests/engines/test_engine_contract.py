@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +19,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.core.engine import Engine, RawTable, engine_failed
+from dpsql.core.engine import Engine, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.public_facts import frequency
@@ -67,30 +67,6 @@ def one(engine: Engine, expression: str) -> object:
 def test_integer_division_truncates_towards_zero(engine: Engine, type_: str) -> None:
     for a, b, quotient in ((-7, 2, -3), (7, -2, -3), (7, 2, 3), (-7, -2, 3), (-1, 2, 0), (-8, 2, -4)):
         assert one(engine, f"CAST({a} AS {type_}) // CAST({b} AS {type_})") == quotient
-
-
-FORMS = {
-    "DOUBLE": ("CAST('0.0' AS DOUBLE)", "CAST('-0.0' AS DOUBLE)"),
-    "NaN": ("CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"),
-    "FLOAT": ("CAST('0.0' AS FLOAT)", "CAST('-0.0' AS FLOAT)"),
-    "INTERVAL": ("INTERVAL 30 DAY", "INTERVAL 1 MONTH", "INTERVAL 720 HOUR", "INTERVAL (2592000000000) MICROSECOND"),
-    "DOUBLE[]": ("[CAST('0.0' AS DOUBLE), NULL]", "[CAST('-0.0' AS DOUBLE), NULL]"),
-    "INTERVAL[]": ("[INTERVAL 30 DAY]", "[INTERVAL 1 MONTH]"),
-}
-"""Equal values that look different."""
-
-
-@pytest.mark.parametrize("forms", FORMS.values(), ids=FORMS)
-def test_equal_values_are_one_group_and_have_one_hash(engine: Engine, forms: tuple[str, ...]) -> None:
-    """What is kept is the first in the order of a hash (core/printing/kept_first.py): it must not matter which form
-    came first."""
-    rows = ", ".join(f"({form})" for form in forms)
-    table = engine.fetch(
-        f"SELECT COUNT(*), COUNT(DISTINCT hash(7, 'a', x, NULL, 5)), COUNT(DISTINCT CAST(x AS VARCHAR)), "
-        f"(SELECT COUNT(*) FROM (SELECT 1 FROM (VALUES {rows}) t(x) GROUP BY x)) FROM (VALUES {rows}) t(x)"
-    )
-    found, hashes, texts, groups = (c[0] for c in table.columns)
-    assert (found, hashes, groups) == (len(forms), 1, 1) and texts > 1
 
 
 def test_large_integers_are_exact(engine: Engine) -> None:
@@ -154,20 +130,6 @@ def test_a_raw_table_shows_nothing(engine: Engine) -> None:
     assert table.height == 4 and next(table.rows()) == (0, f"x{CANARY}")
 
 
-FAILURES: dict[str, Callable[[str], str]] = {
-    "conversion": lambda t: f"SELECT CAST(t AS INTEGER) FROM {t}",
-    "overflow": lambda t: f"SELECT i + 9223372036854775807 FROM {t}",
-    "raised by the query": lambda t: f"SELECT error('canary ' || t) FROM {t}",
-    "unknown table": lambda t: "SELECT * FROM nowhere",
-    "unknown column": lambda t: f"SELECT t{CANARY} FROM {t}",
-    "syntax": lambda t: f"SELEC {CANARY}",
-    "empty": lambda t: "",
-    "two statements": lambda t: f"SELECT 1; SELECT t FROM {t}",
-    "not a query": lambda t: f"CREATE TABLE x AS SELECT t FROM {t}",
-    "a query that writes": lambda t: f"WITH w AS (INSERT INTO {t} SELECT * FROM {t} RETURNING *) SELECT * FROM w",
-}
-
-
 def chain(error: BaseException) -> list[BaseException]:
     """Everything that can be reached from an exception as a cause or context."""
     found: list[BaseException] = []
@@ -178,17 +140,6 @@ def chain(error: BaseException) -> list[BaseException]:
             found.append(current)
             todo += [current.__cause__, current.__context__]
     return found
-
-
-@pytest.mark.parametrize("kind", FAILURES)
-def test_every_failure_is_the_same_error(engine: Engine, kind: str) -> None:
-    with pytest.raises(EngineError) as caught:
-        engine.fetch(FAILURES[kind](engine.table_sql("numbers")))
-    error, constant = caught.value, engine_failed()
-    assert (str(error), repr(error), error.args) == (str(constant), repr(constant), constant.args)
-    assert error.diagnostics == constant.diagnostics
-    assert chain(error) == [error]
-    assert getattr(error, "__notes__", []) == []
 
 
 def test_no_frame_of_a_failure_holds_a_value(engine: Engine) -> None:
@@ -278,23 +229,6 @@ def test_interrupted_by_the_user(engine: Engine) -> None:
     assert one(engine, "1 + 1") == 2
 
 
-def test_threads_take_turns(engine: Engine) -> None:
-    wrong: list[object] = []
-
-    def work(number: int) -> None:
-        for i in range(20):
-            table: RawTable = engine.fetch(f"SELECT {number} * 1000 + {i} AS x, CAST({number} AS HUGEINT) AS y")
-            if table.columns != ([number * 1000 + i], [number]):
-                wrong.append(table.columns)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
 def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
     engine.close()
     engine.close()
@@ -306,14 +240,6 @@ def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
         engine.describe()
     with pytest.raises(EngineError):
         engine.in_snapshot(pytest.fail)
-
-
-def test_closing_stops_a_running_query(engine: Engine) -> None:
-    timer = threading.Timer(0.3, engine.close)
-    timer.start()
-    with pytest.raises(EngineError):
-        engine.fetch(_LONG)
-    timer.join()
 
 
 def test_what_it_says_of_itself(engine: Engine) -> None:

@@ -9,16 +9,12 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql.core.engine import guarded
 from dpsql.engines import progress
-from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.progress import watched
 
 
@@ -119,39 +115,6 @@ def test_a_terminal_session_of_ipython_is_no_notebook(screen: Screen, monkeypatc
     kernel.get_ipython = lambda: type("TerminalInteractiveShell", (), {})()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", kernel)
     assert not progress.in_notebook() and shown(screen, [30.0]) == [30]
-
-
-def settings(engine: DuckDBEngine) -> list[tuple[Any, ...]]:
-    names = ("enable_progress_bar", "enable_progress_bar_print")
-    ((counting,), (drawing,)) = engine.fetch(
-        "SELECT " + ", ".join(f"CAST(current_setting('{n}') AS BOOLEAN) AS {n}" for n in names)
-    ).columns
-    return [counting, drawing]
-
-
-def opened(folder: Path, on: bool) -> DuckDBEngine:
-    return DuckDBEngine.open(Path("clinic.duckdb"), {}, folder, progress=on)
-
-
-def wrapped(folder: Path, on: bool) -> DuckDBEngine:
-    con = duckdb.connect()
-    con.execute("SET enable_progress_bar = true")  # as notebooks have it
-    return DuckDBEngine.wrap(con, progress=on)
-
-
-@pytest.mark.parametrize("make", [opened, wrapped])
-def test_only_who_asks_gets_it_and_duckdb_never_draws(
-    make: Callable[[Path, bool], DuckDBEngine], folder: Path, screen: Screen
-) -> None:
-    for on in (False, True):
-        engine = make(folder, on)
-        counting, drawing = settings(engine)
-        assert counting == on and not (counting and drawing)
-        screen.truncate(0)
-        with contextlib.redirect_stderr(screen):
-            engine.fetch("SELECT COUNT(*) FROM range(60000000) a(i) WHERE (i * 7) % 11 = 3")
-        assert ("query" in screen.getvalue()) == on
-        engine.close()
 
 
 def test_it_is_looked_at_while_the_query_runs_and_not_after(screen: Screen) -> None:

@@ -135,11 +135,3 @@ def test_what_is_never_closed_is_marked_where_it_begins(sql: str, marked: str, d
         assert (found.message, found.help) == ("the text cannot be read as SQL", ("check the quotes",))
     else:
         assert "never closed" in found.message and sql[found.span.start : found.span.end] == marked
-
-
-@pytest.mark.parametrize(("opened", "closed"), [("ARRAY[", "]"), ("INT(", ")")])
-def test_brackets_that_are_read_twice_end(opened: str, closed: str) -> None:
-    """Each is read as two things, with all that stands in it: thirty in one another, a billion times."""
-    parse(Source(f"SELECT {opened * 4}1{closed * 4}"))
-    with pytest.raises(Rejected, match="nested too deeply"):
-        parse(Source(f"SELECT {opened * 30}1{closed * 30}"))

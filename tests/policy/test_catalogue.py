@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpsql.core.ir import types
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
@@ -60,29 +58,6 @@ def test_draft_with_sources_and_without_tables() -> None:
     source = parse_policy(text).tables["people"].source
     assert source is not None and source.paths == ("p's/*.parquet",)
     assert not parse_policy(draft_policy(Catalogue(()))).tables
-
-
-NAMES = st.text(min_size=1, max_size=12) | st.sampled_from(
-    ["null", "true", "a b", "x: y", "#", "no", "-", "*a", "ü", "😀"]
-)
-
-
-@given(
-    st.lists(st.tuples(NAMES, st.lists(NAMES, unique_by=str.casefold, max_size=3)), unique_by=lambda t: t[0].casefold())
-)
-def test_draft_survives_any_name(spec: list[tuple[str, list[str]]]) -> None:
-    tables = tuple(
-        CatalogueTable(
-            name,
-            tuple(CatalogueColumn(c, "INTEGER", False) for c in columns),
-            unique=((columns[0],),) if columns else (),
-        )
-        for name, columns in spec
-    )
-    policy = parse_policy(draft_policy(Catalogue(tables)))
-    assert all(name in {t.name for t in tables} for name in policy.tables)
-    printable = [t.name for t in tables if t.name.isprintable() and t.name.strip()]
-    assert set(printable) <= set(policy.tables)
 
 
 def catalogue(**changed: CatalogueTable) -> Catalogue:

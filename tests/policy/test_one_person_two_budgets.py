@@ -109,21 +109,6 @@ VIEWS = {
 RECENT = "  recent: {{{unit}, columns: {{kind: {{type: varchar}}, value: {{type: double, bounds: [0, 10]}}}}}}\n"
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_probe_a_view_has_no_budget_of_its_own(make: Callable[..., Clinic], view: str) -> None:
-    clinic = make(VIEWS[view], policy=CAPPED + RECENT.format(unit="unit: {rows: 1}"))
-    with pytest.raises(dpsql.CannotOpen, match=r"\[DP004\]: tables.recent: reads `events`") as refused:
-        clinic.connect()
-    assert "the same rows would have two budgets" in str(refused.value)
-    (unit,) = re.findall(r"unit: \{rows: 1, of: events\}", str(refused.value))
-    clinic.policy.write_text(CAPPED + RECENT.format(unit=unit))
-    with clinic.connect() as con:
-        con.sql(EVENTS).run(epsilon=2)
-        with pytest.raises(dpsql.BudgetExceeded):
-            con.sql("SELECT COUNT(*) FROM recent").run(epsilon=2)
-        con.sql("SELECT COUNT(*) FROM recent").run(epsilon=1)
-
-
 @pytest.mark.parametrize("unit", ["unit: {column: kind, of: kinds}", "public: true"])
 def test_probe_nor_is_it_somebody_elses_or_public(make: Callable[..., Clinic], unit: str) -> None:
     policy = CAPPED.replace("unit: {column: pid}", "unit: {column: pid, of: person}") + RECENT.format(unit=unit)

@@ -38,24 +38,6 @@ def con(tmp_path: Path) -> dpsql.Connection:
     return dpsql.connect(tmp_path / "small.yaml")
 
 
-@pytest.mark.parametrize("key", ["word", "day", "x > 0"])
-@pytest.mark.parametrize("value", ["COUNT(*)", "SUM(d)", "AVG(x)", "SUM(x)"])
-def test_a_later_release_reads_what_was_released(con: dpsql.Connection, key: str, value: str) -> None:
-    """Rows are counted that lie above their group's released number; groups are matched by every kind of key."""
-    limit = {"COUNT(*)": "d * 30", "SUM(d)": "d * 60", "AVG(x)": "x", "SUM(x)": "x * 20"}[value]
-    sql = (
-        f"SELECT COUNT(*) FROM (SELECT {key} AS k, x, d FROM t) AS t "
-        f"JOIN (SELECT {key} AS k, {value} AS v FROM t GROUP BY 1) AS g ON t.k = g.k WHERE {limit} > g.v + 0.001"
-    )
-    with con:
-        plan = con.sql(sql).plan(epsilon=1_000_000)
-        assert [s.reads("r0") for r in plan.releases for s in r.statements] == [False, True]
-        ((found,),) = con.run(plan).fetchall()
-        engine = duckdb.connect(str(con.policy.database_path), read_only=True)
-    assert (found,) == engine.execute(sql).fetchone()
-    engine.close()
-
-
 def test_no_statement_holds_the_place_of_a_release_when_it_is_shown(con: dpsql.Connection) -> None:
     sql = "SELECT COUNT(*) FROM t WHERE x > (SELECT AVG(x) FROM t)"
     with con:

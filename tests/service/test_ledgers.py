@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.service.ledgers import FORGETS
 
@@ -101,29 +99,6 @@ def test_a_head_of_what_is_forgotten_is_a_mistake(folder: Path) -> None:
     (folder / "club.yaml").write_text(POLICY.format(ledger='ledger: ":memory:"\nledger_head: spent.head'))
     with pytest.raises(dpsql.CannotOpen, match="ledger_head is given, but the ledger is :memory:"):
         dpsql.connect("club.yaml")
-
-
-def test_commands_take_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def call(*arguments: str, expected: int = 0) -> str:
-        capsys.readouterr()
-        assert main(list(arguments)) == expected
-        shown = capsys.readouterr()
-        return shown.out + shown.err
-
-    for options in (["--ledger", ":memory:"], []):
-        assert FORGETS in call("query", "club.yaml", COUNT, "--epsilon", "1", *options)
-        assert FORGETS in call("query", "club.yaml", COUNT, "--epsilon", "1", "--format", "json", *options)
-        assert "(0 queries charged)  club, approx_dp, :memory:; " + FORGETS in call("budget", "club.yaml", *options)
-        found = json.loads(call("budget", "club.yaml", "--format", "json", *options))
-        assert found["ledger"] == ":memory:" and found["queries"] == 0
-        assert "a ledger in memory has no head" in call("budget", "club.yaml", "--accept-head", *options, expected=1)
-        steps = ["-c", f"{COUNT};", "-c", "\\budget history", "-c", "\\conninfo", "-c", f"\\cost {COUNT}"]
-        shell = call("shell", "club.yaml", "--epsilon", "1", *steps, *options)
-        assert "(1 query charged)" in shell and f"; {COUNT}" not in shell and COUNT in shell
-        assert "ledger: :memory:" in shell and "would cost nothing" in shell
-        in_policy(folder)
-    assert '"ledger_head": null' in call("policy", "show", "club.yaml", "--format", "json")
-    assert made(folder) == set()
 
 
 def test_a_pool_shares_one(folder: Path) -> None:

@@ -222,16 +222,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("change", "expected"), BROKEN)
-def test_what_is_broken(
-    con: duckdb.DuckDBPyConnection, shop: Policy, change: str, expected: dict[tuple[str, str], int]
-) -> None:
-    con.execute(change)
-    found = run(con, shop)
-    assert named(found.broken) == expected and not found.holds
-    assert all(c.when_false and c.repair and c.promised is not None for c in found.broken)
-
-
 def test_every_testable_promise_is_broken_above(con: duckdb.DuckDBPyConnection, shop: Policy) -> None:
     tested = {(c.kind, c.where) for c in run(con, shop).checks if c.status == "ok"}
     assert {key for _, expected in BROKEN for key in expected} == tested

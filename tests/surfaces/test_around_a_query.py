@@ -57,28 +57,6 @@ def test_probe_a_committed_cache_hides_no_finding(git: Callable[..., None], tmp_
 
 
 @GIT
-def test_probe_a_name_is_no_command_to_what_runs_ci(
-    git: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """GitHub's runner obeys a line that begins with `::`: no name of a file, table or query begins one."""
-    shutil.copy(POLICY, tmp_path / "p.yaml")
-    git("add", ".")
-    git("commit", "-q", "-m", "policy")
-    (tmp_path / "evil\n::error file=x::owned.sql").write_text('SELECT COUNT(*) FROM "t\n::stop-commands::x"')
-    for form in ("text", "markdown", "json"):
-        capsys.readouterr()
-        assert main(["diff", "--against", "HEAD", "--policy", "p.yaml", "--output-format", form]) == 0
-        out = capsys.readouterr().out
-        assert "owned.sql" in out and not any(line.lstrip().startswith("::") for line in out.splitlines()), out
-    for form in ("full", "concise", "json", "github", "sarif", "junit", "gitlab"):
-        capsys.readouterr()
-        assert main(["check", ".", "--policy", "p.yaml", "--no-cache", "--output-format", form]) == 1
-        lines = capsys.readouterr().out.splitlines()
-        commands = [line for line in lines if line.lstrip().startswith("::")]
-        assert all(line.startswith("::error file=evil ") for line in commands) and len(commands) == (form == "github")
-
-
-@GIT
 @pytest.mark.parametrize(
     "name", ["--upload-pack=touch owned", "-Oowned", "^HEAD", "HEAD..HEAD", "HEAD:p.yaml", "a\n-b"]
 )
@@ -112,27 +90,6 @@ def test_probe_no_name_is_a_formula_of_a_picture(make: Callable[..., Clinic]) ->
         axes = con.execute(sql, epsilon=1, delta=DELTA).plot()
     axes.figure.canvas.draw()  # where matplotlib reads formulas
     pyplot.close(axes.figure)
-
-
-def test_probe_the_shell_reads_no_rows_as_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A refusal quotes the line that it is about: whoever has nothing but the shell would read the table so."""
-    (tmp_path / "rows.csv").write_text("1,of-one-person\n", encoding="utf-8")
-    (tmp_path / "link.sql").symlink_to("rows.csv")
-    os.link(tmp_path / "rows.csv", tmp_path / "hard.sql")
-    (tmp_path / "fine.sql").write_text("SELECT COUNT(*) AS n FROM t;", encoding="utf-8")
-    reader = "read_csv('r*.csv', auto_detect = false, header = false, columns = {'pid': 'BIGINT', 'name': 'VARCHAR'})"
-    (tmp_path / "p.yaml").write_text(
-        f'version: 1\nname: p\nledger: l.db\ntables:\n  t:\n    source: "{reader}"\n    unit: {{column: pid}}\n'
-        "    max_rows_per_unit: 1\n    columns: {pid: {type: bigint}, name: {type: varchar}}\n"
-        "budgets: {total: {epsilon: 9}}\n",
-        encoding="utf-8",
-    )
-    policy = str(tmp_path / "p.yaml")
-    for name in ("rows.csv", "link.sql", "hard.sql", f"../{tmp_path.name}/rows.csv"):
-        assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / name}'"]) != 0
-        out, err = capsys.readouterr()
-        assert "error[DP906]" in err and "of-one-person" not in out + err
-    assert main(["shell", policy, "--epsilon", "1", "-c", f"\\i '{tmp_path / 'fine.sql'}'"]) == 0
 
 
 def test_probe_a_cache_in_a_folder_of_something_else_takes_nothing_from_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
-from tests.support.planning import UNITS, planned, policy, printed_by_processes
+from tests.support.planning import UNITS, planned, policy
 
 TABLES = """
 t:
@@ -86,16 +86,6 @@ def test_price_and_policy_are_part_of_it() -> None:
         planned(DIFFERENT[0], policy(TABLES.replace("max_rows_per_unit: 5", "max_rows_per_unit: 6"))).hash != plain.hash
     )
     assert planned(DIFFERENT[0], policy(TABLES, UNITS + "data_version: '2'\n")).hash != plain.hash
-
-
-def test_it_is_the_same_in_every_process() -> None:
-    """No part of it depends on Python's salted hashes or on addresses."""
-    code = (
-        "from tests.core.ir.test_fingerprint import *\n"
-        "print([planned(sql, POLICY).hash for sql in [*DIFFERENT, *SAME[0], *SAME[1]]])"
-    )
-    here = [planned(sql, POLICY).hash for sql in [*DIFFERENT, *SAME[0], *SAME[1]]]
-    assert printed_by_processes(code) == {f"{here}\n"}
 
 
 def test_pieces_cannot_be_regrouped() -> None:

@@ -293,33 +293,9 @@ def test_of_two_errors_for_one_number_the_smaller_is_met() -> None:
     assert prices == [plan("SELECT COUNT(*) AS a FROM orders", epsilon=None, max_error={"a": Fraction(10)}).loss] * 2
 
 
-def test_errors_of_sums_of_two_parts_in_bundles() -> None:
-    """Centred sums in one bundle and their counts in another: the most exacting column decides for both."""
-
-    def priced(*asked: str) -> Fraction:
-        calls = ", ".join(
-            f"SUM(x) FILTER (WHERE status = '{s}') AS {s}, COUNT(*) FILTER (WHERE status = '{s}') AS n{s}"
-            for s in asked
-        )
-        errors = {s: Fraction(1000 if s == "a" else 2000) for s in asked} | {f"n{s}": Fraction(9) for s in asked}
-        settings = Settings(max_error=errors)
-        source = Source(f"SELECT {calls} FROM orders")
-        found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings)
-        assert sorted(map(len, found.releases[0].measured.bundles)) == [len(asked)] * 2
-        return found.loss.epsilon
-
-    assert priced("a", "b", "c") == priced("a")
-
-
 def test_explain_says_what_is_paid_once() -> None:
     found = plan(WITH_ALL)
     assert "  components 1–3: no row counts in two of them, so together they cost ε 0.75\n" in as_text(found)
     assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
     apart = plan(PIVOT.replace("orders", "replaced"))
     assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []
-
-
-def test_three_hundred_slices_are_planned_quickly() -> None:
-    slices = ", ".join(f"COUNT(*) FILTER (WHERE x >= {i} AND x < {i + 1})" for i in range(300))
-    found = plan(f"SELECT {slices} FROM orders")
-    assert losses(found) == [1] * 300

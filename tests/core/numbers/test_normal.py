@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dpsql.core.numbers.normal import erfc_root, pi, root, two_sided
+from dpsql.core.numbers.normal import erfc_root, pi, root
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 
@@ -56,13 +56,3 @@ def test_erfc_by_the_alternating_series() -> None:
     for refused in (erfc_root, root):
         with pytest.raises(ValueError, match="≥ 0"):
             refused(Fraction(-1), 64)
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(999, 1000), max_denominator=10**12))
-def test_two_sided_is_just_above_the_quantile(outside: Fraction) -> None:
-    found = two_sided(outside)
-    here, below = erfc_root(found / 2, 200).hi, erfc_root(found * (1 - Fraction(1, 1 << 50)) / 2, 200).lo
-    assert here is not None and below is not None
-    assert here < outside < below or float(found) == pytest.approx(special.ndtri(1 - float(outside) / 2) ** 2, rel=1e-6)
-    assert here < outside
