@@ -8,7 +8,7 @@ charge is checked in exact arithmetic and inserted. After COMMIT the log is flus
 see a charge before it is durable: they count it, and their own receipt waits for a flush that covers both, for the log
 is written in order. *When it would be false.* If the disk acknowledges writes it does not make; if someone replaces
 both the ledger and its head; on a network file system, where WAL does not work; if other code of the process opens and
-closes the file (sqlite_file.py). *Tested by* tests/core/ledger/test_ledger_contract.py and others of tests/core/ledger/.
+closes the file (sqlite_file.py). *Tested by* tests/core/ledger/test_ledger_contract.py, tests/core/ledger/.
 """
 
 from __future__ import annotations
