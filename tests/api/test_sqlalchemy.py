@@ -76,7 +76,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(folder: Path) -> Iterator[sa.Engine]:
     """At this ε a count's noise is 0 but once in e^100 runs."""
     made = sa.create_engine(f"dpsql:///{folder}/clinic.yaml?epsilon=400")
-    yield made
+    with made.connect():  # the session that all others share lasts as long as somebody holds it
+        yield made
     made.dispose()
 
 

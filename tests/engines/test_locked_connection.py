@@ -27,15 +27,22 @@ def plant(folder: Path) -> None:
     duckdb.execute(f"COPY (SELECT {CANARY} AS a) TO '{folder}/other.parquet'")
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[DuckDBEngine]:
-    plant(tmp_path)
-    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with those files and a database; no attack may change it."""
+    folder = tmp_path_factory.mktemp("planted")
+    plant(folder)
+    with duckdb.connect(str(folder / "d.duckdb")) as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS x")
         con.execute("CREATE MACRO round(a, b) AS 42")
         con.execute("CREATE MACRO sum(a) AS 42")
-        con.execute(f"COPY t TO '{tmp_path}/t.parquet'")
-    opened = DuckDBEngine.open(Path("d.duckdb"), {"p": "read_parquet('t.parquet')"}, tmp_path)
+        con.execute(f"COPY t TO '{folder}/t.parquet'")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(planted: Path) -> Iterator[DuckDBEngine]:
+    opened = DuckDBEngine.open(Path("d.duckdb"), {"p": "read_parquet('t.parquet')"}, planted)
     yield opened
     opened.close()
 
@@ -94,20 +101,20 @@ def attacks(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", attacks(Path("x")))
-def test_items_31_to_37_the_locked_connection_refuses(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
-    before = sorted(p.name for p in tmp_path.iterdir())
+def test_items_31_to_37_the_locked_connection_refuses(engine: DuckDBEngine, planted: Path, name: str) -> None:
+    before = sorted(p.name for p in planted.iterdir())
     with pytest.raises(EngineError) as caught:
-        engine.fetch(attacks(tmp_path)[name])
+        engine.fetch(attacks(planted)[name])
     assert CANARY not in repr(caught.value) + str(caught.value)
-    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert sorted(p.name for p in planted.iterdir()) == before
     for table in ("t", "p"):
         assert engine.fetch(f"SELECT x FROM {engine.table_sql(table)}").columns == ([1],)
 
 
-def test_item_31_the_lock_itself_holds_below_the_check_of_statements(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_item_31_the_lock_itself_holds_below_the_check_of_statements(engine: DuckDBEngine, planted: Path) -> None:
     """`fetch` lets only a SELECT through; the connection below it is locked all the same."""
     kinds = ("31 copy to", "31 copy over", "31 attach", "31 install", "31 load", "31 set", "31 export", "36 insert")
-    tried = [sql for name, sql in attacks(tmp_path).items() if name.startswith(kinds) and "same file" not in name]
+    tried = [sql for name, sql in attacks(planted).items() if name.startswith(kinds) and "same file" not in name]
     assert len(tried) >= 8
     for sql in tried:
         with pytest.raises(duckdb.Error):
@@ -117,21 +124,24 @@ def test_item_31_the_lock_itself_holds_below_the_check_of_statements(engine: Duc
 @pytest.mark.parametrize(
     "name", [n for n in attacks(Path("x")) if n.startswith(("31 read", "31 glob", "31 repl", "31 parquet", "32"))]
 )
-def test_items_31_and_32_the_attacks_work_on_an_open_connection(tmp_path: Path, name: str) -> None:
+def test_items_31_and_32_the_attacks_work_on_an_open_connection(planted: Path, name: str) -> None:
     """The twin: without the lock these reach what they want, so their failure above is the lock's doing."""
-    plant(tmp_path)
     with duckdb.connect() as con:
-        ((found,),) = con.execute(attacks(tmp_path)[name].replace("SELECT *", "SELECT COUNT(*)")).fetchall()
+        ((found,),) = con.execute(attacks(planted)[name].replace("SELECT *", "SELECT COUNT(*)")).fetchall()
         assert found >= 1
 
 
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Scratch]:
+    opened = Scratch()
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize("name", [n for n in attacks(Path("x")) if n.startswith(("31", "32", "34", "37"))])
-def test_items_31_to_37_the_scratch_database_refuses_too(tmp_path: Path, name: str) -> None:
-    plant(tmp_path)
-    scratch = Scratch()
+def test_items_31_to_37_the_scratch_database_refuses_too(scratch: Scratch, planted: Path, name: str) -> None:
     with pytest.raises(EngineError):
-        scratch.fetch(attacks(tmp_path)[name])
-    scratch.close()
+        scratch.fetch(attacks(planted)[name])
 
 
 def test_item_36_functions_of_the_file_shadow_nothing(engine: DuckDBEngine) -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
@@ -93,8 +94,9 @@ def change(a: Vector, b: Vector, component: int) -> Change:
 
 def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | None = None) -> Iterator[str]:
     """What two databases' vectors say against the plan's claims."""
-    for i, m in enumerate(planned.measured.measurements):
-        seen, claim = change(a, b, i), m.sensitivity
+    moved = tuple(change(a, b, i) for i in range(len(planned.measured.measurements)))
+    for i, (m, seen) in enumerate(zip(planned.measured.measurements, moved, strict=True)):
+        claim = m.sensitivity
         if tally is not None:
             tally.pairs += 1
             tally.changed += seen.l1 > 0
@@ -102,7 +104,12 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
         for name in ("l0", "l1", "l2_squared", "linf"):
             if getattr(seen, name) > getattr(claim, name):
                 yield f"component {i} {_shown(m.component)}: {name} moved by {getattr(seen, name)}, claimed {claim}"
-    yield from _together(planned, a, b, tally)
+    together = _VERDICTS.of(planned, moved)
+    if tally is not None:
+        tally.bundled += together.bundled
+        tally.bundled_equal += together.equal
+        tally.bundled_mixed += together.mixed
+    yield from together.problems
     threshold = planned.measured.threshold
     if threshold is None:
         return
@@ -117,25 +124,54 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
             yield f"a new key with {most} units, claimed {threshold.r}"
 
 
-def _together(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | None) -> Iterator[str]:
-    """What two vectors say against the joint claims: of each bundle, and of the price of the whole release."""
-    measured, lost = planned.measured, PrivacyLoss()
-    for bundle in measured.bundles:
-        noisy = [(measured.measurements[i], change(a, b, i)) for i in bundle]
-        noisy = [(m, seen) for m, seen in noisy if m.sensitivity.l1]
-        lost += compose(m.mechanism.loss(Fraction(seen.l1), Fraction(seen.l2_squared)) for m, seen in noisy)
-        if len(noisy) < 2:
-            continue
-        l1 = sum(Fraction(seen.l1, m.sensitivity.l1) for m, seen in noisy)
-        l2_squared = sum(Fraction(seen.l2_squared) / m.sensitivity.l2_squared for m, seen in noisy)
-        if tally is not None:
-            tally.bundled += l1 > 0
-            tally.bundled_equal += l1 == 1
-            tally.bundled_mixed += sum(seen.l1 > 0 for _, seen in noisy) > 1
-        if l1 > 1 or l2_squared > 1:
-            yield f"components {bundle} together moved by {l1} (l2²: {l2_squared}) of what each may alone"
-    if not lost.within(compose(measured.losses(measured.unit))):
-        yield f"the release lost {lost}, priced at {compose(measured.losses(measured.unit))}"
+class Together(NamedTuple):
+    """What the changes of all components say against the joint claims: of each bundle, and of the release's price."""
+
+    problems: tuple[str, ...]
+    bundled: int
+    equal: int
+    mixed: int
+
+
+class Verdicts:
+    """Of one release at a time, each found once: thousands of pairs of databases change in the same few ways."""
+
+    def __init__(self) -> None:
+        self.planned: PlannedRelease | None = None
+        self.price = PrivacyLoss()
+        self.found: dict[tuple[Change, ...], Together] = {}
+
+    def of(self, planned: PlannedRelease, moved: tuple[Change, ...]) -> Together:
+        if planned is not self.planned:
+            self.planned, self.found = planned, {}
+            self.price = compose(planned.measured.losses(planned.measured.unit))
+        if moved not in self.found:
+            self.found[moved] = self._judged(planned, moved)
+        return self.found[moved]
+
+    def _judged(self, planned: PlannedRelease, moved: tuple[Change, ...]) -> Together:
+        lost, problems, bundled, equal, mixed = PrivacyLoss(), [], 0, 0, 0
+        for bundle in planned.measured.bundles:
+            noisy = [(planned.measured.measurements[i], moved[i]) for i in bundle]
+            noisy = [(m, seen) for m, seen in noisy if m.sensitivity.l1]
+            lost += compose(m.mechanism.loss(Fraction(seen.l1), Fraction(seen.l2_squared)) for m, seen in noisy)
+            if len(noisy) < 2:
+                continue
+            l1 = sum(Fraction(seen.l1, m.sensitivity.l1) for m, seen in noisy)
+            l2_squared = sum(Fraction(seen.l2_squared) / m.sensitivity.l2_squared for m, seen in noisy)
+            bundled += l1 > 0
+            equal += l1 == 1
+            mixed += sum(seen.l1 > 0 for _, seen in noisy) > 1
+            if l1 > 1 or l2_squared > 1:
+                problems.append(
+                    f"components {bundle} together moved by {l1} (l2²: {l2_squared}) of what each may alone"
+                )
+        if not lost.within(self.price):
+            problems.append(f"the release lost {lost}, priced at {self.price}")
+        return Together(tuple(problems), bundled, equal, mixed)
+
+
+_VERDICTS = Verdicts()
 
 
 def _shown(c: Component) -> str:

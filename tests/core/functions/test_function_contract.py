@@ -25,7 +25,8 @@ from tests.support.function_rows import COLUMNS, ROWS, build, constants
 duckdb = pytest.importorskip("duckdb")
 
 FUNCTIONS = [f for family in FAMILIES.values() for f in family]
-CALLS = 30
+CALLS = 10
+"""Of each function; tests/deep/functions tries more."""
 _PARTS: list[Scalar] = [
     "year",
     "month",
