@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from dpsql.diagnostics.codes import CODES
@@ -23,6 +24,7 @@ def literals(path: Path) -> set[str]:
     }
 
 
+@cache
 def raised(root: Path) -> dict[str, list[str]]:
     """Code → the files under dpsql/ that name it, the table itself apart."""
     sites: dict[str, list[str]] = {}
