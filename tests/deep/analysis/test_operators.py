@@ -106,10 +106,10 @@ RULES = {
 
 
 def test_no_plan_claims_too_little() -> None:
-    seen = attack(range(FIRST, FIRST + 60))
+    seen = attack(range(FIRST, FIRST + 40))
     assert_worthwhile(seen)
     assert set(seen.operators) >= RULES, RULES - set(seen.operators)
-    assert seen.pairs > 900 and seen.releases.pairs > 1_800
+    assert seen.pairs > 600 and seen.releases.pairs > 1_200
 
 
 @pytest.mark.exhaustive
@@ -122,7 +122,7 @@ def test_no_plan_claims_too_little_thoroughly(part: int) -> None:
 def test_rows_stored_in_another_order_give_the_same_integers() -> None:
     """Which rows are cut and what a sum gives is decided by the rows, never by the order the engine finds them in."""
     store, compared = Store(), 0
-    for seed in range(FIRST + 5_000, FIRST + 5_020):
+    for seed in range(FIRST + 5_000, FIRST + 5_012):
         rng = random.Random(seed)
         databases = operator_world(rng)
         bench = Bench(store, databases)
@@ -142,4 +142,4 @@ def test_rows_stored_in_another_order_give_the_same_integers() -> None:
             assert again is not None and other.vectors(again[0]) == vectors, described(databases)
             compared += 1
     store.close()
-    assert compared > 60
+    assert compared > 36

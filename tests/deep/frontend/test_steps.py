@@ -127,7 +127,7 @@ QUICK, ALL = 400, 10_000
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(p, marks=pytest.mark.exhaustive) for p in range(1, 4))])
 def test_probe_any_text_ends_within_its_steps(part: int) -> None:
     for seed in range(part, QUICK, 4):
         within_bound(text(Random(seed), 40))

@@ -180,7 +180,7 @@ def test_a_clock_that_goes_back_changes_no_price_and_no_order(nursery: Nursery, 
 # Races ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_sixteen_processes_for_the_last_epsilon(nursery: Nursery, tmp_path: Path, rounds: int) -> None:
     for round_ in range(rounds):
         shop = make_shop(tmp_path / f"shop {round_}", epsilon="0.1")

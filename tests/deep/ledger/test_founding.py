@@ -120,7 +120,7 @@ def another_process() -> Iterator[ProcessPoolExecutor]:
 OTHERS = {"charges": (charge_b, ["a", "b"]), "looks": (looked, ["a"]), "accepts the file": (accepted, ["a"])}
 
 
-@pytest.mark.parametrize("where", ["thread", "process"])
+@pytest.mark.parametrize("where", ["thread", pytest.param("process", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("other", OTHERS)
 def test_both_have_it(tmp_path: Path, other: str, where: str, another_process: ProcessPoolExecutor) -> None:
     act, expected = OTHERS[other]

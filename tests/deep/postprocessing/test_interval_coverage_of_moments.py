@@ -95,7 +95,10 @@ def drawn(family: Family, shape: str, n: int, seed: int) -> dict[str, tuple[Draw
     return found
 
 
-@pytest.fixture(scope="module", params=FAMILIES, ids=lambda f: f.__name__)
+MOST = [laplace, some_of_each, *(pytest.param(f, marks=pytest.mark.exhaustive) for f in (gaussian, others_of_each))]
+
+
+@pytest.fixture(scope="module", params=MOST, ids=lambda f: f.__name__)
 def large(request: pytest.FixtureRequest) -> dict[str, list[tuple[Draws, float]]]:
     """Quantity → large groups of every shape but that of one value."""
     found: dict[str, list[tuple[Draws, float]]] = {}
@@ -127,11 +130,7 @@ def test_twins_of_large_groups_are_refuted(quantity: str, large: dict[str, list[
 
 @pytest.mark.parametrize(
     "family",
-    [
-        laplace,
-        some_of_each,
-        *(pytest.param(f, marks=pytest.mark.exhaustive) for f in (gaussian, others_of_each)),
-    ],
+    [laplace, *(pytest.param(f, marks=pytest.mark.exhaustive) for f in FAMILIES if f is not laplace)],
     ids=lambda f: f.__name__,
 )
 def test_small_groups(family: Family) -> None:
