@@ -23,7 +23,7 @@ from dpsql.diagnostics.pages_loader import load_page
 from dpsql.diagnostics.render import render_text
 
 PAGES = Path(dpsql.__file__).parent / "diagnostics" / "pages"
-SHARED_POLICY = Path(__file__).resolve().parent.parent / "policies" / "pages.yaml"
+SHARED_POLICY = Path(__file__).resolve().parents[1] / "fixtures" / "policies" / "pages.yaml"
 SECTIONS = ["What it means", "Why", "Repair", "Example"]
 PLAIN_QUERY = "SELECT COUNT(*) AS n FROM people"
 BLOCK = re.compile(r"^```(\w+) (\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

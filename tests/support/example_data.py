@@ -11,7 +11,6 @@ from shutil import copy, which
 import duckdb
 import pytest
 
-from examples.flights.build import build
 from tests.support.small_shop import Nursery, Shop, make_shop
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -20,6 +19,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 @pytest.fixture(scope="session")
 def flights_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the flights example with its data beside it."""
+    from examples.flights.build import build  # takes a while to load
+
     folder = tmp_path_factory.mktemp("flights")
     build(folder / "data")
     for policy in (EXAMPLES / "flights").glob("*.yaml"):

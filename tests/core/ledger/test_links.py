@@ -19,7 +19,7 @@ from dpsql.core.ledger.plain_files import located, oddity
 from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.diagnostics.errors import CannotOpen
 from tests.core.ledger.conftest import Place
-from tests.deep.ledger.test_founding import Interleaved, found
+from tests.support.interleaved import Interleaved, found
 
 Charge = Callable[[object], Entry]
 NO_FILES = "symbolic link|hard link|a pipe or a device"
