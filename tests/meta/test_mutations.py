@@ -38,3 +38,8 @@ def test_the_tests_on_the_page_are_there(root: Path) -> None:
         if f"def {test.rpartition('::')[2]}(" not in (root / test.partition("::")[0]).read_text("utf-8")
     ]
     assert missing == []
+
+
+def test_a_quick_test_catches_it_or_the_list_says_why_not() -> None:
+    deep = {name for name, test in known().items() if test.startswith("tests/deep/")}
+    assert deep == {m.name for m in MUTATIONS if m.deep}

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change. old stands in the file exactly once; tests: where it should be noticed, for pytest."""
+    """One change. old stands in the file exactly once; tests: where it should be noticed, for pytest.
+
+    deep: why no quick test notices it; empty if one does.
+    """
 
     name: str
     path: str
@@ -15,7 +18,11 @@ class Mutation:
     new: str
     breaks: str
     tests: tuple[str, ...]
+    deep: str = ""
 
+
+ENUMERATED = "only neighbouring databases show it, and comparing enough of them takes a minute"
+RACE = "only processes that race show it"
 
 MUTATIONS = (
     # --- noise ---
@@ -212,6 +219,7 @@ MUTATIONS = (
         "found = Contribution(None, 1, 1, shown=shown)",
         "an id with one row in each of several groups counts as one row",
         ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
+        ENUMERATED,
     ),
     Mutation(
         "units-scaled-to-rows",
@@ -220,6 +228,7 @@ MUTATIONS = (
         "        most = parts.limits.rows\n",
         "presence in groups is scaled to another limit than the one that is priced",
         ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
+        ENUMERATED,
     ),
     Mutation(
         "distinct-values-cut-to-rows",
@@ -228,6 +237,7 @@ MUTATIONS = (
         "    limit = parts.limits.rows\n",
         "an id counts more distinct values than are priced",
         ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
+        ENUMERATED,
     ),
     # --- functions of the id ---
     Mutation(
@@ -345,6 +355,7 @@ MUTATIONS = (
         'Call("ge", (n, Literal(most, n.type)), BOOLEAN)',
         "a unit at the limit, which loses nothing, is counted above it",
         ("tests/deep/analysis/test_coverage_histogram.py",),
+        ENUMERATED,
     ),
     Mutation(
         "coverage-of-the-largest-group",
@@ -353,6 +364,7 @@ MUTATIONS = (
         'AggregateCall("min", n, largest)',
         "a unit is above a limit per group only if it is so in all of its groups",
         ("tests/deep/analysis/test_coverage_histogram.py",),
+        ENUMERATED,
     ),
     # --- steps ---
     Mutation(
@@ -704,6 +716,7 @@ MUTATIONS = (
         "return found",
         "one id goes and another comes",
         ("tests/deep/analysis/test_replace_one.py::test_replaced_ids",),
+        ENUMERATED,
     ),
     # --- questions about no rows ---
     Mutation(
@@ -964,6 +977,7 @@ MUTATIONS = (
         "first(_int(parts.bounding.groups) + 1, ",
         "an id stays in one group more than limited",
         ("tests/deep/analysis/test_contribution_bounding.py",),
+        ENUMERATED,
     ),
     Mutation(
         "distinct-truncation-dropped",
@@ -972,6 +986,7 @@ MUTATIONS = (
         "first(10**6, ",
         "an id adds any number of distinct values",
         ("tests/deep/analysis/test_contribution_bounding.py",),
+        ENUMERATED,
     ),
     Mutation(
         "kept-without-the-id",
@@ -1096,6 +1111,7 @@ MUTATIONS = (
         "return self._find(settled.id) or self._append(settled)",
         "two processes spend the same rest",
         ("tests/deep/ledger/test_sqlite_processes.py", "tests/core/ledger/test_ledger_contract.py"),
+        RACE,
     ),
     Mutation(
         "old-copy-accepted",
@@ -1385,7 +1401,7 @@ MUTATIONS = (
         "values = fingerprint(parameters or {})",
         'values = ""',
         "what passed with another value of a parameter passes",
-        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
     Mutation(
         "cache-that-came-with-the-repository",
@@ -1393,7 +1409,7 @@ MUTATIONS = (
         "return folder.exists() and is_tracked(folder)",
         "return False",
         "whoever commits a file makes another one pass",
-        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
     Mutation(
         "unreadable-file-passes",
@@ -1409,7 +1425,7 @@ MUTATIONS = (
         "            failed.append(_failed(document))\n",
         "            continue\n",
         "a file on which dpsql itself failed is passed over",
-        ("tests/checking/test_same.py", "tests/deep/cli/test_check_repository.py"),
+        ("tests/checking/test_same.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
     Mutation(
         "baseline-of-any-statement",
@@ -1441,7 +1457,7 @@ MUTATIONS = (
         "{**{name: value for name, value in general.items() if name in (names(number) or ())}, **mine}",
         "{**mine, **{name: value for name, value in general.items() if name in (names(number) or ())}}",
         "a statement is checked with another value than its comment says",
-        ("tests/checking/test_values.py", "tests/deep/cli/test_check_repository.py"),
+        ("tests/checking/test_values.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
     Mutation(
         "fixed-and-not-looked-at",
@@ -1449,7 +1465,7 @@ MUTATIONS = (
         "outcome = check_documents(documents, settings, refused, known)",
         "outcome = check_documents([] if wish.fix else documents, settings, refused, known)",
         "what --fix leaves is not reported",
-        ("tests/checking/test_fixing.py", "tests/deep/cli/test_check_repository.py"),
+        ("tests/checking/test_fixing.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
 )
 """In the order of the page."""

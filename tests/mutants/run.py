@@ -33,7 +33,8 @@ NOT_CAUGHT = "nothing yet"
 _HEAD = """# Mutations of the trusted core
 
 Each of these changes was made to a copy of the code, and the named test failed because of it. `make mutants` does it
-again, and fails if one is not caught. This file is written by it.
+again, and fails if one is not caught. This file is written by it. Where the test is one of `tests/deep`, which
+`make test` leaves out, the reason stands beside it.
 
 | mutation | file | what it would break | caught by |
 |---|---|---|---|
@@ -47,18 +48,21 @@ def applies(mutation: Mutation, root: Path = ROOT) -> bool:
 
 def table(caught: Mapping[str, str]) -> str:
     """The page. caught: name of a mutation → the test that failed."""
-    rows = (
-        f"| {m.name} | `{m.path}` | {m.breaks} | {f'`{caught[m.name]}`' if m.name in caught else NOT_CAUGHT} |\n"
-        for m in MUTATIONS
-    )
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(f"| {m.name} | `{m.path}` | {m.breaks} | {_by(m, caught)} |\n" for m in MUTATIONS)
+
+
+def _by(mutation: Mutation, caught: Mapping[str, str]) -> str:
+    if mutation.name not in caught:
+        return NOT_CAUGHT
+    return f"`{caught[mutation.name]}`" + (f" ({mutation.deep})" if mutation.deep else "")
 
 
 def known() -> dict[str, str]:
     """What the page says already: name of a mutation → the test that failed."""
     if not TABLE.exists():
         return {}
-    return dict(re.findall(r"^\| ([\w-]+) \|.*\| `([^`|]+)` \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE))
+    text = TABLE.read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| ([\w-]+) \|.*\| `([^`|]+)`(?: \([^|]*\))? \|$", text, re.MULTILINE))
 
 
 def failures(tree: Path, tests: Sequence[str], *options: str) -> tuple[int, list[str]]:
