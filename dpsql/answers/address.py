@@ -20,6 +20,7 @@ from hashlib import sha256
 
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.fingerprint import fingerprint
@@ -75,7 +76,7 @@ class Grounds:
         self._order = order
         self._found: Releases = releases_of(plan.tree)
         self._version = f"version {data_version}"
-        self._lists: dict[int, KeySource] = {}
+        self._lists = ByIdentity[KeySource, KeySource]()
 
     def reads(self, place: int) -> frozenset[int]:
         """The releases whose rows a release reads."""
@@ -83,7 +84,7 @@ class Grounds:
 
     def _places(self, node: Node) -> list[int]:
         if isinstance(node, Release):
-            return [self._found.index[id(node)]]
+            return [self._found.index[node]]
         return [place for below in inputs(node) for place in self._places(below)]
 
     def ground(self, place: int, rows: Mapping[int, Rows] | None = None) -> Ground:
@@ -102,7 +103,7 @@ class Grounds:
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):
             columns = (*node.keys, *(o.column for o in node.outputs))
-            return Values(columns, tuple(rows[self._found.index[id(node)]]))
+            return Values(columns, tuple(rows[self._found.index[node]]))
         return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
 
     def _plain(self, node: Node) -> Node:
@@ -113,9 +114,9 @@ class Grounds:
         return node
 
     def _hashed(self, source: KeySource) -> KeySource:
-        if id(source) not in self._lists:  # the plan holds the source as long as this lives
-            self._lists[id(source)] = KeySource(source.positions, ((digest(source.keys),),), "")
-        return self._lists[id(source)]
+        if source not in self._lists:
+            self._lists[source] = KeySource(source.positions, ((digest(source.keys),),), "")
+        return self._lists[source]
 
 
 def digest(keys: Sequence[tuple[LiteralValue, ...]]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
@@ -19,8 +19,9 @@ from dpsql.core.analysis.whole_plan import (
     require_releases,
 )
 from dpsql.core.ir import step_count as steps
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import Tagged
@@ -146,11 +147,12 @@ def _planned(
     error: Callable[[Release, Facts], float] | None,
 ) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
-    ctx = replace(ctx, derived={}, drafted={}, sliced={})
     policy, public = ctx.policy, ctx.public
-    rewritten = rewrite(bound.root, RewriteContext(replace(ctx, drafting=True), limits, error))
+    draft = Derivation.begin(ctx, drafting=True)
+    rewritten = rewrite(bound.root, RewriteContext(draft, limits, error))
     whole, unread = derive(rewritten, ctx), Unread()
-    tree = derive(unread.without(whole), ctx)
+    read = unread.without(whole)
+    tree = whole if read is whole.node else derive(read, ctx)
     require_public(tree)
     # What is not read is refused all the same where it would be refused with rows.
     require_releases(whole)
@@ -181,10 +183,9 @@ def _planned(
     else:
         measured = measure(tagged, request)
     charges = _charges(measured, policy, request)
-    noisy = {
-        id(n): found.standing_for(n, placeholder(f"r{found.index[id(n)]}"))
-        for n in found.nodes(tree, *(c.tree for c in coverage))
-    }
+    noisy = ByIdentity[Node, str]()
+    for node in found.nodes(tree, *(c.tree for c in coverage)):
+        noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
     releases = tuple(
         PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))

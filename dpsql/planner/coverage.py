@@ -55,7 +55,7 @@ def add_coverage(
             trees.append(derive(covering.node, ctx))
             made.append(Coverage(trees[-1], 0, place, covering.limits))
     index = releases_of(*found.distinct, *trees).index
-    return tuple(Coverage(c.tree, index[id(c.tree.node)], c.of, c.limits) for c in made)
+    return tuple(Coverage(c.tree, index[c.tree.node], c.of, c.limits) for c in made)
 
 
 def with_small_share(

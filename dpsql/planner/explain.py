@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Count, Measure, Output, Recipe, Sum, coefficients, components_of
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -51,7 +51,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     Lines without control characters.
     """
     charge = charge or Charge.of_new(plan)
-    numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else {}
+    numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else ByIdentity[Node, int]()
     lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
     for i, release in enumerate(plan.releases):
         lines += ["", *_release_lines(release, i, _limits_told(plan, i)), *_sum_lines(release.measured)]
@@ -120,13 +120,13 @@ def _warning_lines(warning: Diagnostic) -> list[str]:
 # --- nodes ---------------------------------------------------------------------------------------------------------
 
 
-def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: Mapping[int, int], shown: set[int]) -> list[str]:
+def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: ByIdentity[Node, int], shown: set[int]) -> list[str]:
     """The lines of a node and its inputs.
 
-    numbers: id of every Release node → its number, if there are several. A release that is `shown` is not shown again.
+    numbers: every Release node → its number, if there are several. A release that is `shown` is not shown again.
     """
     name, facts = operator(tagged.node), facts_text(tagged.fact)
-    number = numbers.get(id(tagged.node))
+    number = numbers.get(tagged.node)
     if number is not None:
         name = name.replace("release", f"release {number}:", 1)
         if number in shown:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT
@@ -94,7 +95,7 @@ class Bench:
         """The plan as a relation: paths followed, frequencies limited, aggregates kept private. Raises Rejected."""
 
         def make(ctx: Context) -> Tagged[Facts]:
-            rewriting = RewriteContext(ctx)
+            rewriting = RewriteContext(Derivation.begin(ctx))
 
             def kept(n: Node) -> Node:
                 return replace(n, inner=True) if isinstance(n, Aggregate) and rewriting.private(n.input) else n
@@ -121,12 +122,12 @@ class Bench:
         """The plan whose root aggregate is released; None if another release is below. Raises Rejected."""
 
         def make(ctx: Context) -> tuple[PlannedRelease, Tagged[Facts]] | None:
-            tree = derive(rewrite(node, RewriteContext(ctx, limits, total_error)), ctx)
+            tree = derive(rewrite(node, RewriteContext(Derivation.begin(ctx), limits, total_error)), ctx)
             found = [t for t in tree.walk() if isinstance(t.node, Release)]
             if len(found) != 1:
                 return None
             (measured,) = measure(found, Request(Fraction(1), Fraction(1, 10**6)))
-            return PlannedRelease(measured, statements(found[0], self.store.table_sql), "r0"), tree
+            return PlannedRelease(measured, statements(found[0], self.store.table_sql, ByIdentity()), "r0"), tree
 
         return self.compiled(make)  # type: ignore[no-any-return]
 

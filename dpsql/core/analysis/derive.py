@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.empty_relations import no_rows
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.contribution_bounding import bound_contributions
@@ -43,32 +43,37 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.ir.well_formed import require_well_formed
 
 
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:
-    """The plan with its facts. Raises Rejected where a rule refuses.
+    """The plan with its facts, from nothing: whoever made the plan, no fact of it is taken from him.
 
-    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again. The
-    rules of Aggregate and Release alone look at `drafting`: what stands on one is derived anew from the finished tree.
+    Raises Rejected where a rule refuses, and DP904 if it is no plan.
     """
-    known = ctx.known(node)
-    if known is not None:
-        return known
-    below = tuple(derive(child, ctx) for child in inputs(node))
-    take(1 + len(output_columns(node)))
-    found = Tagged(node, _facts(node, tuple(t.fact for t in below), ctx), below)
-    draft = ctx.drafting and (isinstance(node, Aggregate | Release) or any(id(t.node) in ctx.drafted for t in below))
-    # It holds the node, so the number cannot be given to another one.
-    (ctx.drafted if draft else ctx.derived)[id(node)] = found
-    return found
+    require_well_formed(node)
+    return derive_once(node, Derivation.begin(ctx, drafting=ctx.drafting))
 
 
-def _facts(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
+    """As `derive`, with what this derivation has found before: for rewrites, which ask again after each step.
+
+    Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
+    """
+    known = found.facts.get(node)
+    if known is None:
+        below = tuple([derive_once(child, found) for child in inputs(node)])
+        take(1 + len(output_columns(node)))
+        known = found.facts[node] = Tagged(node, _facts(node, tuple([t.fact for t in below]), found), below)
+    return known
+
+
+def _facts(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
     found, empty = _rule(node, below, ctx), no_rows(node, below)
     return found if found.empty is empty else replace(found, empty=empty)
 
 
-def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
+def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
     match node:
         case Scan():
             return scan(node, ctx)
@@ -104,7 +109,7 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Context) -> Facts:
             assert_never(node)
 
 
-def _aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
+def _aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
     """Over private rows an aggregate stays private, or must become a release; while drafting it is taken for one."""
     if not below.public:
         if node.inner:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice, product
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.disjoint_conditions import ANY, Cases, apart, both, cases_of
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import most_matches
@@ -84,19 +84,17 @@ Slices = tuple[tuple[Slice, ...], ...]
 """Sets of slices of one table that are pairwise apart."""
 
 
-def slices_of(node: Node, ctx: Context) -> Slices | None:
+def slices_of(node: Node, ctx: Derivation) -> Slices | None:
     """What the rows of a private relation are made of; None if it is not known. The facts below must be known."""
-    place = id(node), ctx.drafting
-    if place not in ctx.sliced:  # it holds the node, so the number cannot be given to another one
-        ctx.sliced[place] = node, _found(node, ctx)
-    found: Slices | None = ctx.sliced[place][1]
-    return found
+    if node not in ctx.slices:
+        ctx.slices[node] = _found(node, ctx)
+    return ctx.slices[node]
 
 
-def _found(node: Node, ctx: Context) -> Slices | None:
+def _found(node: Node, ctx: Derivation) -> Slices | None:
     match node:
         case Scan(table=name, columns=columns):
-            known = _facts(node, ctx)
+            known = ctx.fact(node)
             own = {c.uid: Column(at, c.name, c.type) for at, c in enumerate(columns)}
             return None if known.public else ((Slice(name, known, ANY, own),),)
         case Filter(input=child, predicate=predicate):
@@ -132,9 +130,9 @@ def _together(a: Slices, b: Slices) -> Slices:
     return tuple(map(tuple, found))
 
 
-def _joined(node: Join, ctx: Context) -> Slices | None:
+def _joined(node: Join, ctx: Derivation) -> Slices | None:
     """Of a join that looks partners up; rows that are padded on the side of the table are not made of its rows."""
-    left, right = _facts(node.left, ctx), _facts(node.right, ctx)
+    left, right = ctx.fact(node.left), ctx.fact(node.right)
     owner = not left.public and not right.public
     if (left.public and right.public) or (owner and not meets_owner(node, left, right)):
         return None
@@ -197,7 +195,7 @@ def _repeated(members: Sequence[Slice]) -> Iterator[tuple[Columns, Cap]]:
             yield frozenset(choice), times(cap, most)
 
 
-def same_rows(node: Join, ctx: Context) -> Cap | None:
+def same_rows(node: Join, ctx: Derivation) -> Cap | None:
     """f of a join that compares columns of a table with themselves: most rows of it that agree on these columns."""
     match slices_of(node.left, ctx), slices_of(node.right, ctx):
         case ((one,),), ((other,),) if one.plain and other.plain and one.table == other.table:
@@ -213,9 +211,3 @@ def same_rows(node: Join, ctx: Context) -> Cap | None:
         compared.add(columns[a.uid])
     found = one.scan.most_rows(frozenset(compared)) if compared else None
     return found if isinstance(found, Finite) else None
-
-
-def _facts(node: Node, ctx: Context) -> Facts:
-    known = ctx.known(node)
-    assert known is not None
-    return known.fact

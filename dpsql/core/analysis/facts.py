@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.value import Value
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
@@ -151,7 +152,7 @@ class Facts:
     empty: bool = False
     rule: str = ""
     note: str = ""
-    _known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _known: ByIdentity[Expr, Value] = field(default_factory=ByIdentity, init=False, compare=False, repr=False)
 
     @property
     def public(self) -> bool:
@@ -170,10 +171,10 @@ class Facts:
 
     def value(self, expr: Expr) -> Value:
         """What is known of an expression over these rows, without key domains; evaluated once. Raises DP106."""
-        known = self._known.get(id(expr))
-        if known is None:  # the expression is kept as well, so that its number cannot be given to another one
-            known = self._known[id(expr)] = expr, evaluate(expr, self.env)
-        return known[1]
+        known = self._known.get(expr)
+        if known is None:
+            known = self._known[expr] = evaluate(expr, self.env)
+        return known
 
     @property
     def key_env(self) -> dict[int, Value]:

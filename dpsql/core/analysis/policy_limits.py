@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.disjoint_slices import exclusive, slices_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column, Expr
@@ -41,7 +41,7 @@ class PolicyLimits:
         )
 
 
-def policy_limits(node: Node, ctx: Context) -> PolicyLimits:
+def policy_limits(node: Node, ctx: Derivation) -> PolicyLimits:
     """Limits for the rows of `node`: of the private tables below that a join does not merely look up by a key.
 
     The facts of everything below must be known.
@@ -53,7 +53,7 @@ def policy_limits(node: Node, ctx: Context) -> PolicyLimits:
             enforced = None if total is None or total.assumed else total.rows
             return PolicyLimits(enforced, table.max_rows_per_group, table.max_groups_per_unit)
         case Join(left=left, right=right):
-            known_left, known_right = _facts(left, ctx), _facts(right, ctx)
+            known_left, known_right = ctx.fact(left), ctx.fact(right)
             if node.kind.filters or known_right.public:
                 return policy_limits(left, ctx)
             if known_left.public:
@@ -79,20 +79,14 @@ def policy_limits(node: Node, ctx: Context) -> PolicyLimits:
             return found
 
 
-def _branch(node: Node, ctx: Context) -> PolicyLimits:
+def _branch(node: Node, ctx: Derivation) -> PolicyLimits:
     """Limits of one side of a union; what is proven of its rows per id is as good as a limit."""
-    found, facts = policy_limits(node, ctx), _facts(node, ctx)
+    found, facts = policy_limits(node, ctx), ctx.fact(node)
     proven = facts.rows_of_an_id()
     if proven is None:
         return found
     whole = int(proven.value)
     return found.smaller(PolicyLimits(whole, whole, whole))
-
-
-def _facts(node: Node, ctx: Context) -> Facts:
-    known = ctx.known(node)
-    assert known is not None
-    return known.fact
 
 
 def _single(side: Facts, ends: Sequence[Expr]) -> bool:

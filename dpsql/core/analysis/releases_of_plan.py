@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.walk import Tagged
 
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """distinct: the different releases in the order they run. index: `id` of every Release node → its place there."""
+    """distinct: the different releases in the order they run. index: every Release node → its place there."""
 
     distinct: tuple[Tagged[Facts], ...]
-    index: dict[int, int]
+    index: ByIdentity[Node, int]
 
     def node(self, place: int) -> Release:
         """The node that is measured."""
@@ -26,7 +27,7 @@ class Releases:
 
     def standing_for(self, node: Release, table: str) -> str:
         """The noisy rows of a release in a statement: the table that holds them, under this node's column numbers."""
-        first = self.node(self.index[id(node)])
+        first = self.node(self.index[node])
         if first is node:
             return table
         own, theirs = ([*n.keys, *(o.column for o in n.outputs)] for n in (node, first))
@@ -43,7 +44,7 @@ class Releases:
 def releases_of(*trees: Tagged[Facts]) -> Releases:
     """Find all releases of trees, and which of them are equal up to the numbers of their columns."""
     distinct: list[Tagged[Facts]] = []
-    index: dict[int, int] = {}
+    index: ByIdentity[Node, int] = ByIdentity()
     places: dict[str, int] = {}
     ordered = [tagged for tree in trees for tagged in _in_order(tree)]
     for tagged in ordered:
@@ -51,7 +52,7 @@ def releases_of(*trees: Tagged[Facts]) -> Releases:
         if form not in places:
             places[form] = len(distinct)
             distinct.append(tagged)
-        index[id(tagged.node)] = places[form]
+        index[tagged.node] = places[form]
     return Releases(tuple(distinct), index)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
@@ -16,6 +17,7 @@ from dpsql.core.ir.nodes import (
     Join,
     JoinKind,
     Limit,
+    Node,
     Project,
     Release,
     Scan,
@@ -68,7 +70,7 @@ class Emitter:
     """
 
     tables: TableNames
-    released: Mapping[int, str]
+    released: ByIdentity[Node, str]
     aliases: Aliases
 
     def block(self, tagged: Tagged[Facts]) -> Block:
@@ -93,7 +95,7 @@ class Emitter:
             case Release(keys=keys, outputs=outputs):
                 alias = self.aliases.table()
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in (*keys, *(o.column for o in outputs))}
-                return Block(f"{self.released[id(node)]} AS {alias}", (), Names(sql, env))
+                return Block(f"{self.released[node]} AS {alias}", (), Names(sql, env))
             case _:
                 alias = self.aliases.table()
                 inner = self.query(tagged)

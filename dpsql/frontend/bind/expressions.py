@@ -14,6 +14,7 @@ from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import REGISTRY, lookup
 from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
@@ -61,7 +62,7 @@ class ExprBinder:
     window: AggregateHandler | None = None
     grouping: AggregateHandler | None = None
     failed: frozenset[str] = frozenset()
-    known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, repr=False)
+    known: ByIdentity[Expr, Value] = field(default_factory=ByIdentity, init=False, repr=False)
 
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
@@ -185,7 +186,7 @@ class ExprBinder:
                 function, args = REGISTRY["clip"], clipped
         value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
         made = Call(function.name, args, value.type, span)
-        self.known[id(made)] = made, value
+        self.known[made] = value
         return made
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -217,8 +218,8 @@ class ExprBinder:
         """What the types alone tell about an expression."""
         if isinstance(expr, Column):
             return _type_only(expr.type)
-        known = self.known.get(id(expr))
-        return evaluate(expr, _TypesOnly(expr)) if known is None else known[1]
+        known = self.known.get(expr)
+        return evaluate(expr, _TypesOnly(expr)) if known is None else known
 
     # --- refusals --------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import Item
 from dpsql.core.ir.step_count import take
@@ -70,11 +71,11 @@ def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callab
     written = written_sets(nodes, binder)
     several = any(isinstance(n, exp.GroupingSets | exp.Rollup | exp.Cube) for n in nodes)
     found, together = _Found(binder, named), Together()
-    places: dict[int, int | None] = {}
+    places = ByIdentity[exp.Expr, int | None]()
     for node in (node for keys in written for node in keys):
-        if id(node) in places:
+        if node in places:
             continue
-        places[id(node)] = None
+        places[node] = None
         with together.attempt():
             e = ordinal(node, named, binder) or binder.bind(node)
             if above(e):
@@ -87,9 +88,9 @@ def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callab
                     "DP101", "a constant cannot be a key of ROLLUP, CUBE or GROUPING SETS", span=binder.span(node),
                     help=["leave it out, or tell the sets apart with GROUPING(x)"],
                 )  # fmt: skip
-            places[id(node)] = found.place(e)
+            places[node] = found.place(e)
     together.settle()
-    sets = tuple(frozenset(at for node in keys if (at := places[id(node)]) is not None) for keys in written)
+    sets = tuple(frozenset(at for node in keys if (at := places[node]) is not None) for keys in written)
     return Groups(tuple(found.keys.values()), sets, written == [()])
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -56,8 +57,8 @@ class _Binder:
     policy: Policy
     parameters: Parameters
     numbering: Numbering = field(default_factory=Numbering)
-    read: set[int] = field(default_factory=set)
-    """Identities of the syntax trees that were bound, to find WITH queries that nothing reads."""
+    read: ByIdentity[exp.Expr, None] = field(default_factory=ByIdentity)
+    """The syntax trees that were bound, to find WITH queries that nothing reads."""
     outer: Outer | None = None
     """The query around this one, if this one is a subquery in an expression."""
 
@@ -67,14 +68,14 @@ class _Binder:
     # --- queries ---------------------------------------------------------------------------------------------------
 
     def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
-        self.read.add(id(tree))
+        self.read[tree] = None
         given = tree.args.get("with_")
         if given is None:
             return self._body(tree, ctes)
         visible = self._with(given, ctes)
         found = self._body(tree, visible)
         for cte in [*visible.values()][::-1]:
-            if id(cte.tree) not in self.read:  # what nothing reads must be accepted SQL as well
+            if cte.tree not in self.read:  # what nothing reads must be accepted SQL as well
                 self._below()(cte.tree, cte.visible)
         return found
 

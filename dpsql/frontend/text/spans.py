@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.diagnostics.diagnostic import Span
 
 _KEYWORDS: dict[type[exp.Expr], str] = {
@@ -74,20 +75,20 @@ class _Place:
 def remember(tree: exp.Expr) -> None:
     """Write beside each node where it stands, in one walk: asked one by one, each would be looked for in the tree."""
     nodes = [*_in_order(tree)]
-    hulls: dict[int, Span] = {}
+    hulls = ByIdentity[exp.Expr, Span]()
     for node in reversed(nodes):
-        own, below = _own(node), hulls.get(id(node))
+        own, below = _own(node), hulls.get(node)
         hull = own if below is None else below if own is None else own.hull(below)
         if hull is not None:
-            hulls[id(node)] = hull
+            hulls[node] = hull
             if node.parent is not None:
-                around = hulls.get(id(node.parent))
-                hulls[id(node.parent)] = hull if around is None else around.hull(hull)
+                around = hulls.get(node.parent)
+                hulls[node.parent] = hull if around is None else around.hull(hull)
     end = 0
     since: Counter[type[exp.Expr]] = Counter()
     for node in nodes:
         own, kind = _own(node), type(node)
-        hull = hulls.get(id(node))
+        hull = hulls.get(node)
         passed = 0 if hull is not None else sum(n for other, n in since.items() if issubclass(other, kind))
         node.meta[_KEY] = _Place(hull, end, passed)
         if own is not None and own.end > end:

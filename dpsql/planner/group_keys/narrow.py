@@ -99,9 +99,8 @@ def subjects(terms: Sequence[Expr], items: Sequence[Expr]) -> list[Expr]:
 
     Each condition must be a list or a range for it; `substring(phone, 1, 2) IN ('13', '31')`.
     """
-    inside = {id(e): e for item in items for e in _parts(item)}
     compared = [e for t in terms for e in _compared(t)]
-    found = [e for e in inside.values() if not isinstance(e, Column) and e in compared]
+    found = [e for item in items for e in _parts(item) if not isinstance(e, Column) and e in compared]
     unique: list[Expr] = []
     for e in found:
         if e not in unique:

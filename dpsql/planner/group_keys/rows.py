@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.context import Derivation
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
@@ -96,7 +96,7 @@ class Rows:
         return transform_expr(expr, lambda e: self.definitions.get(e.uid, e) if isinstance(e, Column) else e)
 
 
-def rows_of(node: Node, ctx: Context) -> Rows:
+def rows_of(node: Node, ctx: Derivation) -> Rows:
     """What the rows of `node` are made of. The tree must have facts."""
     match node:
         case Scan() | Values():
@@ -131,15 +131,15 @@ def _nothing() -> Rows:
     return Rows({}, {}, {}, (), NEVER)
 
 
-def _leaf(node: Scan | Values, ctx: Context) -> Rows:
-    facts = derive(node, ctx).fact
+def _leaf(node: Scan | Values, ctx: Derivation) -> Rows:
+    facts = derive_once(node, ctx).fact
     origins = {c.uid: Origin(c, facts.columns[c.uid].value, node, facts.public) for c in node.columns}
     return replace(_nothing(), origins=origins)
 
 
-def _opaque(below: Rows, node: Node, uids: set[int], ctx: Context) -> Rows:
+def _opaque(below: Rows, node: Node, uids: set[int], ctx: Derivation) -> Rows:
     """Columns that the node computes, and of which only their facts are known."""
-    facts = derive(node, ctx).fact
+    facts = derive_once(node, ctx).fact
     source = node if isinstance(node, SetOperation) else None
     new = {c.uid: Origin(c, facts.columns[c.uid].value, source) for c in output_columns(node) if c.uid in uids}
     return replace(below, origins={**below.origins, **new})
@@ -156,7 +156,7 @@ def _where(below: Rows, conditions: Iterable[Expr], unless: frozenset[Pad] = NEV
     return replace(below, terms=(*below.terms, *new))
 
 
-def _join(node: Join, ctx: Context) -> Rows:
+def _join(node: Join, ctx: Derivation) -> Rows:
     """A SEMI join stands for a row of the left side and one that it matches; of an ANTI join's right side none is left.
 
     The ON condition of an outer join says nothing about rows that are padded, nor does any condition of the side that

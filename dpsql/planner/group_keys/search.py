@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.domains import ENUMERABLE
 from dpsql.core.functions.key_lists import whole
@@ -185,7 +185,7 @@ class _Case:
         if not isinstance(origin.source, Scan):
             held = origin.value.interval
             return held if held.lo is not None or held.hi is not None else None
-        hint = derive(origin.source, self.ctx.analysis).fact.columns[origin.column.uid].hint
+        hint = derive_once(origin.source, self.ctx.analysis).fact.columns[origin.column.uid].hint
         return None if hint is None else hint.bounds
 
     def _is_unread(self, origin: Origin) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.signature import WITHOUT_A_ZONE
 from dpsql.core.ir.components import Component, KeySource, Measure
@@ -101,7 +101,7 @@ def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
         return replace(node, input=within_lists(keyed, ctx))
     if parts is None:
         return node
-    facts = derive(keyed.input, ctx.analysis).fact
+    facts = derive_once(keyed.input, ctx.analysis).fact
     sources = tuple(source_of(p, _origin([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
     if _size(sources) + others <= ctx.analysis.max_keys:
         return replace(node, input=replace(keyed, sources=sources))
@@ -112,7 +112,7 @@ def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
 
 def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     assert isinstance(node.input, GroupKeys)
-    facts = derive(node.input.input, ctx.analysis).fact
+    facts = derive_once(node.input.input, ctx.analysis).fact
     items = node.input.items
     for item in items:
         _check_kind(item, facts)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
 from dpsql.core.analysis.public_groups import groups_of_an_id
@@ -40,7 +40,7 @@ def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _bounded(node: Release, ctx: RewriteContext) -> Release:
-    facts = derive(node.input, ctx.analysis).fact
+    facts = derive_once(node.input, ctx.analysis).fact
     own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
     if not facts.ids:
         if own is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.choose_grids import gridded
@@ -20,10 +20,10 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Release):
             return node
-        facts = derive(node.input, ctx.analysis).fact
+        facts = derive_once(node.input, ctx.analysis).fact
         # Plain forms first, so that they are taken where the others are no better.
         forms = [form for plain in sum_forms(node, facts) for form in (plain, split_counts(plain, facts))]
-        different = list({id(form): form for form in forms}.values())
+        different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
 
     return transform(root, change)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import image
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import reach
@@ -39,10 +39,10 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
 
     def change(node: Node) -> Node:
         if isinstance(node, Aggregate) and node.inner:
-            return _summed(node, derive(node.input, ctx.analysis).fact)
+            return _summed(node, derive_once(node.input, ctx.analysis).fact)
         if not isinstance(node, Release):
             return node
-        return gridded(node, derive(node.input, ctx.analysis).fact)
+        return gridded(node, derive_once(node.input, ctx.analysis).fact)
 
     return transform(root, change)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.registry import EPOCH
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -29,7 +29,7 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or not ctx.private(node.input):
             return node
-        facts = derive(node.input, ctx.analysis).fact
+        facts = derive_once(node.input, ctx.analysis).fact
         return replace(node, calls=tuple(_clipped(c, facts) for c in node.calls))
 
     return transform(root, change)

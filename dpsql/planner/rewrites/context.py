@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -48,7 +48,7 @@ class RewriteContext:
     in noise alone. None: the plain forms.
     """
 
-    analysis: Context
+    analysis: Derivation
     limits: Limits = Limits()
     error: Callable[[Release, Facts], float] | None = None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.registry import position
@@ -38,7 +38,7 @@ def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
             return node
-        return _release(node, derive(node.input, ctx.analysis).fact)
+        return _release(node, derive_once(node.input, ctx.analysis).fact)
 
     return transform(root, change)
 

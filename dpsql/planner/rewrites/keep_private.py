@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, inputs
 from dpsql.core.ir.walk import with_inputs
@@ -33,7 +33,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
             node = node if child is node.input else replace(node, input=child)
             if not below_any or not node.keys or not ctx.private(node.input):
                 return node
-            facts = derive(node.input, ctx.analysis).fact
+            facts = derive_once(node.input, ctx.analysis).fact
             if facts.ids:
                 owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
                 return replace(node, inner=owned)
@@ -63,7 +63,7 @@ def _together(node: Node, ctx: RewriteContext) -> Node:
         case SetOperation() | Project() | Filter():
             return with_inputs(node, tuple(_together(n, ctx) for n in inputs(node)))
         case Aggregate(keys=(), inner=False) if ctx.private(node.input):
-            return node if derive(node.input, ctx.analysis).fact.ids else replace(node, inner=True)
+            return node if derive_once(node.input, ctx.analysis).fact.ids else replace(node, inner=True)
         case _:
             return node
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.join_same_unit import meets_owner
 from dpsql.core.ir.expressions import Call, Column
@@ -25,7 +25,7 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
             return node
-        left, right = (derive(n, ctx.analysis).fact for n in (node.left, node.right))
+        left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
         if meets_owner(node, left, right):
             return node
         ends_left = [e.left for e in node.equalities if isinstance(e.left, Column)]

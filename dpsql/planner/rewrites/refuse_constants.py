@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.expression_values import Env, evaluate
 from dpsql.core.analysis.facts import ColumnFact
 from dpsql.core.functions.clipping import clip_bounds
@@ -36,7 +36,7 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
 
     def look(node: Node) -> Node:
         if isinstance(node, Aggregate) and ctx.private(node.input):
-            columns = derive(node.input, ctx.analysis).fact.columns
+            columns = derive_once(node.input, ctx.analysis).fact.columns
             env = {uid: _declared(fact) for uid, fact in columns.items()}
             for e in (e for call in node.calls if call.arg is not None for e in walk(call.arg)):
                 if isinstance(e, Call) and e.function == "clip" and columns_of(e):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Context, Derivation
+from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.ir.components import Measure
@@ -68,7 +69,9 @@ def _counted(node: BoundContributions) -> int:
 
 def _by_policy(bounding: BoundContributions, node: Release, ctx: Context) -> int | None:
     """Rows of a unit that the policy's limits would count in the same groups."""
-    own = policy_limits(bounding.input, ctx)
+    known = Derivation.begin(ctx)
+    derive_once(bounding.input, known)
+    own = policy_limits(bounding.input, known)
     if not bounding.keys or (bounding.few_groups and bounding.groups == 1):
         return own.rows if own.rows is not None else own.per_group
     if own.per_group is None or own.groups is None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Node, Project, Release, Scan, inputs
 from dpsql.core.ir.types import Kind
@@ -39,14 +40,14 @@ def post_processing(
     """The post-processing of a plan whose root is public. tables: policy table → the engine's name."""
     public = _public_columns(tree.node, columns)
     if not releases:
-        sql = Emitter(_own_names(tree, tables), {}, Aliases()).query(tree, columns)
+        sql = Emitter(_own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
         return PostProcessing(None, 0, sql, public, (), columns, tree.fact.empty)
     index = found.index
     steps = Steps(tree.node, releases, found, _scratch).of(tree, columns)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
-        0 if renamed is None else index[id(renamed[0])],
+        0 if renamed is None else index[renamed[0]],
         steps[-1].sql,
         public,
         shown_by(tree.node, columns, index),

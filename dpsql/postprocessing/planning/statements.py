@@ -15,6 +15,7 @@ from dataclasses import replace
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import components_of
 from dpsql.core.ir.conditions import conjunction, conjuncts
 from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
@@ -94,7 +95,7 @@ class Steps:
         )
 
     def _emitter(self) -> Emitter:
-        return Emitter(self._tables, {}, Aliases())
+        return Emitter(self._tables, ByIdentity(), Aliases())
 
     def _table(self, tree: Tagged[Facts], statement: Statement) -> Part:
         """The rows of a tree by a step of their own."""
@@ -178,7 +179,7 @@ class Steps:
         return Tagged(with_inputs(node, tuple(t.node for t in below)), self._columns.facts(fact), below)
 
     def _release(self, node: Release, fact: Facts, statement: Statement) -> Part:
-        place = self._found.index[id(node)]
+        place = self._found.index[node]
         measured, equal = self._releases[place].measured, self._found.node(place)
         own, theirs = ([*n.keys, *(o.column for o in n.outputs)] for n in (node, equal))
         pairs = [(c, n.uid) for c, n in zip(own, theirs, strict=True)]

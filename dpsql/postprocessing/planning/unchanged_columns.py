@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import End
 from dpsql.core.ir.expressions import Cast, Column
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Project, Release, SetKind, SetOperation, Sort, Window
@@ -11,19 +12,19 @@ from dpsql.core.ir.step_count import take
 
 
 def shown_by(
-    node: Node, columns: Sequence[Column], index: Mapping[int, int]
+    node: Node, columns: Sequence[Column], index: ByIdentity[Node, int]
 ) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
     """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it."""
     return tuple(tuple(_shown(node, c.uid, release, index) for c in columns) for release in traced_releases(node))
 
 
-def _shown(node: Node, uid: int, release: Release, index: Mapping[int, int]) -> tuple[int, int] | None:
+def _shown(node: Node, uid: int, release: Release, index: ByIdentity[Node, int]) -> tuple[int, int] | None:
     """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
     origin = origin_of(node, uid, release)
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
         if output.column.uid == origin and not isinstance(output.recipe, End):
-            return index[id(release)], position
+            return index[release], position
     return None
 
 

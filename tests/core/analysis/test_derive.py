@@ -1,4 +1,4 @@
-"""What is remembered within one compilation: facts of the very same node, never a draft."""
+"""The last derivation believes nothing that was found before it; within one, each node is derived once."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.context import Context, Derivation
+from dpsql.core.analysis.derive import derive, derive_once
+from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr
-from dpsql.core.ir.nodes import Aggregate, Filter, Node, Release
+from dpsql.core.ir.nodes import Filter, Node, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.walk import walk
+from dpsql.core.ir.walk import Tagged, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
@@ -41,43 +42,45 @@ def bound(of: Policy, sql: str = QUERY) -> Node:
     return bind(parse(Source(sql)), of).root
 
 
-def drafted(root: Node, of: Policy) -> Context:
-    """The context of the finished tree, after the same tree was derived as a draft."""
-    ctx = Context(of, PublicFacts())
-    derive(root, replace(ctx, drafting=True))
-    return ctx
+def begun(of: Policy, *, drafting: bool = False) -> Derivation:
+    return Derivation.begin(Context(of, PublicFacts()), drafting=drafting)
 
 
 def test_an_aggregate_that_was_drafted_is_refused_in_the_finished_tree(of: Policy) -> None:
     root = bound(of)
-    ctx = drafted(root, of)
-    aggregate = next(n for n in walk(root) if isinstance(n, Aggregate))
-    assert ctx.known(aggregate) is None
+    derive_once(root, begun(of, drafting=True))
     with pytest.raises(Rejected) as refusal:
-        derive(root, ctx)
+        derive(root, Context(of, PublicFacts()))
     assert refusal.value.diagnostics[0].code == "DP110"
 
 
 def test_a_release_whose_contributions_are_not_bounded_was_drafted_only(of: Policy) -> None:
-    ctx = Context(of, PublicFacts())
-    draft = replace(ctx, drafting=True)
+    draft = begun(of, drafting=True)
     root = expand_aggregates(bound(of), RewriteContext(draft))
-    derive(root, draft)
-    release = next(n for n in walk(root) if isinstance(n, Release))
-    assert draft.known(release) is not None
-    assert ctx.known(release) is None
+    derive_once(root, draft)
     with pytest.raises(Rejected):
-        derive(root, ctx)
+        derive(root, Context(of, PublicFacts()))
 
 
-def test_nothing_that_stands_on_a_draft_is_carried_over(of: Policy) -> None:
-    root = bound(of)
-    ctx = drafted(root, of)
-    filters = [n for n in walk(root) if isinstance(n, Filter)]
-    assert len(filters) == 2
-    above, below = filters
-    assert ctx.known(above) is None
-    assert ctx.known(below) is derive(below, ctx)
+def test_nothing_that_was_found_before_is_believed(of: Policy) -> None:
+    """Facts that whoever made the plan put beside it: the very nodes, and the very context."""
+    root = bound(of, "SELECT age FROM people WHERE age > 40")
+    honest = derive(root, Context(of, PublicFacts()))
+    assert not honest.fact.public
+    lying = begun(of)
+    for node in walk(root):
+        lying.facts[node] = Tagged(
+            node, Facts({c.uid: honest.fact.columns.get(c.uid) for c in output_columns(node)}), ()
+        )  # type: ignore[misc]
+    assert derive_once(root, lying).fact.public, "they would be believed where they may be"
+    assert derive(root, lying) == honest
+
+
+def test_within_one_derivation_a_node_is_derived_once(of: Policy) -> None:
+    root, found = bound(of), begun(of, drafting=True)
+    whole = derive_once(root, found)
+    assert derive_once(root, found) is whole
+    assert all(derive_once(t.node, found) is t for t in whole.walk())
 
 
 def test_a_value_is_remembered_for_the_very_same_rows_and_expression(of: Policy) -> None:

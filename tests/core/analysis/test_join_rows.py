@@ -67,8 +67,9 @@ def test_different_neighbours() -> None:
     assert refused(join(JoinKind.INNER, scan("sized"), scan("log"), "k")) == "DP230"
     sized = scan("sized")
     assert refused(join(JoinKind.INNER, Filter(sized, filled(sized, "k")), scan("sized"), "k")) == "DP230"
-    one_each = Truncate(sized, (at(sized, "k"),), 1)
-    assert refused(join(JoinKind.INNER, one_each, one_each, "k")) == ""
+    other = scan("sized")
+    one_each, another = (Truncate(s, (at(s, "k"),), 1) for s in (sized, other))
+    assert refused(join(JoinKind.INNER, one_each, another, "k")) == ""
     assert refused(join(JoinKind.INNER, one_each, scan("log"), "k")) == "DP230"
 
 

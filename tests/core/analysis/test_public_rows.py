@@ -23,14 +23,14 @@ from tests.support.plan_nodes import column, facts_of, scan
 
 ROWS = Values((column("a"), column("b")), ((1, 5), (2, None)))
 A, B = ROWS.columns
-RANK = WindowCall("rank", (), column("place", BIGINT), order=(SortKey(A),))
+PLACE = column("place", BIGINT)
 
 
 def _kinds(below: Node) -> dict[str, Node]:
     return {
         "order by": Sort(below, (SortKey(output_columns(below)[0]),)),
         "limit": Limit(below, 1),
-        "window": Window(below, (RANK,)),
+        "window": Window(below, (WindowCall("rank", (), PLACE, order=(SortKey(output_columns(below)[0]),)),)),
     }
 
 
@@ -49,7 +49,7 @@ def test_private_rows_are_refused(rule: str, code: str) -> None:
 
 
 def test_a_window_adds_a_column_of_which_nothing_is_known() -> None:
-    value = facts_of(Window(ROWS, (RANK,))).columns[RANK.column.uid].value
+    value = facts_of(_kinds(ROWS)["window"]).columns[PLACE.uid].value
     assert value.type == BIGINT and not value.interval.bounded and value.nullable
 
 

@@ -115,7 +115,7 @@ def partners_known(m: pytest.MonkeyPatch) -> None:
 
 
 def any_columns(m: pytest.MonkeyPatch) -> None:
-    m.setattr(rows_rule, "same_rows", lambda node, ctx: slices._facts(node.left, ctx).most_rows(
+    m.setattr(rows_rule, "same_rows", lambda node, ctx: ctx.fact(node.left).most_rows(
         frozenset(e.left.uid for e in node.equalities)
     ))  # fmt: skip
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from dpsql.core.analysis import disjoint_slices as slices
-from dpsql.core.analysis import policy_limits as limits
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.value import Value
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Expr
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.expressions import ExprBinder, _TypesOnly
@@ -23,12 +23,24 @@ from tests.support.random_databases import Store, World, random_world
 from tests.support.random_queries import random_query
 
 
+class Forgetful(ByIdentity[Any, Any]):
+    """Holds what was put in last, and says that it holds nothing."""
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def get(self, key: object) -> None:
+        return None
+
+
+def _begin(ctx: Context, *, drafting: bool = False) -> Derivation:
+    return Derivation(ctx.policy, ctx.public, ctx.max_keys, drafting, Forgetful(), Forgetful())
+
+
 def _forgetful(m: pytest.MonkeyPatch) -> None:
     """Every fact and every value is found out each time."""
-    m.setattr(Context, "known", lambda self, node: None)
-    m.setattr(limits, "_facts", lambda node, ctx: derive(node, ctx).fact)
-    m.setattr(slices, "_facts", lambda node, ctx: derive(node, ctx).fact)
-    m.setattr(slices, "slices_of", slices._found)
+    m.setattr(Derivation, "begin", _begin)
+    m.setattr(Derivation, "fact", lambda self, node: derive(node, self).fact)
     m.setattr(Facts, "value", lambda self, expr: evaluate(expr, {uid: self.env[uid] for uid in self.columns}))
     m.setattr(ExprBinder, "value", lambda self, expr: evaluate(expr, _TypesOnly(expr)))
 

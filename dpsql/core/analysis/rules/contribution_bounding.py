@@ -12,8 +12,6 @@ Tested by: tests/deep/analysis/test_contribution_bounding.py
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys
@@ -39,7 +37,11 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         if node.keys and node.groups != 1
         else f"≤ {node.per_group} rows per id"
     )
-    return replace(below, contribution=contribution, rule="bound contributions", note=limits)
+    return Facts(
+        below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
+        padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, contribution=contribution,
+        replaced=below.replaced, slots=below.slots, size=below.size, rule="bound contributions", note=limits,
+    )  # fmt: skip
 
 
 def _contradiction(code: str, node: BoundContributions, message: str) -> Rejected:

@@ -35,4 +35,8 @@ def filter_(node: Filter, below: Facts) -> Facts:
             fact, most = columns[column.uid], listed(term, column)
             if most is not None and (fact.values is None or most < fact.values):
                 columns[column.uid] = replace(fact, values=most)
-    return replace(below, columns=columns, size=None, rule="filter", note="")
+    return Facts(
+        columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
+        padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
+        slots=below.slots, rule="filter",
+    )  # fmt: skip

@@ -10,7 +10,7 @@ Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.
 
 from __future__ import annotations
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.join_by_frequency import join_rows
@@ -21,7 +21,7 @@ from dpsql.core.ir.nodes import Join
 from dpsql.diagnostics.errors import reject
 
 
-def join(node: Join, left: Facts, right: Facts, ctx: Context) -> Facts:
+def join(node: Join, left: Facts, right: Facts, ctx: Derivation) -> Facts:
     """Facts of the joined rows."""
     if node.residual is not None:
         evaluate(node.residual, {uid: c.value for uid, c in {**left.columns, **right.columns}.items()})

@@ -16,9 +16,8 @@ Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.disjoint_slices import same_rows
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, repetition
@@ -31,7 +30,7 @@ from dpsql.diagnostics.errors import Rejected
 Vector = Mapping[str, Cap]
 
 
-def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, ctx: Context) -> Facts:
+def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, ctx: Derivation) -> Facts:
     """Facts of a join of two private sides on something other than their owner. Raises Rejected DP230."""
     if isinstance(m_left, Unbounded) or (isinstance(m_right, Unbounded) and not node.kind.filters):
         raise _unbounded(node, left, right, m_left, m_right)
@@ -39,10 +38,9 @@ def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, 
     keys, frequency = repetition(node, left, right, m_left, m_right)
     same = same_rows(node, ctx) if node.kind.filters else None
     changed = _stability(node, *by_rows, m_left, m_right) if same is None else _times(by_rows[0].stability, same)
-    return replace(
-        left, columns=joined_columns(node, left, right), stability=changed,
-        ids=frozenset(), keys=keys, frequency=frequency, padding={}, by_id=frozenset(), hops=frozenset(),
-        named=frozenset(), slots=None, size=None, rule=f"{node.kind.value} join by frequency",
+    return Facts(
+        joined_columns(node, left, right), stability=changed, keys=keys, frequency=frequency, replaced=left.replaced,
+        rule=f"{node.kind.value} join by frequency",
         note=f"≤ {m_right} and ≤ {m_left} matches",
     )  # fmt: skip
 
@@ -72,9 +70,10 @@ def as_rows(side: Facts, node: Join | None = None) -> Facts:
             ]
         )
     rows = times(side.stability[unit], most)
-    return replace(
-        side, stability={unit: rows}, ids=frozenset(), by_id=frozenset(), hops=frozenset(), named=frozenset()
-    )
+    return Facts(
+        side.columns, stability={unit: rows}, keys=side.keys, frequency=side.frequency, padding=side.padding,
+        replaced=side.replaced,
+    )  # fmt: skip
 
 
 def _stability(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> dict[str, Cap]:

@@ -15,8 +15,6 @@ Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.determined_by_unit import determined
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, repetition
@@ -73,7 +71,11 @@ def _on_same_hop(left: Facts, right: Facts, pairs: list[tuple[int, int]]) -> boo
 def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Facts:
     """Facts of a join on the owner. Raises Rejected DP220 for a FULL join."""
     if node.kind.filters:
-        return replace(left, size=None, slots=None, rule=f"{node.kind.value} join on the privacy unit", note="")
+        return Facts(
+            left.columns, stability=left.stability, ids=left.ids, keys=left.keys, frequency=left.frequency,
+            padding=left.padding, by_id=left.by_id, hops=left.hops, named=left.named, replaced=left.replaced,
+            rule=f"{node.kind.value} join on the privacy unit",
+        )  # fmt: skip
     if node.kind is JoinKind.FULL:
         raise reject(
             "DP220", "a FULL join leaves rows whose privacy unit stands in either of two columns", span=node.span,
@@ -91,9 +93,8 @@ def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         isinstance(e.left, Column) and e.left.uid in left.by_id for e in node.equalities
     ):
         by_id = left.by_id | right.by_id  # the rows of an id have a partner all or none
-    return replace(
-        left, columns=joined_columns(node, left, right), stability=stability, ids=ids, keys=keys, frequency=frequency,
-        padding={}, by_id=by_id | found, hops=left.hops | right.hops, named=left.named | right.named,
-        slots=None, size=None, note="",
+    return Facts(
+        joined_columns(node, left, right), stability=stability, ids=ids, keys=keys, frequency=frequency,
+        by_id=by_id | found, hops=left.hops | right.hops, named=left.named | right.named, replaced=left.replaced,
         rule=("" if node.kind is JoinKind.INNER else f"{node.kind.value} ") + "join on the privacy unit",
     )  # fmt: skip

@@ -32,12 +32,16 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
     """Facts of a join of which exactly one side is private. m: None for a SEMI or ANTI join with a public table."""
     private, from_left = (left, True) if right.public else (right, False)
     if m_left is None or m_right is None:  # a filter on the private row itself
-        return replace(left, size=None, rule=f"{node.kind.value} join with a public table", note="")
+        return Facts(
+            left.columns, stability=left.stability, ids=left.ids, keys=left.keys, frequency=left.frequency,
+            padding=left.padding, by_id=left.by_id, hops=left.hops, named=left.named, replaced=left.replaced,
+            slots=left.slots, rule=f"{node.kind.value} join with a public table",
+        )  # fmt: skip
     m = m_right if from_left else m_left
     keys, frequency = repetition(node, left, right, m_left, m_right)
-    found = replace(
-        private, columns=joined_columns(node, left, right), keys=keys, frequency=frequency, padding={}, note="",
-        slots=None, size=None,
+    found = Facts(
+        joined_columns(node, left, right), stability=private.stability, ids=private.ids, keys=keys,
+        frequency=frequency, by_id=private.by_id, hops=private.hops, named=private.named, replaced=private.replaced,
     )  # fmt: skip
     if private.ids or private.hops:
         kept = not from_left and node.kind not in (JoinKind.INNER, JoinKind.CROSS)

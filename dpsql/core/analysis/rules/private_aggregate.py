@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.distinct_values import image
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
@@ -38,7 +38,7 @@ WIDEST = Fraction(2**64)
 """Largest magnitude of a summed integer (of a DECIMAL's units): 2⁶³ of them still fit the 128 bits of the sum."""
 
 
-def aggregate(node: Aggregate, below: Facts, ctx: Context) -> Facts:
+def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
     """Facts of the groups. Raises Rejected DP110 where rows of different owners would be combined; DP101, DP201, …"""
     for key in node.keys:
         if key.column.type.kind in (Kind.LIST, Kind.BLOB):
@@ -99,7 +99,7 @@ def _most_rows(node: Aggregate, below: Facts) -> Cap | None:
     return below.most_rows(sure)
 
 
-def _enforced(node: Node, ctx: Context) -> int | None:
+def _enforced(node: Node, ctx: Derivation) -> int | None:
     """The smallest limit on rows of one unit that the policy enforces at releases: where a count may be clipped."""
     limits = policy_limits(node, ctx)
     found = [limits.rows] if limits.rows is not None else []

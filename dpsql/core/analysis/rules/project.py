@@ -28,7 +28,7 @@ MOST_NAMES = 64
 
 def project(node: Project, below: Facts) -> Facts:
     """Facts of the projected rows."""
-    found = replace(added(node.items, below), rule="project", note="")
+    found = replace(added(node.items, below), rule="project")
     if not below.ids or found.ids:
         return found
     (unit,) = below.stability
@@ -84,14 +84,8 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
             if all(uid in renamed for uid in hop.columns)
         )
 
-    return replace(
-        below,
-        columns=columns,
-        ids=ids,
-        keys=keys,
-        frequency=frequency,
-        padding=padding,
-        by_id=frozenset(by_id),
-        hops=owned(below.hops),
-        named=owned(below.named),
-    )
+    return Facts(
+        columns, stability=below.stability, ids=ids, keys=keys, frequency=frequency, padding=padding,
+        by_id=frozenset(by_id), hops=owned(below.hops), named=owned(below.named), replaced=below.replaced,
+        slots=below.slots, size=below.size,
+    )  # fmt: skip

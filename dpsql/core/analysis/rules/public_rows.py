@@ -11,8 +11,6 @@ Tested by: tests/core/analysis/test_public_rows.py, tests/core/printing/test_ord
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.empty_relations import no_rows
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value, type_range
@@ -40,7 +38,7 @@ def window(node: Window, below: Facts) -> Facts:
             help=[*advice, "aggregate first; windows over released numbers cost nothing"],
         )  # fmt: skip
     columns = {**below.columns, **{c.column.uid: _computed(c.column) for c in node.calls}}
-    return replace(below, columns=columns, rule="window", note="")
+    return Facts(columns, keys=below.keys, frequency=below.frequency, size=below.size, rule="window")
 
 
 def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
@@ -49,7 +47,11 @@ def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
     what: the clause, as users write it.
     """
     if not below.public and no_rows(node, (below,)):
-        return replace(below, size=None, rule=what.lower(), note="")
+        return Facts(
+            below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
+            padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
+            slots=below.slots, rule=what.lower(),
+        )  # fmt: skip
     if not below.public:
         raise reject(
             "DP112", f"{what} over private rows", span=node.span,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.disjoint_slices import Slices, changed, repeated, slices_of
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, Hint
@@ -34,7 +34,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
 
 
-def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Context) -> Facts:
+def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation) -> Facts:
     """Facts of the combined rows. Raises Rejected DP220, DP230, DP301."""
     lists = [c.column for c in node.columns if c.column.type.kind is Kind.LIST]
     if lists and not (node.all and node.kind is SetKind.UNION):

@@ -29,8 +29,9 @@ def truncate(node: Truncate, below: Facts) -> Facts:
     frequency = dict(below.frequency)
     frequency[columns] = smaller(frequency[columns], cap) if columns in frequency else cap
     note = f"≤ {node.rows} rows per {', '.join(c.name for c in node.columns)}"
-    found = replace(
-        below, frequency=frequency, padding={}, slots=None, size=None,
+    found = Facts(
+        below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=frequency,
+        by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
         rule="drop frequent keys" if node.drop else "truncate", note=note,
     )  # fmt: skip
     if below.ids or below.hops:

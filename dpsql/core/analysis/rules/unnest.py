@@ -35,9 +35,10 @@ def unnest(node: Unnest, below: Facts) -> Facts:
     most = finite(node.most)
     frequency = {columns: times(cap, most) for columns, cap in below.frequency.items()}
     frequency.update(dict.fromkeys(below.keys, most))  # one row of a key becomes at most that many
-    found = replace(
-        below, columns={**below.columns, node.column.uid: ColumnFact(value)}, keys=frozenset(), frequency=frequency,
-        padding={}, size=None, rule=f"unnest ×{node.most}", note="",
+    found = Facts(
+        {**below.columns, node.column.uid: ColumnFact(value)}, stability=below.stability, ids=below.ids,
+        frequency=frequency, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
+        slots=below.slots, rule=f"unnest ×{node.most}",
     )  # fmt: skip
     if below.ids or below.hops or below.public:
         return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.direct import direct
@@ -14,12 +12,10 @@ from dpsql.core.printing.shapes.statement import Statement
 from dpsql.core.printing.shapes.weighted import weighted
 
 
-def statements(
-    release: Tagged[Facts], tables: TableNames, released: Mapping[int, str] = MappingProxyType({})
-) -> tuple[Statement, ...]:
+def statements(release: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]) -> tuple[Statement, ...]:
     """The statements of one release; every component is in exactly one of them.
 
-    released: `id` of each release that this one reads → what stands for its noisy rows in the text.
+    released: each release that this one reads → what stands for its noisy rows in the text.
     """
     node = release.node
     assert isinstance(node, Release)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import quantized, valid
@@ -15,7 +16,7 @@ from dpsql.core.printing.shapes.statement import Statement
 
 
 def direct(
-    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+    node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
     block = Emitter(tables, released, Aliases()).block(below)

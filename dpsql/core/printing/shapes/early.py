@@ -11,10 +11,11 @@ filter on the one side may make the join the cheaper start, so that case is left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Measure
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
@@ -23,6 +24,7 @@ from dpsql.core.ir.nodes import (
     GroupKeys,
     Join,
     JoinKind,
+    Node,
     Project,
     Release,
     Scan,
@@ -44,7 +46,7 @@ class Early:
     match: str
 
 
-def early(node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]) -> Early | None:
+def early(node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]) -> Early | None:
     """How to aggregate before the join under a bounding node; None unless every condition above is met."""
     (keyed,) = below.inputs
     (joined,) = keyed.inputs

@@ -11,14 +11,14 @@ stay below 2⁶³, and 64 bits are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
@@ -57,7 +57,7 @@ class _Parts:
 
 
 def weighted(
-    node: Release, below: Tagged[Facts], tables: TableNames, released: Mapping[int, str]
+    node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
     bounding, limits = below.node, below.fact.contribution

@@ -1,0 +1,138 @@
+"""Whether a plan is one at all: every column that is read is there, under its own type, and under one number.
+
+*Claim.* Of a plan that passes, every expression of a node reads columns of the node's own inputs, of the type that
+they have there; no two columns of one row have the same number; the columns of a set operation, a list of keys, a
+release and its components fit each other. *Why.* Each of these is looked at, for every node. *When it would be
+false.* If a kind of node reads columns that `read_by` does not name. *Tested by*
+tests/unit/analysis/test_well_formed.py, which looks at every rewrite of every fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn
+
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.components import components_of
+from dpsql.core.ir.expressions import Column, Expr, walk
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    BoundContributions,
+    GroupKeys,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Release,
+    SetOperation,
+    Truncate,
+    Unnest,
+    Values,
+    inputs,
+    output_columns,
+)
+from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.walk import expressions
+from dpsql.diagnostics.errors import reject
+
+Row = Mapping[int, SqlType]
+"""Number → type of the columns that a node's rows have."""
+
+
+def require_well_formed(plan: Node) -> None:
+    """Raises Rejected DP904 for a plan that no text stands for: whoever made it is wrong, and nothing is priced."""
+    _row(plan, ByIdentity())
+
+
+def _row(node: Node, known: ByIdentity[Node, Row]) -> Row:
+    found = known.get(node)
+    if found is None:
+        below = [_row(child, known) for child in inputs(node)]
+        _reads(node, below)
+        _fits(node, below)
+        columns = output_columns(node)
+        found = known[node] = {c.uid: c.type for c in columns}
+        if len(found) < len(columns):
+            _wrong(node, "two of its columns have one number")
+    return found
+
+
+def _reads(node: Node, below: list[Row]) -> None:
+    """Every column that the node reads is one of the input that it reads it from."""
+    for rows, exprs in read_by(node, below):
+        for expr in exprs:
+            for part in walk(expr):
+                if isinstance(part, Column) and rows.get(part.uid) != part.type:
+                    _wrong(node, f"{part.name or 'a column'} is not one of its input")
+
+
+def read_by(node: Node, below: list[Row]) -> Iterator[tuple[Row, Iterable[Expr]]]:
+    """The expressions that a node evaluates, each with the columns that it may read."""
+    match node:
+        case Join(equalities=pairs, residual=residual):
+            left, right = below
+            yield left, [p.left for p in pairs]
+            yield right, [p.right for p in pairs]
+            if residual is not None:
+                yield {**left, **right}, [residual]
+        case SetOperation(columns=columns):
+            left, right = below
+            yield left, [c.left for c in columns]
+            yield right, [c.right for c in columns]
+        case BoundContributions(id=id_, keys=keys):
+            yield below[0], [id_, *keys]
+        case Release(keys=keys):
+            yield below[0], [*keys, *expressions(node)]
+        case _ if below:
+            yield below[0], expressions(node)
+        case _:
+            pass
+
+
+def _fits(node: Node, below: list[Row]) -> None:
+    """The parts of one node fit each other."""
+    match node:
+        case Values(columns=columns, rows=rows):
+            if any(len(row) != len(columns) for row in rows):
+                _wrong(node, "a row is longer or shorter than its columns")
+        case Project(items=items) | Aggregate(keys=items):
+            if any(i.column.type != i.expr.type for i in items):
+                _wrong(node, "a column has another type than what it is computed from")
+        case Limit(count=count, offset=offset):
+            if offset < 0 or (count is not None and count < 0):
+                _wrong(node, "it keeps fewer than no rows")
+        case Truncate(rows=most) | Unnest(most=most):
+            if most < 1:
+                _wrong(node, "it keeps no row")
+        case GroupKeys(items=items, sources=sources, within=within):
+            for lists in (sources, within):
+                places = sorted(at for source in lists or () for at in source.positions)
+                if lists and places != list(range(len(items))):
+                    _wrong(node, "its lists are not of its columns, each once")
+            if any(i.column.type != i.expr.type for i in items):
+                _wrong(node, "a key has another type than what it is computed from")
+        case BoundContributions(rows=rows, per_group=per_group, groups=groups):
+            if any(limit is not None and limit < 1 for limit in (rows, per_group, groups)):
+                _wrong(node, "a limit is below 1")
+            if (rows is None) == (per_group is None):
+                _wrong(node, "it needs either a number of rows, or one for each group")
+            if rows is None and groups is None:
+                _wrong(node, "it needs a number of groups")
+        case Release(input=child, keys=keys, components=components, outputs=outputs, threshold=threshold):
+            keyed = child.input if isinstance(child, BoundContributions) else child
+            if not isinstance(keyed, GroupKeys) or [k.uid for k in keys] != [i.column.uid for i in keyed.items]:
+                _wrong(node, "its keys are not those of its rows")
+            asked = [at for output in outputs for at in components_of(output.recipe)]
+            asked += [] if threshold is None else [threshold]
+            if any(not 0 <= at < len(components) for at in asked):
+                _wrong(node, "a number is made of a component that is not there")
+        case _:
+            pass
+
+
+def _wrong(node: Node, what: str) -> NoReturn:
+    raise reject(
+        "DP904", f"the plan is malformed: {type(node).__name__}: {what}; nothing was run",
+        span=getattr(node, "span", None),
+        help=["please report this query: the planner contradicts itself"],
+    )  # fmt: skip
