@@ -4,7 +4,7 @@
 they have there; no two columns of one row have the same number; the columns of a set operation, a list of keys, a
 release and its components fit each other. *Why.* Each of these is looked at, for every node. *When it would be
 false.* If a kind of node reads columns that `read_by` does not name. *Tested by*
-tests/unit/analysis/test_well_formed.py, which looks at every rewrite of every fixture.
+tests/core/analysis/test_well_formed.py, which looks at every rewrite of every fixture.
 """
 
 from __future__ import annotations

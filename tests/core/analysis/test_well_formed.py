@@ -39,7 +39,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites import rules
 from dpsql.planner.rewrites.context import RewriteContext
 from tests.fixtures.cases import File, files, plan_of
-from tests.unit.analysis.relations import POLICY, at, column, filled, join, scan
+from tests.support.plan_nodes import POLICY, at, column, filled, join, scan
 
 VISITS, LOG = scan("visits"), scan("log")
 K, OTHER = at(VISITS, "k"), at(LOG, "k")
