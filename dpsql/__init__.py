@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
-    from dpsql.core.privacy_loss import PrivacyLoss
+    from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
     from dpsql.diagnostics.diagnostic import Diagnostic
     from dpsql.diagnostics.errors import (
         BudgetExceeded,
@@ -102,6 +102,7 @@ _HOMES = {
     "Warning": "dpsql.diagnostics.errors",
     "check": "dpsql.service.check",
     "connect": "dpsql.api.connection",
+    "epsilon_to_rho": "dpsql.core.privacy_loss",
     "verify_policy": "dpsql.service.verify",
 }
 
@@ -145,6 +146,7 @@ __all__ = [
     "apilevel",
     "check",
     "connect",
+    "epsilon_to_rho",
     "paramstyle",
     "threadsafety",
     "verify_policy",
