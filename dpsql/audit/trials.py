@@ -25,6 +25,7 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise
 from dpsql.core.privacy_loss import compose
+from dpsql.core.release.drawing import Noise
 from dpsql.core.release.noisy import Given, Key, noised
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
@@ -60,7 +61,7 @@ def shown(planned: PlannedRelease, vector: Vector, keys: frozenset[Key], runs: i
     happened = np.zeros(runs, bool)
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, 0) for run in range(start, stop) for _ in rows]
-        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), backend)
+        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), _noise(planned, backend))
         happened[[int(tag[0]) for tag in noisy.keys]] = True  # type: ignore[arg-type]
     return int(happened.sum())
 
@@ -73,7 +74,7 @@ def _statistic(
     rows = [own[key] for key in moved]
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, at) for run in range(start, stop) for at in range(len(moved))]
-        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), backend)
+        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), _noise(planned, backend))
         run = np.array([tag[0] for tag in noisy.keys], dtype=np.int64)
         place = np.array([tag[1] for tag in noisy.keys], dtype=np.int64)
         for i in parts:
@@ -83,6 +84,10 @@ def _statistic(
             y = np.array([float(v - origin[at]) for v, at in zip(noisy.columns[i], place, strict=True)])
             np.add.at(total, run, _likelier(m, y, apart[place] if len(place) else y))
     return total
+
+
+def _noise(planned: PlannedRelease, backend: Backend) -> Noise:
+    return Noise(planned.measured.measurements, backend)
 
 
 def _columns(rows: Sequence[Sequence[int]], planned: PlannedRelease) -> list[Integers]:

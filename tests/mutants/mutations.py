@@ -488,6 +488,38 @@ MUTATIONS = (
         "a comparison that a conversion makes NULL taken for one that says something of its argument",
         ("tests/core/analysis/test_disjoint.py",),
     ),
+    Mutation(
+        "asked-before-it-is-charged",
+        "dpsql/core/release/drawing.py",
+        "    if receipt is None:",
+        "    if False:",
+        "noise is drawn, and private rows are read, without a receipt",
+        ("tests/core/release/test_receipts.py", "tests/core/release/test_two_questions.py"),
+    ),
+    Mutation(
+        "drawn-twice-for-one-charge",
+        "dpsql/core/release/drawing.py",
+        "if place in self._drawn or place < 0:",
+        "if place < 0:",
+        "the same number twice, each time with fresh noise, for one charge",
+        ("tests/core/release/test_two_questions.py",),
+    ),
+    Mutation(
+        "question-with-exact-numbers",
+        "dpsql/core/release/drawing.py",
+        "if not all(type(value) is Noisy and len(value.integers) == 1 for value in noisy.values()):",
+        "if not noisy and statement is None:",
+        "an exact number is written into a later statement of the same release",
+        ("tests/core/release/test_two_questions.py",),
+    ),
+    Mutation(
+        "noisy-because-it-says-so",
+        "dpsql/core/release/drawing.py",
+        "if made_by is not _MADE_BY_NOISE:",
+        "if False:",
+        "exact integers pass for noisy ones",
+        ("tests/core/release/test_two_questions.py",),
+    ),
     # --- stability of operators ---
     Mutation(
         "slices-that-overlap",

@@ -12,6 +12,7 @@ from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.privacy_loss import PrivacyLoss, compose
 from dpsql.core.release import noisy
+from dpsql.core.release.drawing import Ask
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
@@ -71,7 +72,7 @@ def plan_of(
 
 def exact(planned: PlannedRelease, store: Store, salt: int = SALT) -> Vector:
     """Key → the integers that noise would be added to, for exactly the keys that may be released."""
-    found = noisy._fetch(planned, store, salt, {}).rows()
+    found = noisy._fetch(planned, Ask(store, salt)).rows()
     sources = key_sources(planned.measured.node)
     if sources is None:
         return found

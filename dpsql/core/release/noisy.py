@@ -1,4 +1,4 @@
-"""From exact integers to noisy ones: the only function that holds both, and it returns only the noisy ones."""
+"""A release whose exact integers are asked for once: from them to noisy ones, of which alone anything is returned."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from uuid import UUID
 
 import numpy as np
 
-from dpsql.core.engine import Engine, RawTable, guarded
+from dpsql.core.engine import Engine, RawTable
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
-from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import made_by
+from dpsql.core.release.drawing import Ask, Noise, drawn
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import numbered, places
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.release.released import Answer
-
-TOTAL_CAP = 2**100
-"""Totals are saturated here; saturating moves no two neighbours further apart (it is 1-Lipschitz)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +102,24 @@ def measure_release(
     # engine fails on some data, or takes its time, would be told for free.
     if not wanted(planned.measured, given):
         return assembled(planned, given)
-    if receipt is None:
-        raise AssertionError("noise without a receipt")
-    # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
-    return guarded(lambda: assembled(planned, given, _fetch(planned, engine, salt, earlier), backend))
+    return drawn(OneQuestion(planned, given), engine, receipt, salt, earlier, backend)
+
+
+@dataclass(frozen=True, slots=True)
+class OneQuestion:
+    """The drawing of a release that asks for all its exact integers, and then draws their noise."""
+
+    planned: PlannedRelease
+    given: Given
+
+    @property
+    def declared(self) -> Sequence[Measurement]:
+        """One for each component."""
+        return self.planned.measured.measurements
+
+    def draw(self, ask: Ask, noise: Noise) -> NoisyRelease:
+        """The released numbers."""
+        return assembled(self.planned, self.given, _fetch(self.planned, ask), noise)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -136,24 +148,28 @@ class Exacts:
 
 
 def assembled(
-    planned: PlannedRelease, given: Given, exact: Exacts | None = None, backend: Backend = EXACT
+    planned: PlannedRelease, given: Given, exact: Exacts | None = None, noise: Noise | None = None
 ) -> NoisyRelease:
-    """The released numbers, of stored answers and of exact ones with noise. exact: not needed where none is wanted."""
+    """The released numbers, of stored answers and of exact ones with noise.
+
+    exact, noise: not needed where none is wanted.
+    """
+    noise = noise or Noise([])
     exact = exact or Exacts([], [Integers.zeros(0)] * len(planned.measured.node.components))
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
-        return noised(planned, given, keys, exact.of(keys), backend)
+        return noised(planned, given, keys, exact.of(keys), noise)
     # Private keys are sorted: the order in which the engine finds groups depends on the data. Noise does not depend on
     # a row's place, so only those that are shown need to be.
-    found = noised(planned, given, exact.keys, exact.columns, backend)
+    found = noised(planned, given, exact.keys, exact.columns, noise)
     order = in_order(found.key_columns, len(found.keys))
     keys = tuple(map(found.keys.__getitem__, order.tolist()))
     return replace(found, keys=keys, columns=tuple(column.taken(order) for column in found.columns))
 
 
 def noised(
-    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Integers], backend: Backend
+    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Integers], noise: Noise
 ) -> NoisyRelease:
     """Noise and threshold: the released rows for these keys.
 
@@ -168,9 +184,9 @@ def noised(
             columns.append(Integers.of(answer.values))
             measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
-            columns.append(m.mechanism.add_noise([m.known] * len(keys), backend))
+            columns.append(m.mechanism.add_noise([m.known] * len(keys)))
         else:
-            columns.append(m.mechanism.add_noise(exact[i].clipped(-TOTAL_CAP, TOTAL_CAP), backend))
+            columns.append(noise(i, exact[i]).integers)
     threshold = planned.measured.threshold
     if threshold is not None:
         assert node.threshold is not None
@@ -180,13 +196,13 @@ def noised(
             keys = list(compress(keys, shown))
             columns = [column.taken(np.array(shown, dtype=np.bool_)) for column in columns]
         elif stored.shown is not None:
-            noise = made_by(stored.mechanism, stored.parameter)
+            made = made_by(stored.mechanism, stored.parameter)
             threshold = replace(
-                threshold, threshold=stored.shown.threshold, mechanism=noise, r=stored.shown.r, g=stored.shown.g
+                threshold, threshold=stored.shown.threshold, mechanism=made, r=stored.shown.r, g=stored.shown.g
             )
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
-    made = replace(planned, measured=measured) if given.answers else planned
-    return NoisyRelease(made, tuple(keys), tuple(columns))
+    planned = replace(planned, measured=measured) if given.answers else planned
+    return NoisyRelease(planned, tuple(keys), tuple(columns))
 
 
 def exact_totals(
@@ -196,7 +212,7 @@ def exact_totals(
 
     Private: for audits of databases that they made up themselves. What is released comes from `measure_release` alone.
     """
-    found = _fetch(planned, engine, salt, earlier)
+    found = _fetch(planned, Ask(engine, salt, earlier))
     sources = key_sources(planned.measured.node)
     if sources is None:
         keys = list(map(found.keys.__getitem__, in_order(columns_of(found.keys, _width(planned)), len(found.keys))))
@@ -205,10 +221,10 @@ def exact_totals(
     return Exacts(keys, found.of(keys)).rows()
 
 
-def _fetch(planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str]) -> Exacts:
+def _fetch(planned: PlannedRelease, ask: Ask) -> Exacts:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
-    tables = [(s.components, engine.fetch(s.salted(salt, earlier))) for s in planned.statements]
+    tables = [(s.components, ask(s)) for s in planned.statements]
     keyed = [_keys_of(table, width) for _, table in tables]
     distinct, at_each = numbered(keyed)
     totals = [Integers.zeros(len(distinct)) for _ in node.components]

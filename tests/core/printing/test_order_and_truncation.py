@@ -8,6 +8,7 @@ import pytest
 
 from dpsql.api.connection import Connection
 from dpsql.core.ir.nodes import BoundContributions
+from dpsql.core.release.drawing import Ask
 from dpsql.core.release.noisy import _fetch
 from tests.support.checklist_clinic import POLICY, Attack, Clinic
 
@@ -104,7 +105,7 @@ def test_item_29_no_volatile_functions(attack: Attack, call: str) -> None:
 def _exact(con: Connection, sql: str, salt: int) -> dict[tuple[object, ...], list[int]]:
     plan = con.sql(sql).plan(epsilon=1, delta=1e-3)
     assert any(isinstance(r.measured.node.input, BoundContributions) for r in plan.releases)
-    return _fetch(plan.releases[0], con.service.engine, salt, {}).rows()
+    return _fetch(plan.releases[0], Ask(con.service.engine, salt)).rows()
 
 
 TRUNCATED = POLICY.replace(

@@ -33,6 +33,7 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from dpsql.core.numbers.cap import ONE, Finite
 from dpsql.core.release import noisy
+from dpsql.core.release.drawing import Ask
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
 from dpsql.service import public_facts as session_facts
@@ -151,10 +152,10 @@ def _float_arithmetic(m: pytest.MonkeyPatch) -> None:
 def _infinite_keys(m: pytest.MonkeyPatch) -> None:
     """Infinity arrives as 9999-12-31, and the later of two equal keys replaces the earlier one."""
 
-    def fetched(planned: PlannedRelease, engine: Any, salt: int, earlier: Any) -> Any:
+    def fetched(planned: PlannedRelease, ask: Ask) -> Any:
         width = len(planned.measured.node.keys)
         (statement,) = planned.statements
-        rows = engine.fetch(statement.salted(salt, earlier)).rows()
+        rows = ask(statement).rows()
         found = {tuple(row[:width]): list(row[width:]) for row in rows}
         return noisy.Exacts(list(found), [Integers.of(column) for column in zip(*found.values(), strict=True)])
 

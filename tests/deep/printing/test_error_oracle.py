@@ -24,6 +24,7 @@ from dpsql.core.functions.registry import apply, literal
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ir.types import INTERVAL, VARCHAR, Kind
+from dpsql.core.release.drawing import Ask
 from dpsql.core.release.noisy import Key, _fetch, public_keys
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.planner.plan import Plan
@@ -140,12 +141,12 @@ class Odd:
 
     def exact(self, plan: Plan, engine: str) -> list[dict[Key, list[int]]]:
         """The integers of each release."""
-        return [_fetch(r, self.engines[engine], 12345, {}).rows() for r in plan.releases]
+        return [_fetch(r, Ask(self.engines[engine], 12345)).rows() for r in plan.releases]
 
     def otherwise(self, plan: Plan) -> list[dict[Key, list[int]]]:
         """The same from the connection with other settings, on which the tables have other names."""
         again = self.other.sql(plan.source.text).plan(epsilon=1, delta="1e-6")
-        return [_fetch(r, self.other.service.engine, 12345, {}).rows() for r in again.releases]
+        return [_fetch(r, Ask(self.other.service.engine, 12345)).rows() for r in again.releases]
 
 
 def rows_of(rng: random.Random) -> list[str]:

@@ -18,12 +18,20 @@ class Statement:
     components: tuple[int, ...]
     shape: str
 
-    def salted(self, salt: int, released: Mapping[str, str] = MappingProxyType({})) -> str:
+    def salted(
+        self,
+        salt: int,
+        released: Mapping[str, str] = MappingProxyType({}),
+        numbers: Mapping[str, int] = MappingProxyType({}),
+    ) -> str:
         """The text to run, with the ledger's secret number and the noisy rows of earlier releases in place.
 
-        released: label of a release → its rows as a query in brackets.
+        released: label of a release → its rows as a query in brackets. numbers: name → the noisy number that the
+        statement waits for under it.
         """
         text = self.sql.replace(SALT, str(salt))
+        for name, value in numbers.items():
+            text = text.replace(number(name), str(value))
         for label, rows in released.items():
             text = text.replace(placeholder(label), rows)
         return text
@@ -40,9 +48,14 @@ class Statement:
     @property
     def shown(self) -> str:
         """The text to show: the secret number and earlier releases stay names."""
-        return re.sub("\0release (\\w+)\0", r"\1", self.sql.replace(SALT, ":salt"))
+        return re.sub("\0(?:release|number) (\\w+)\0", r"\1", self.sql.replace(SALT, ":salt"))
 
 
 def placeholder(label: str) -> str:
     """What stands for the noisy rows of a release in a statement that reads them; a NUL cannot occur in a literal."""
     return f"\0release {label}\0"
+
+
+def number(name: str) -> str:
+    """What stands for a noisy number of the same release, in a statement that is asked after it was drawn."""
+    return f"\0number {name}\0"
