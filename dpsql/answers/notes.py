@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.answers.reuse import Reuse
-from dpsql.core.ir.components import Output, components_of
+from dpsql.core.ir.components import Output
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import wanted
 from dpsql.diagnostics.layout import one_line
@@ -43,15 +43,13 @@ def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     shown: set[int] = set()
     for at, output in enumerate(measured.node.outputs):
-        parts = [i for i in components_of(output.recipe) if i in given.answers]
+        parts = [i for i in output.recipe.components if i in given.answers]
         if parts and _whole(plan, place, at, reuse):
             found += [(i, _column(plan, place, at, output, reuse)) for i in parts]
             shown.update(parts)
     for i in given.answers:
         if i not in shown:
-            is_key = i == measured.node.threshold and not any(
-                i in components_of(o.recipe) for o in measured.node.outputs
-            )
+            is_key = i == measured.node.threshold and not any(i in o.recipe.components for o in measured.node.outputs)
             found.append((i, "group keys" if is_key else component_name(measured.node.components[i], measured)))
     return found
 
@@ -59,7 +57,7 @@ def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
 def _whole(plan: Plan, place: int, at: int, reuse: Reuse) -> bool:
     """Whether an output of a release needs no new noise."""
     measured = plan.releases[place].measured
-    needed = components_of(measured.node.outputs[at].recipe)
+    needed = measured.node.outputs[at].recipe.components
     return not set(wanted(measured, reuse.given[place])) & set(needed)
 
 

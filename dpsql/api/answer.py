@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+from dpsql.aggregates.formula import Bounds
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.postprocessing.coverage import Covered
-from dpsql.postprocessing.intervals.released import Bounds
 from dpsql.results.answer import Release
 
 if TYPE_CHECKING:

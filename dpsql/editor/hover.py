@@ -11,7 +11,7 @@ from dpsql.checking.documents.parameters import given_in
 from dpsql.checking.documents.values import Values
 from dpsql.checking.report.formats.texts import code_span, markdown
 from dpsql.core.functions.registry import lookup
-from dpsql.core.ir.components import Output, components_of
+from dpsql.core.ir.components import Output
 from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
@@ -193,7 +193,7 @@ class _Plan:
             return []
         _, release, output = min(found, key=lambda f: f[0])
         lines = []
-        for i in components_of(output.recipe):
+        for i in output.recipe.components:
             m = release.measured.measurements[i]
             lines.append(
                 f"- {_code(component_name(m.component, release.measured))}: sensitivity "

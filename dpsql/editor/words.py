@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dpsql.aggregates.table import AGGREGATES as KNOWN
 from dpsql.core.printing.windows import WINDOW_FUNCTIONS
 from dpsql.frontend.text.lexer import RESERVED
 
@@ -97,18 +98,7 @@ class Aggregate:
 
 
 AGGREGATES: Mapping[str, Aggregate] = {
-    "count": Aggregate(
-        "count(*) → bigint", "Number of rows; of x, of rows where x is not NULL; DISTINCT counts values."
-    ),
-    "sum": Aggregate("sum(x: number) → number", "Sum; x needs bounds, declared or by CLIP(x, low, high)."),
-    "avg": Aggregate("avg(x: number) → double", "Mean; x needs bounds, declared or by CLIP(x, low, high)."),
-    "var_pop": Aggregate("var_pop(x: number) → double", "Population variance; x needs bounds."),
-    "var_samp": Aggregate("var_samp(x: number) → double", "Sample variance; x needs bounds."),
-    "stddev_pop": Aggregate("stddev_pop(x: number) → double", "Population standard deviation; x needs bounds."),
-    "stddev_samp": Aggregate("stddev_samp(x: number) → double", "Sample standard deviation; x needs bounds."),
-    "count_if": Aggregate("count_if(condition) → bigint", "Number of rows where the condition holds."),
-    "min": Aggregate("min(x)", "Least value, of released or public rows."),
-    "max": Aggregate("max(x)", "Greatest value, of released or public rows."),
+    **{name: Aggregate(a.signature, a.summary) for name, a in KNOWN.items()},
     "dp_interval_low": Aggregate("dp_interval_low(n) → double", "Lower end of the confidence interval of a result."),
     "dp_interval_high": Aggregate("dp_interval_high(n) → double", "Upper end of the confidence interval of a result."),
 }

@@ -28,7 +28,6 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.ledger.accountant import cost
 from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.expected_error import total_error
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.request import Request
 from dpsql.core.numbers.normal import root
@@ -47,6 +46,7 @@ from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
+from dpsql.planner.expected_error import total_error
 from dpsql.planner.named_outputs import outputs_named
 from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
 from dpsql.planner.plan import Plan

@@ -9,7 +9,7 @@ from typing import Any
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, Count, Measure, Output, Recipe, Sum, coefficients, components_of
+from dpsql.core.ir.components import Component, Measure, Output, Recipe
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
@@ -309,14 +309,14 @@ def _sum_lines(measured: MeasuredRelease) -> list[str]:
     """Columns that are no component as it is, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`, `SUM(5) = 5 · COUNT(*)`."""
     found = []
     for output in measured.node.outputs:
-        recipe = output.recipe
-        if not isinstance(recipe, Count | Sum):
+        terms = output.recipe.terms(measured.node.components)
+        if terms is None:
             continue
         first, *others = [
             (component_name(measured.node.components[i], measured), worth / measured.measurements[i].unit)
-            for i, worth in coefficients(recipe, measured.node.components)
+            for i, worth in terms
         ]
-        times = recipe.times if isinstance(recipe, Count) else Fraction(1)
+        times = first[1]
         if times == 1 and not others:
             continue
         text = first[0]
@@ -325,7 +325,8 @@ def _sum_lines(measured: MeasuredRelease) -> list[str]:
             text += f" {'+' if each / times > 0 else '-'} {'' if worth == 1 else f'{_amount(worth)} · '}{name}"
         if times != 1:
             text = f"{_amount(times)} · {f'({text})' if others else text}"
-        error = linear_width(recipe, measured.measurements, LEVEL)
+        error = linear_width(output.recipe, measured.measurements, LEVEL)
+        assert error is not None
         found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
     return found
 
@@ -359,7 +360,7 @@ def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
     return {
         "name": component_name(m.component, measured),
         "aggregate": m.component.measure.value,
-        "columns": [o.column.name for o in measured.node.outputs if index in components_of(o.recipe)],
+        "columns": [o.column.name for o in measured.node.outputs if index in o.recipe.components],
         "values": m.component.values,
         "l0": s.l0,
         "l1": _number(s.l1 * m.unit),
@@ -379,16 +380,15 @@ def _output_json(measured: MeasuredRelease, output: Output) -> dict[str, Any]:
     """One column of the release. expected_error: None where it depends on the data."""
     return {
         "column": output.column.name,
-        "components": list(components_of(output.recipe)),
+        "components": list(output.recipe.components),
         "expected_error": output_error(measured, output.recipe),
     }
 
 
 def output_error(measured: MeasuredRelease, recipe: Recipe) -> float | None:
     """Half the width of the 95 % interval of a count or a sum, in the released number's unit."""
-    if not isinstance(recipe, Count | Sum):
-        return None
-    return float(linear_width(recipe, measured.measurements, LEVEL))
+    width = linear_width(recipe, measured.measurements, LEVEL)
+    return None if width is None else float(width)
 
 
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.aggregates.formula import Bounds, output_intervals
 from dpsql.core.noise.integer_columns import rounded
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.release.noisy import NoisyRelease
-from dpsql.postprocessing.intervals.released import Bounds, output_intervals
 from dpsql.postprocessing.planning.steps import Coverage
 
 

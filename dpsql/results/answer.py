@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from dpsql.aggregates.formula import Bounds
 from dpsql.core.ir.types import DOUBLE, SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, exact
@@ -14,7 +15,6 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.postprocessing.coverage import Covered, covered
-from dpsql.postprocessing.intervals.released import Bounds
 from dpsql.postprocessing.run import Rows
 from dpsql.postprocessing.told import Told
 from dpsql.results import frames

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+from dpsql.aggregates.formula import Bounds
 from dpsql.core.ir.types import Kind
 from dpsql.diagnostics.errors import reject
-from dpsql.postprocessing.intervals.released import Bounds
 from dpsql.results.cells import plain
 
 if TYPE_CHECKING:

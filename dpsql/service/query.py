@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.core.ir.components import Count, Ratio, Sum
-from dpsql.core.noise.widths import linear_width
+from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
 from dpsql.diagnostics.errors import UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line
@@ -206,13 +205,7 @@ def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | N
     """Expected ± of one output of one release."""
     measured = plan.releases[source[0]].measured
     recipe = measured.node.outputs[source[1]].recipe
-    if isinstance(recipe, Count | Sum):
-        return linear_width(recipe, measured.measurements, level)
-    if isinstance(recipe, Ratio):
-        m, count = measured.measurements[recipe.sum], measured.measurements[recipe.count]
-        if count.known is not None:
-            return m.mechanism.half_width(level) * m.unit / max(Fraction(1), count.known * count.unit)
-    return None
+    return planned_width(recipe, measured.measurements, level)
 
 
 def _as_float(x: Fraction) -> float:

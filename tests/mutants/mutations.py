@@ -883,23 +883,23 @@ MUTATIONS = (
     # --- sums of constants ---
     Mutation(
         "constant-sum-not-multiplied",
-        "dpsql/core/ir/components.py",
-        "recipe.times * components[i].worth / components[i].weight",
+        "dpsql/aggregates/count.py",
+        "self.times * components[i].worth / components[i].weight",
         "components[i].worth / components[i].weight",
         "SUM(5) shows the count, with its interval",
         ("tests/planner/test_constant_sums.py",),
     ),
     Mutation(
         "constant-sum-of-all-rows",
-        "dpsql/planner/rewrites/expand_aggregates.py",
-        "return Count(shared(_count(None, call, facts)), times=each)",
+        "dpsql/aggregates/sum.py",
+        "return Count(shared(counted(None, call, facts)), times=each)",
         "return Count(shared(count_of(None, None, facts)), times=each)",
         "SUM(1) FILTER (…) counts rows outside of the filter",
         ("tests/planner/test_constant_sums.py",),
     ),
     Mutation(
         "clipped-total-taken-for-a-count",
-        "dpsql/planner/rewrites/expand_aggregates.py",
+        "dpsql/aggregates/sum.py",
         "if call.arg is None or call.per_group is not None or columns_of(call.arg):",
         "if call.arg is None or columns_of(call.arg):",
         "a clip of each id's total is left out",

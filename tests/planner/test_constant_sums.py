@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.aggregates.count import Count
+from dpsql.aggregates.sum import Sum
 from dpsql.api.connection import Connection
-from dpsql.core.ir.components import Count, Measure, Sum
+from dpsql.core.ir.components import Measure
 from dpsql.core.ir.nodes import Release
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.explain import as_json, as_text

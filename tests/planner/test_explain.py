@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Count
+from dpsql.aggregates.count import Count
 from dpsql.planner import explain
 from tests.support.planning import planned, policy
 

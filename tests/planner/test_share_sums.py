@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.ir.components import Component, Count, Measure, Sum, coefficients, moved
+from dpsql.aggregates.count import Count
+from dpsql.aggregates.sum import Sum
+from dpsql.core.ir.components import Component, Measure
 from dpsql.planner.plan import Plan
 from tests.support.planning import planned, policy
 
@@ -122,13 +124,13 @@ def test_both_forms_are_one_number(ends: list[int], rows: list[int], half: bool)
     centred = Component(Measure.SUM, grid=grid, center=center, lo=low - center, hi=high - center, paired=True)
     clipped = [min(high, max(low, int(x / grid))) for x in rows]
     integers = sum(x - center for x in clipped), len(rows)
-    parts = coefficients(Sum(0, 1), [centred, Component(Measure.COUNT)])
+    parts = Sum(0, 1).terms([centred, Component(Measure.COUNT)])
     assert sum(integers[i] * worth for i, worth in parts) == sum(clipped) * grid
 
 
 def test_weights_of_both_parts_are_divided_out() -> None:
     centred = Component(Measure.SUM, grid=Fraction(1, 4), center=6, lo=-6, hi=6, weight=8, paired=True)
-    parts = coefficients(Sum(1, 0), [Component(Measure.COUNT, weight=8), centred])
+    parts = Sum(1, 0).terms([Component(Measure.COUNT, weight=8), centred])
     assert parts == ((1, Fraction(1, 32)), (0, Fraction(6, 32)))
-    assert moved(Sum(1, 0), {0: 3, 1: 2}) == Sum(2, 3)
-    assert moved(Sum(1), {1: 0}) == Sum(0) and moved(Count(1), {1: 0}) == Count(0)
+    assert Sum(1, 0).moved({0: 3, 1: 2}) == Sum(2, 3)
+    assert Sum(1).moved({1: 0}) == Sum(0) and Count(1).moved({1: 0}) == Count(0)

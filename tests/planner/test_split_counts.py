@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Component, Count, End, coefficients, moved
+from dpsql.aggregates.count import Count
+from dpsql.aggregates.interval_end import End
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.render import expression
 from dpsql.core.noise.mechanisms import DiscreteLaplace
@@ -71,7 +73,7 @@ def counts(found: Plan) -> dict[str, tuple[list[str], float]]:
     for column, source in zip(found.columns, found.post.branches[0], strict=True):
         recipe = None if source is None else measured.node.outputs[source[1]].recipe
         if isinstance(recipe, Count):
-            terms = coefficients(recipe, measured.node.components)
+            terms = recipe.terms(measured.node.components)
             filters = [measured.node.components[i].filter for i, _ in terms]
             variance = sum(float(worth) ** 2 * variances[i] for i, worth in terms)
             made[column.name] = [expression(f) if f is not None else "all" for f in filters], math.sqrt(variance)
@@ -147,7 +149,7 @@ def test_ends_of_intervals_follow() -> None:
     sql = SHARE.replace("COUNT(*) AS n", "COUNT(*) AS n, DP_INTERVAL_LOW(COUNT(*)) AS low")
     recipes = [o.recipe for o in plan(sql).releases[0].measured.node.outputs]
     assert isinstance(recipes[1], End) and recipes[1].of == recipes[0] == Count(1, (0,))
-    assert moved(recipes[1], {0: 5, 1: 3}) == End(Count(3, (5,)), False)
+    assert recipes[1].moved({0: 5, 1: 3}) == End(Count(3, (5,)), False)
 
 
 # --- what its parts make of a column ----------------------------------------------------------------------------------
@@ -195,4 +197,4 @@ def test_an_error_of_the_total_alone() -> None:
 
 def test_coefficients_of_several_counts() -> None:
     count = Component(plan(SHARE).releases[0].measured.node.components[0].measure, weight=8)
-    assert coefficients(Count(1, (0, 2)), [count] * 3) == tuple((i, Fraction(1, 8)) for i in (1, 0, 2))
+    assert Count(1, (0, 2)).terms([count] * 3) == tuple((i, Fraction(1, 8)) for i in (1, 0, 2))

@@ -10,12 +10,11 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.core.ir.components import Variance
+from dpsql.aggregates.arithmetic import around, averages, linear, variances
+from dpsql.aggregates.outward_rounding import above, below
+from dpsql.aggregates.variance import Variance
 from dpsql.core.ir.types import parse_type
 from dpsql.core.noise.integer_columns import Integers
-from dpsql.postprocessing.arithmetic import averages, linear, variances
-from dpsql.postprocessing.intervals.outward_rounding import above, below
-from dpsql.postprocessing.intervals.released import around
 from dpsql.postprocessing.released_columns import _typed
 from tests.support import reference_formulas as reference
 

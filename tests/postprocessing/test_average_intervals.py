@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dpsql.core.ir.components import Component, Measure, Ratio
+from dpsql.aggregates.mean_intervals import AverageIntervals
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.noise.tails import two_laplace_tail as tail_of_arrays
-from dpsql.postprocessing.intervals.averages import AverageIntervals
 
 LEVEL = Fraction(95, 100)
 
@@ -61,23 +61,23 @@ def test_a_scale_of_zero_is_a_constant(w: float) -> None:
 
 
 def test_without_noise_the_interval_is_a_point_but_for_rounding_units() -> None:
-    ratio = Ratio(0, 1, Fraction(0), Fraction(100))
-    exact = AverageIntervals(measurement(None, center=50), measurement(None), ratio, LEVEL)
+    lo, hi = Fraction(0), Fraction(100)
+    exact = AverageIntervals(measurement(None, center=50), measurement(None), lo, hi, LEVEL)
     ((low, high),) = exact([-300_000], [10_000])
     assert low < 20 < high and high - low < 0.01
 
 
 def test_noise_that_fits_no_average_says_the_bounds() -> None:
-    ratio = Ratio(0, 1, Fraction(0), Fraction(100))
-    interval = AverageIntervals(measurement(Fraction(2), center=50), measurement(Fraction(2)), ratio, LEVEL)
+    lo, hi = Fraction(0), Fraction(100)
+    interval = AverageIntervals(measurement(Fraction(2), center=50), measurement(Fraction(2)), lo, hi, LEVEL)
     nothing, edge = interval([10_000, 500], [10, 10])
     assert nothing == (0, 100)
     assert 40 < edge[0] < 99 and edge[1] == 100
 
 
 def test_rows_do_not_depend_on_each_other() -> None:
-    ratio = Ratio(0, 1, Fraction(-30), Fraction(180))
-    interval = AverageIntervals(measurement(Fraction(9000), center=75), measurement(Fraction(90)), ratio, LEVEL)
+    lo, hi = Fraction(-30), Fraction(180)
+    interval = AverageIntervals(measurement(Fraction(9000), center=75), measurement(Fraction(90)), lo, hi, LEVEL)
     totals, counts = [0, 10, -400_000, 2**100, 5, -70], [0, -50, 9_000, 2**90, 3, 0]
     assert interval(totals, counts) == [interval([t], [c])[0] for t, c in zip(totals, counts, strict=True)]
     assert interval([], []) == []

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Component, Measure, Ratio
+from dpsql.aggregates.avg import Ratio, _over_known
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.postprocessing.intervals.released import _over_known
 
 LEVEL = Fraction(95, 100)
 RATIO = Ratio(0, 1, Fraction(100), Fraction(300))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.postprocessing.intervals.outward_rounding import above, below
+from dpsql.aggregates.outward_rounding import above, below
 
 
 @given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction))

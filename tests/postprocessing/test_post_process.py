@@ -8,13 +8,13 @@ from itertools import product
 
 import pytest
 
+from dpsql.aggregates.formula import output_intervals
 from dpsql.answers.reuse import Reuse
 from dpsql.api.connection import Connection
 from dpsql.core.release.noisy import NoisyRelease, measure_release
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.planner.plan import Plan
-from dpsql.postprocessing.intervals.released import output_intervals
 from dpsql.postprocessing.released_columns import released_columns
 from dpsql.postprocessing.run import post_process
 

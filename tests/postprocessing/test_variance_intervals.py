@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.core.ir.components import Component, Measure, Variance
+from dpsql.aggregates.variance import Variance
+from dpsql.aggregates.variance_intervals import VarianceIntervals
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.postprocessing.intervals.variances import VarianceIntervals
 from tests.support.reference_formulas import variance
 
 LEVEL = Fraction(95, 100)

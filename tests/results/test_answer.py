@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.aggregates.formula import Bounds, output_intervals
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Output
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.postprocessing.intervals.released import Bounds, output_intervals
 from dpsql.results.answer import Release, first_rows, half_widths, told, unique_names
 
 MIXED = """\

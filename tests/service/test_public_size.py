@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from dpsql.aggregates.avg import Ratio
 from dpsql.api.connection import Connection
 from dpsql.core.engine import RawTable
-from dpsql.core.ir.components import Ratio
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import EngineError, Rejected

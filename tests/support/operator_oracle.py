@@ -23,7 +23,6 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.expected_error import total_error
 from dpsql.core.noise.request import Request
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.printing.expressions import Aliases
@@ -32,6 +31,7 @@ from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.expected_error import total_error
 from dpsql.planner.rewrites.choose_grids import choose_grids
 from dpsql.planner.rewrites.clip_columns import clip_columns
 from dpsql.planner.rewrites.context import Limits, RewriteContext

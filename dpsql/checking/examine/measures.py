@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.checking.documents.values import Values
-from dpsql.core.ir.components import Measure, components_of
+from dpsql.core.ir.components import Measure
 from dpsql.core.ir.enforced_limits import distinct_values, enforced
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Limit, Project, Sort
@@ -82,7 +82,7 @@ def _of_plan(plan: Plan) -> Measures:
                 was = clips.get(what, (low, high))
                 clips[what] = max(was[0], low), min(was[1], high)
         for output in measured.node.outputs:
-            first = measured.measurements[components_of(output.recipe)[0]]
+            first = measured.measurements[output.recipe.components[0]]
             name = names.get(output.column.uid, output.label or output.column.name)
             while name in columns:
                 name += "'"

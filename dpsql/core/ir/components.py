@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from typing import assert_never
+from typing import ClassVar, Self
 
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.core.numbers.interval import Interval, everything
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -121,123 +122,47 @@ class Component:
         return max(map(abs, self.ends_per_group))
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Output recipe: the component's value in the column's type.
+Terms = tuple[tuple[int, Fraction], ...]
+"""Components, each with what one of its integers is worth in the released number."""
 
-    others: counts of other rows that are added to it: those of columns of their own, and the component is of the rest.
-    times: what each row is worth: of SUM(5), which is 5 · COUNT(*), 5.
+
+class Recipe(ABC):
+    """How a released column is made of components: arithmetic over public numbers, on which no privacy rests.
+
+    Here stands what planning asks of it; the aggregates themselves are in `dpsql/aggregates`.
     """
 
-    component: int
-    others: tuple[int, ...] = ()
-    times: Fraction = Fraction(1)
+    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """Output recipe: the component's value in the column's type.
-
-    count: of the same rows, where the component is a centred sum: each row adds its center to it.
-    """
-
-    component: int
-    count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Output recipe of AVG: center + sum / max(1, count), clamped to [lo, hi]."""
-
-    sum: int
-    count: int
-    lo: Fraction
-    hi: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """Output recipe of VAR_POP and its relatives, from Σy, Σy² and the count (y = x - center).
-
-    v = Σy²/n - (Σy/n)², clamped to [0, (hi-lo)²/4]; of a sample times n/(n-1); root: its square root (STDDEV).
-    lo, hi: ends of the argument.
-    """
-
-    sum: int
-    squares: int
-    count: int
-    lo: Fraction
-    hi: Fraction
-    sample: bool = False
-    root: bool = False
+    to_plan: ClassVar[str] = "select a COUNT, too, and name it in max_error"
+    """What helps whoever plans its error, where that depends on the data."""
 
     @property
-    def top(self) -> Fraction:
-        """The largest variance that values in [lo, hi] can have (Popoviciu); of a sample of two, twice that."""
-        return (self.hi - self.lo) ** 2 / (2 if self.sample else 4)
+    @abstractmethod
+    def components(self) -> tuple[int, ...]:
+        """Which components it reads."""
+
+    @abstractmethod
+    def moved(self, to: Mapping[int, int]) -> Self:
+        """The same recipe where the components have other places."""
 
     @property
-    def greatest(self) -> float:
-        """The largest number that can be released."""
-        return math.sqrt(self.top) if self.root else float(self.top)
+    def own(self) -> tuple[int, ...]:
+        """The components that its weight counts for."""
+        return self.components
 
+    @property
+    def span(self) -> Interval:
+        """Where its numbers are clamped to."""
+        return everything()
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """Output recipe: the lower or upper end of the 95 % confidence interval of another recipe."""
+    def terms(self, components: Sequence[Component]) -> Terms | None:
+        """What the released number is a sum of; None if it is none."""
+        return None
 
-    of: Count | Sum | Ratio | Variance
-    high: bool
-
-
-Recipe = Count | Sum | Ratio | Variance | End
-
-
-def components_of(recipe: Recipe) -> tuple[int, ...]:
-    """Which components a recipe reads."""
-    match recipe:
-        case Count(component=i, others=others):
-            return (i, *others)
-        case Sum(component=i, count=counted):
-            return (i,) if counted is None else (i, counted)
-        case Ratio(sum=s, count=n):
-            return (s, n)
-        case Variance(sum=s, squares=q, count=n):
-            return (s, q, n)
-        case End(of=inner):
-            return components_of(inner)
-        case _:
-            assert_never(recipe)
-
-
-def coefficients(recipe: Count | Sum, components: Sequence[Component]) -> tuple[tuple[int, Fraction], ...]:
-    """What the output is a sum of: components, each with what one of its integers is worth in the output."""
-    if isinstance(recipe, Count):
-        return tuple((i, recipe.times * components[i].worth / components[i].weight) for i in components_of(recipe))
-    c = components[recipe.component]
-    own = (recipe.component, c.worth / c.weight)
-    if recipe.count is None or not c.center:
-        return (own,)
-    return own, (recipe.count, c.center * c.grid / components[recipe.count].weight)
-
-
-def moved(recipe: Recipe, to: Mapping[int, int]) -> Recipe:
-    """The same recipe where the components have other places."""
-    match recipe:
-        case Count(component=i, others=others):
-            return replace(recipe, component=to[i], others=tuple(to[n] for n in others))
-        case Sum(component=i, count=n):
-            return Sum(to[i], None if n is None else to[n])
-        case Ratio(sum=s, count=n):
-            return replace(recipe, sum=to[s], count=to[n])
-        case Variance(sum=s, squares=q, count=n):
-            return replace(recipe, sum=to[s], squares=to[q], count=to[n])
-        case End(of=inner):
-            found = moved(inner, to)
-            assert not isinstance(found, End)
-            return replace(recipe, of=found)
-        case _:
-            assert_never(recipe)
+    def noisy_terms(self, components: Sequence[Component], known: Sequence[int | None]) -> Terms | None:
+        """What its noise is a sum of; None if that depends on the data. known: integers that are public."""
+        return self.terms(components)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import components_of
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -122,7 +121,7 @@ def _fits(node: Node, below: list[Row]) -> None:
             keyed = child.input if isinstance(child, BoundContributions) else child
             if not isinstance(keyed, GroupKeys) or [k.uid for k in keys] != [i.column.uid for i in keyed.items]:
                 _wrong(node, "its keys are not those of its rows")
-            asked = [at for output in outputs for at in components_of(output.recipe)]
+            asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
             if any(not 0 <= at < len(components) for at in asked):
                 _wrong(node, "a number is made of a component that is not there")

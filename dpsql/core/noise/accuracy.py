@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Count, Output, Ratio, Sum, coefficients
+from dpsql.core.ir.components import Output, Terms
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.accuracy_of_pairs import Pair, Pricing, joint_shares
 from dpsql.core.noise.calibration import (
@@ -105,43 +105,33 @@ def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
         if error is None:
             continue
         match _noisy(p, output):
-            case [(_, worth), _, *_] as parts if isinstance(output.recipe, Count):
+            case ((_, worth), _, *_) as parts if _alike(p, parts):
                 counts.append((tuple(i for i, _ in parts), math.floor(error / abs(worth))))
-            case [(i, worth)]:
+            case ((i, worth),):
                 widest, earlier = math.floor(error / abs(worth)), widths[i]
                 widths[i] = widest if earlier is None else min(earlier, widest)
-            case [(i, one), (n, other)]:
+            case ((i, one), (n, other)):
                 known_wish = pairs.get((i, n))
                 narrowest = error if known_wish is None else min(error, known_wish.error)
                 pairs[i, n] = Pair(i, n, (one, other), narrowest)
     return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts))
 
 
-def _noisy(p: Prepared, output: Output) -> list[tuple[int, Fraction]]:
+def _noisy(p: Prepared, output: Output) -> Terms:
     """The components whose noise is the noise of this output, with what one of their units is worth there."""
-    components = p.node.components
-    match output.recipe:
-        case Count() | Sum() as recipe:
-            parts = list(coefficients(recipe, components))
-        case Ratio(sum=s, count=n) if not p.worst[n].l1:
-            rows = (p.known[n] or 0) * _unit(components[n])
-            parts = [(s, _unit(components[s]) / max(Fraction(1), rows))]
-        case _:
-            raise reject(
-                "DP411", f"the error of {output.label or output.column.name} depends on the data, "
-                "so no ε can be planned for it", span=output.span,
-                help=[
-                    "select the SUM and the COUNT that it is made of, too, and name those in max_error"
-                    if isinstance(output.recipe, Ratio)
-                    else "select a COUNT, too, and name it in max_error",
-                    "or give an ε, and look at the intervals of the answer",
-                ],
-            )  # fmt: skip
-    return [(i, worth) for i, worth in parts if p.worst[i].l1]
+    parts = output.recipe.noisy_terms(p.node.components, p.known)
+    if parts is None:
+        raise reject(
+            "DP411", f"the error of {output.label or output.column.name} depends on the data, "
+            "so no ε can be planned for it", span=output.span,
+            help=[output.recipe.to_plan, "or give an ε, and look at the intervals of the answer"],
+        )  # fmt: skip
+    return tuple((i, worth) for i, worth in parts if p.worst[i].l1)
 
 
-def _unit(component: Component) -> Fraction:
-    return component.worth / component.weight
+def _alike(p: Prepared, parts: Terms) -> bool:
+    """Whether all of them count the same, each of its own rows: what one of them needs they all need."""
+    return len({(replace(p.node.components[i], filter=None), worth) for i, worth in parts}) == 1
 
 
 def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:

@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import Component, Count, End, Recipe, components_of
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -134,17 +134,9 @@ def component_weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[F
     """
     found: list[list[Fraction]] = [[] for _ in node.components]
     for output in node.outputs:
-        for i in _own(output.recipe):
+        for i in output.recipe.own:
             found[i].append(weights.get(output.column.uid, Fraction(1)))
     return tuple(max(each, default=Fraction(1)) for each in found)
-
-
-def _own(recipe: Recipe) -> tuple[int, ...]:
-    match recipe:
-        case Count(component=i) | End(of=Count(component=i)):
-            return (i,)
-        case _:
-            return components_of(recipe)
 
 
 def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsql.core.ir.components import Count, Sum, coefficients
+from dpsql.core.ir.components import Recipe, Terms
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Mechanism
 
 
-def linear_width(recipe: Count | Sum, measurements: Sequence[Measurement], level: Fraction) -> Fraction:
-    """Of a count or a sum, of one component or several, in the released number's unit, at a confidence in (0, 1)."""
-    parts = coefficients(recipe, [m.component for m in measurements])
-    return joint_width([(measurements[i], worth) for i, worth in parts], level)
+def linear_width(recipe: Recipe, measurements: Sequence[Measurement], level: Fraction) -> Fraction | None:
+    """Of a weighted sum of components, in the released number's unit, at a confidence in (0, 1); None for others."""
+    return _width(recipe.terms([m.component for m in measurements]), measurements, level)
+
+
+def planned_width(recipe: Recipe, measurements: Sequence[Measurement], level: Fraction) -> Fraction | None:
+    """The same of any number whose error does not depend on the data."""
+    terms = recipe.noisy_terms([m.component for m in measurements], [m.known for m in measurements])
+    return _width(terms, measurements, level)
+
+
+def _width(terms: Terms | None, measurements: Sequence[Measurement], level: Fraction) -> Fraction | None:
+    return None if terms is None else joint_width([(measurements[i], worth) for i, worth in terms], level)
 
 
 def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -> Fraction:

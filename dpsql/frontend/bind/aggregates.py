@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import ExprBinder, SubqueryHandler
-from dpsql.frontend.bind.function_names import AGGREGATES, INTERVAL_ENDS
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, SPELLINGS
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.syntax_arguments import checked
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
@@ -82,12 +83,12 @@ class AggregateCollector:
             if found.type.kind is not Kind.BOOLEAN or condition is not None:
                 raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
-        if type(node) not in AGGREGATES:
+        if type(node) not in SPELLINGS:
             raise reject(
                 "DP108", "FILTER must follow an aggregate", span=span,
                 help=["use CASE WHEN … THEN … END, or put the condition into WHERE"],
             )  # fmt: skip
-        function = AGGREGATES[type(node)]
+        function = SPELLINGS[type(node)]
         args = checked(node, binder.source, "this", "big_int")
         arg, distinct = args.get("this"), False
         if isinstance(arg, exp.Distinct):
@@ -125,11 +126,8 @@ class AggregateCollector:
 
 
 def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:
-    if function == "count":
-        return BIGINT
-    if function in ("min", "max"):
-        return arg.type
-    if not arg.type.numeric:
+    aggregate = AGGREGATES[function]
+    if aggregate.numeric and not arg.type.numeric:
         span = arg.span or binder.span(node)
         written = binder.source.text[span.start : span.end]
         shown = written if len(written) < 60 and "\n" not in written else "…"
@@ -144,6 +142,4 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
         raise reject(
             "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
         )  # fmt: skip
-    if function != "sum" or arg.type.kind is Kind.DOUBLE:
-        return DOUBLE
-    return HUGEINT if arg.type.kind is Kind.INTEGER else decimal(38, arg.type.scale)
+    return aggregate.result(arg.type)

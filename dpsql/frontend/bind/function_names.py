@@ -121,7 +121,7 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.DateAdd: _shape("add", "this", "expression"),
 }
 
-AGGREGATES: dict[type[exp.Expr], str] = {
+SPELLINGS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
     exp.Avg: "avg",

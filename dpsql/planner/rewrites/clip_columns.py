@@ -6,19 +6,14 @@ MAX, whose values may be group keys: the month of a first order.
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 
+from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.registry import EPOCH
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.expressions import Call, Column, Expr
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
-from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.context import RewriteContext
 
@@ -50,22 +45,3 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         return Call("clip", (e, low, high), e.type, e.span)
 
     return replace(call, arg=transform_expr(call.arg, change))
-
-
-def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
-    """A bound as a literal of the column's kind, widened to the next value the type can hold."""
-    match t.kind:
-        case Kind.INTEGER:
-            whole = -(-x.numerator // x.denominator) if up else x.numerator // x.denominator
-            return Literal(whole, integer_type_of(whole) or DOUBLE)
-        case Kind.DATE:
-            return Literal(EPOCH.date() + dt.timedelta(days=math.ceil(x) if up else math.floor(x)), t)
-        case Kind.TIMESTAMP:
-            return Literal(EPOCH + dt.timedelta(microseconds=math.ceil(x) if up else math.floor(x)), t)
-        case Kind.DECIMAL:
-            scaled = x * 10**t.scale
-            whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
-            digits = max(len(str(abs(whole))), t.scale, 1)
-            return Literal(Decimal(f"{whole}E-{t.scale}"), decimal(min(38, digits), t.scale))
-        case _:
-            return Literal(float(x), DOUBLE)

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from dpsql.core.ir.components import Component, Count, KeySource, Measure, Output
+from dpsql.aggregates.count import Count
+from dpsql.core.ir.components import Component, KeySource, Measure, Output
 from dpsql.core.ir.enforced_limits import distinct_values, enforced
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Node, Release

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 
+from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.expression_values import Env, evaluate
 from dpsql.core.analysis.facts import ColumnFact
@@ -26,7 +27,6 @@ from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
-from dpsql.planner.rewrites.clip_columns import bound
 from dpsql.planner.rewrites.context import RewriteContext
 
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dpsql.aggregates.count import count_of
+from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, End, Output, Recipe, Sum, components_of, moved
+from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.ir.step_count import take
-from dpsql.planner.rewrites.expand_aggregates import count_of
 
 
 def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
@@ -50,33 +51,27 @@ def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
             components.append(component)
         return components.index(component)
 
-    def changed(recipe: Recipe) -> Recipe:
-        match recipe:
-            case End(of=Sum() as inner):
-                found = changed(inner)
-                assert isinstance(found, Sum)
-                return replace(recipe, of=found)
-            case Sum(component=i, count=None) if node.components[i].per_group is None:
-                total = node.components[i]
-                count = count_of(total.arg, total.filter, facts)
-                if only_counted and count not in node.components:
-                    return recipe
-                return Sum(place(replace(total, paired=True)), place(count))
-            case _:
-                return recipe
+    def centred(at: int) -> tuple[int, int] | None:
+        total = node.components[at]
+        if total.per_group is not None:
+            return None
+        count = count_of(total.arg, total.filter, facts)
+        if only_counted and count not in node.components:
+            return None
+        return place(replace(total, paired=True)), place(count)
 
-    outputs = tuple(replace(o, recipe=changed(o.recipe)) for o in node.outputs)
+    outputs = tuple(replace(o, recipe=formula(o).with_count(centred)) for o in node.outputs)
     return node if outputs == node.outputs else pruned(replace(node, components=tuple(components)), outputs)
 
 
 def pruned(node: Release, outputs: tuple[Output, ...]) -> Release:
     """Without the components that nothing is made of any more."""
-    used = {i for o in outputs for i in components_of(o.recipe)} | {node.threshold}
+    used = {i for o in outputs for i in o.recipe.components} | {node.threshold}
     kept = [i for i in range(len(node.components)) if i in used]
     to = {old: new for new, old in enumerate(kept)}
     return replace(
         node,
         components=tuple(node.components[i] for i in kept),
-        outputs=tuple(replace(o, recipe=moved(o.recipe, to)) for o in outputs),
+        outputs=tuple(replace(o, recipe=o.recipe.moved(to)) for o in outputs),
         threshold=None if node.threshold is None else to[node.threshold],
     )

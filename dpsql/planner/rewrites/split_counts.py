@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.disjoint_conditions import Cases, apart, cases_of
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Count, End, Measure, Recipe, components_of
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
@@ -31,33 +32,18 @@ from dpsql.planner.rewrites.share_sums import pruned
 def split_counts(node: Release, facts: Facts) -> Release:
     """The release with each count of all rows made of parts, where slices of the same count are measured anyway."""
     components = list(node.components)
-    needed = {i for o in node.outputs for i in components_of(o.recipe) if not _counts(o.recipe)} | {node.threshold}
-    recipes = {
-        i: recipe
+    needed = {i for o in node.outputs for i in o.recipe.components if not formula(o).splits} | {node.threshold}
+    parts = {
+        i: found
         for i, component in enumerate(node.components)
         if i not in needed
         and _counted(component)
         and component.filter is None
-        and (recipe := _split(component, node, components, facts)) is not None
+        and (found := _split(component, node, components, facts)) is not None
     }
 
-    def changed(recipe: Recipe) -> Recipe:
-        match recipe:
-            case Count(component=i, others=()):
-                return replace(recipes[i], times=recipe.times) if i in recipes else recipe
-            case End(of=Count() as inner):
-                found = changed(inner)
-                assert isinstance(found, Count)
-                return replace(recipe, of=found)
-            case _:
-                return recipe
-
-    outputs = tuple(replace(o, recipe=changed(o.recipe)) for o in node.outputs)
+    outputs = tuple(replace(o, recipe=formula(o).with_parts(parts)) for o in node.outputs)
     return pruned(replace(node, components=tuple(components)), outputs) if outputs != node.outputs else node
-
-
-def _counts(recipe: Recipe) -> bool:
-    return isinstance(recipe.of if isinstance(recipe, End) else recipe, Count)
 
 
 def _counted(component: Component) -> bool:
@@ -65,8 +51,10 @@ def _counted(component: Component) -> bool:
     return component.measure is Measure.COUNT and component.per_group is None
 
 
-def _split(total: Component, node: Release, components: list[Component], facts: Facts) -> Count | None:
-    """The recipe of a count of all rows; what it needs beside the slices is added to the components."""
+def _split(
+    total: Component, node: Release, components: list[Component], facts: Facts
+) -> tuple[int, tuple[int, ...]] | None:
+    """Of a count of all rows the places of the rest and of the slices; the rest is added to the components."""
     found: list[tuple[int, Expr, Cases]] = []
     for i, c in enumerate(node.components):
         if i == node.threshold or not _counted(c) or c.arg != total.arg or c.filter is None:
@@ -82,11 +70,11 @@ def _split(total: Component, node: Release, components: list[Component], facts: 
         some = Call("or", (some, condition), BOOLEAN)
     rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)
     if _never(cases_of(rest), facts):
-        return Count(places[0], places[1:])
+        return places[0], places[1:]
     own = replace(total, filter=rest)
     if own not in components:
         components.append(own)
-    return Count(components.index(own), places)
+    return components.index(own), places
 
 
 def _never(cases: Cases, facts: Facts) -> bool:

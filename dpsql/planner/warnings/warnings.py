@@ -12,10 +12,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
+from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Count, Measure, Output, Ratio, Sum, Variance
+from dpsql.core.ir.components import Component, Measure, Output
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.confidence import LEVEL
@@ -94,20 +95,14 @@ def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
 
 def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
     """The largest number that a count or a sum can be."""
-    found = own.plausible
+    found, components = own.plausible, own.measured.node.components
+    each, component = formula(output).largest_of_row(components), components[output.recipe.components[0]]
     rows = found.per_group
-    match output.recipe:
-        case Count(component=i, times=times):
-            component = own.measured.node.components[i]
-            if component.measure is Measure.UNITS:
-                rows = _smaller(rows, found.units)
-            elif component.measure is Measure.DISTINCT:
-                rows = _smaller(rows, _values(component, facts))
-            return None if rows is None else _Largest(rows.count * abs(times), rows.why)
-        case Sum(component=i) if rows is not None:
-            return _times(rows, own.measured.node.components[i])
-        case _:
-            return None
+    if component.measure is Measure.UNITS:
+        rows = _smaller(rows, found.units)
+    elif component.measure is Measure.DISTINCT:
+        rows = _smaller(rows, _values(component, facts))
+    return None if rows is None or each is None else _times(rows, each, component)
 
 
 def _values(component: Component, facts: Facts) -> Most | None:
@@ -117,10 +112,10 @@ def _values(component: Component, facts: Facts) -> Most | None:
     return None if domain is None else Most(domain.size, f"{domain.size:,} possible values")
 
 
-def _times(rows: Most, component: Component) -> _Largest:
-    """The largest sum of so many values."""
-    largest = max(abs(end + component.center) * component.grid for end in (component.lo, component.hi))
-    return _Largest(rows.count * largest, f"{rows.why}, values up to {_amount(largest)}")
+def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
+    """What so many rows can add up to."""
+    values = f", values up to {_amount(each)}" if component.measure is Measure.SUM else ""
+    return _Largest(rows.count * each, f"{rows.why}{values}")
 
 
 # --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
@@ -157,14 +152,11 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
     if average is None or found.total is None or found.per_group is None or groups < 2:
         return
     for output in own.measured.node.outputs:
-        match output.recipe:
-            case Count(component=i, times=times) if own.measured.node.components[i].measure is Measure.COUNT:
-                typical, largest, total = (m.count * abs(times) for m in (average, found.per_group, found.total))
-            case Sum(component=i):
-                component = own.measured.node.components[i]
-                typical, largest, total = (_times(m, component).amount for m in (average, found.per_group, found.total))
-            case _:
-                continue
+        components = own.measured.node.components
+        each = formula(output).largest_of_row(components)
+        if each is None or components[output.recipe.components[0]].measure not in (Measure.COUNT, Measure.SUM):
+            continue
+        typical, largest, total = (m.count * each for m in (average, found.per_group, found.total))
         error = _error(own.measured, output)
         if error is None or not typical or not typical < error <= largest:
             continue
@@ -223,14 +215,11 @@ def _plausible_rows(own: _Release) -> Most | None:
 
 def _noise_of_mean(measured: MeasuredRelease, output: Output, rows: int) -> tuple[float, float] | None:
     """By how much the noise of its sum moves an average over so many rows, and half the range it can have."""
-    match output.recipe:
-        case Ratio(sum=i, lo=lo, hi=hi):
-            half = float(hi - lo) / 2
-        case Variance(squares=i) as recipe:
-            half = float(recipe.top) / 2
-        case _:
-            return None
-    return expected_error(measured.measurements[i]) / rows, half
+    mean = formula(output).as_mean
+    if mean is None:
+        return None
+    i, half = mean
+    return expected_error(measured.measurements[i]) / rows, float(half)
 
 
 def _is_met(measured: MeasuredRelease, output: Output, rows: int) -> bool:

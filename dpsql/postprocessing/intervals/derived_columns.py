@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.aggregates.formula import output_intervals
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Count, Sum, coefficients
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.release.noisy import NoisyRelease
@@ -33,7 +33,6 @@ from dpsql.postprocessing.intervals.linear import (
     TooMany,
     chosen,
 )
-from dpsql.postprocessing.intervals.released import output_intervals
 
 Atoms = Mapping[object, "NDArray[np.int64] | int"]
 """Atom → how many of it are in each row; what stands for it is the same for the same noise."""
@@ -135,11 +134,12 @@ class Output(Column):
     def linear(self) -> Linear:
         measured = self.release.planned.measured
         output = measured.node.outputs[self.at]
-        if not isinstance(output.recipe, Count | Sum):
+        terms = output.recipe.terms([m.component for m in measured.measurements])
+        if terms is None:
             raise TypeError
         rows = np.where(self.missing, 0, self.rows)
         constant, stretches, exact = np.zeros(len(self)), [], True
-        for i, worth in coefficients(output.recipe, [m.component for m in measured.measurements]):
+        for i, worth in terms:
             first, known = self.noises.first(self.place, i), measured.measurements[i].known
             exact = exact and worth.denominator == 1
             if first is None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 
+from dpsql.aggregates.formula import formula
 from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.functions.value import Scalar, Value
-from dpsql.core.ir.components import Component, Count, End, Output, Ratio, Sum, Variance
+from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.ir.types import SqlType
 
@@ -180,18 +181,11 @@ def constant(value: Scalar) -> Form:
 def shown(release: int, at: int, output: Output, components: Sequence[Component], noisy: Sources) -> Form:
     """An output of a release. noisy: its components that have noise."""
     maker = Shown(release, at)
-    match output.recipe:
-        case End():
-            return none("", noisy)
-        case Count():
-            return Form(Kind.LINEAR, maker, sources=noisy, nonnegative=True)
-        case Sum(component=i):
-            c = components[i]
-            return Form(Kind.LINEAR, maker, sources=noisy, nonnegative=c.lo + c.center >= 0)
-        case Ratio(lo=lo):
-            return Form(Kind.ENCLOSED, maker, sources=noisy, nonnegative=lo >= 0)
-        case Variance():
-            return Form(Kind.ENCLOSED, maker, sources=noisy, nonnegative=True)
+    made_by = formula(output)
+    if made_by.is_end:
+        return none("", noisy)
+    kind = Kind.ENCLOSED if made_by.terms(components) is None else Kind.LINEAR
+    return Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components))
 
 
 def taken(number: int, uid: int, form: Form) -> Form:

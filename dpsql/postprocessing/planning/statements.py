@@ -16,7 +16,6 @@ from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import components_of
 from dpsql.core.ir.conditions import conjunction, conjuncts
 from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
@@ -189,7 +188,7 @@ class Steps:
         statement.inputs.append(Input(place, None, statement.hidden.index(row), outputs))
         forms = {k.uid: EXACT for k in node.keys}
         for at, o in enumerate(node.outputs):
-            read = components_of(measured.node.outputs[at].recipe)
+            read = measured.node.outputs[at].recipe.components
             noisy = frozenset((place, i) for i in read if measured.measurements[i].known is None)
             forms[o.column.uid] = taken(number, o.column.uid, shown(place, at, o, node.components, noisy))
         threshold = measured.node.threshold

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.aggregates.formula import formula
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import End
 from dpsql.core.ir.expressions import Cast, Column
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Project, Release, SetKind, SetOperation, Sort, Window
 from dpsql.core.ir.step_count import take
@@ -23,7 +23,7 @@ def _shown(node: Node, uid: int, release: Release, index: ByIdentity[Node, int])
     origin = origin_of(node, uid, release)
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
-        if output.column.uid == origin and not isinstance(output.recipe, End):
+        if output.column.uid == origin and not formula(output).is_end:
             return index[release], position
     return None
 

@@ -8,11 +8,12 @@ from dataclasses import fields, replace
 
 import pytest
 
+from dpsql.aggregates.count import Count
 from dpsql.core.analysis import derive as deriving
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Count, KeySource, Measure, Output
+from dpsql.core.ir.components import Component, KeySource, Measure, Output
 from dpsql.core.ir.nodes import (
     BoundContributions,
     Equality,

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Count, Measure, coefficients
+from dpsql.aggregates.count import Count
+from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
 from dpsql.service.public_facts import FactStore
@@ -35,7 +36,7 @@ def _apart(plan: Plan, a: Vector, b: Vector, times: Fraction) -> str:
     node, measurements = planned.measured.node, planned.measured.measurements
     total, count = (o.recipe for o in node.outputs)
     assert isinstance(total, Count) and isinstance(count, Count)
-    ((i, worth),), ((n, each),) = (coefficients(recipe, node.components) for recipe in (total, count))
+    ((i, worth),), ((n, each),) = (recipe.terms(node.components) for recipe in (total, count))
     if node.components[i].measure is not Measure.COUNT or i != n or worth != times * each:
         return f"{total} for {times} · {count}"
     moved, claim = change(a, b, i), measurements[i].sensitivity
@@ -81,7 +82,7 @@ def test_over_rows_it_is_the_sum_of_duckdb() -> None:
             constant, where, table = rng.choice(CONSTANTS), rng.choice(FILTERS), rng.choice(world.private)
             plan = plan_of(store, FactStore(store), world, f"SELECT SUM({constant}){where} AS s FROM {table.name}")
             (planned,) = plan.releases
-            ((i, worth),) = coefficients(planned.measured.node.outputs[0].recipe, planned.measured.node.components)  # type: ignore[arg-type]
+            ((i, worth),) = planned.measured.node.outputs[0].recipe.terms(planned.measured.node.components)  # type: ignore[arg-type]
             for db in range(world.neighbours + 1):
                 store.show(db)
                 ours = exact(planned, store)[()][i] * worth

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Component, Sum
+from dpsql.aggregates.sum import Sum
+from dpsql.core.ir.components import Component
 from dpsql.core.noise import calibration as allocate
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from dpsql.diagnostics.errors import Rejected

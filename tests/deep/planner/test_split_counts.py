@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Count, coefficients
+from dpsql.aggregates.count import Count
 from dpsql.core.ir.expressions import Call
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
@@ -40,7 +40,7 @@ def numbers(planned: PlannedRelease, vector: Vector) -> list[dict[object, Fracti
     node = planned.measured.node
     return [
         {
-            key: sum((worth * integers[i] for i, worth in coefficients(o.recipe, node.components)), Fraction(0))
+            key: sum((worth * integers[i] for i, worth in o.recipe.terms(node.components)), Fraction(0))
             for key, integers in vector.items()
         }
         for o in node.outputs

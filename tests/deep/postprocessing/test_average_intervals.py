@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from dpsql.core.ir.components import Ratio
+from dpsql.aggregates.avg import Ratio
+from dpsql.aggregates.mean_intervals import AverageIntervals
 from dpsql.core.noise.tails import Noise, curvature, tail, worthwhile
-from dpsql.postprocessing.intervals.averages import AverageIntervals
 from tests.postprocessing.test_average_intervals import LEVEL, measurement, two_laplace_tail
 
 scales = st.floats(0.01, 1000)
@@ -44,7 +44,7 @@ def test_the_hull_is_that_of_a_dense_grid(
     center = (low + high) // 2
     ratio = Ratio(0, 1, Fraction(low), Fraction(high))
     interval = AverageIntervals(
-        measurement(Fraction(b_sum), center=center), measurement(Fraction(b_count)), ratio, level
+        measurement(Fraction(b_sum), center=center), measurement(Fraction(b_count)), ratio.lo, ratio.hi, level
     )
     (found,) = interval([total], [count])
     assert low <= found[0] <= found[1] <= high

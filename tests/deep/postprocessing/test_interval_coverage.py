@@ -21,6 +21,7 @@ import pytest
 from scipy import stats
 
 import dpsql
+from dpsql.aggregates.formula import output_intervals
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
@@ -28,7 +29,6 @@ from dpsql.core.release.noisy import NoisyRelease, measure_release
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
-from dpsql.postprocessing.intervals.released import output_intervals
 from dpsql.postprocessing.released_columns import released_columns
 from tests.deep.examples.test_flights import JULY, LIMITS, TRUTHS, sql_of
 from tests.support.bounded_truth import base, generous

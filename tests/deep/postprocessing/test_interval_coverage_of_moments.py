@@ -16,13 +16,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Component, Measure, Ratio, Variance
+from dpsql.aggregates.avg import Ratio
+from dpsql.aggregates.mean_intervals import AverageIntervals
+from dpsql.aggregates.variance import Variance
+from dpsql.aggregates.variance_intervals import VarianceIntervals
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.noise.tails import half_width
-from dpsql.postprocessing.intervals.averages import AverageIntervals
-from dpsql.postprocessing.intervals.variances import VarianceIntervals
 from tests.deep.postprocessing.test_interval_coverage import LEVEL, Draws, too_few, too_many, total
 from tests.support.reference_formulas import average, variance
 
@@ -79,7 +81,7 @@ def drawn(family: Family, shape: str, n: int, seed: int) -> dict[str, tuple[Draw
     units = Fraction(1), Fraction(1)
     means = [float(min(ends[1], max(ends[0], average(a, b, units, Fraction(HALF))))) for a, b in zip(s, c, strict=True)]
     truth = exact[0] / n
-    found["average"] = Draws(means, AverageIntervals(parts[0], parts[2], ratio, LEVEL)(s, c)), HALF + truth
+    found["average"] = Draws(means, AverageIntervals(parts[0], parts[2], ratio.lo, ratio.hi, LEVEL)(s, c)), HALF + truth
     width = half_width([(parts[0], Fraction(1)), (parts[2], Fraction(HALF))], LEVEL)
     sums = [float(a + HALF * b) for a, b in zip(s, c, strict=True)]
     found["sum"] = Draws(sums, [(v - width, v + width) for v in sums]), exact[0] + HALF * n

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsql.aggregates.mean_intervals import MeanHull
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.core.noise.tails import Noise, tail
-from dpsql.postprocessing.intervals.averages import MeanHull
 from tests.postprocessing.test_variance_intervals import HALF, LAPLACE, RECIPE, SUM, Mechanism, intervals, measured
 
 GAUSSIAN = DiscreteGaussian(Fraction(40_000)), DiscreteGaussian(Fraction(10**6)), DiscreteGaussian(Fraction(25))

@@ -14,18 +14,16 @@ tests/deep/analysis/test_replace_one.py
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.distinct_values import image
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id, shown_groups
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component, Output, Ratio, Variance
+from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.core.ir.walk import walk
 from dpsql.core.numbers.cap import Cap, Finite, Unbounded
-from dpsql.core.numbers.interval import everything, interval
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 
@@ -58,13 +56,8 @@ def _check_values(node: Release, component: Component, below: Facts) -> None:
 
 def _released(output: Output) -> Value:
     """A released number: of averages and variances it is known where they were clamped to, for later releases."""
-    column, recipe = output.column, output.recipe
-    span = everything()
-    if isinstance(recipe, Ratio):
-        span = interval(Fraction(float(recipe.lo)), Fraction(float(recipe.hi)))  # rounding keeps the order
-    elif isinstance(recipe, Variance):
-        span = interval(Fraction(0), Fraction(recipe.greatest))
-    return Value(column.type, span, type_range(column.type), nullable=False)
+    column = output.column
+    return Value(column.type, output.recipe.span, type_range(column.type), nullable=False)
 
 
 def contribution(node: Release, below: Facts) -> Contribution:

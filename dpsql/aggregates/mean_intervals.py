@@ -15,12 +15,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Ratio
+from dpsql.aggregates.outward_rounding import above, below
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms.mechanism import MARGIN
 from dpsql.core.noise.tails import Floats, Noise, curvature, tail, worthwhile
-from dpsql.postprocessing.intervals.outward_rounding import above, below
 
 _STEPS = 60
 _CLOSE = 2.0**-30
@@ -32,13 +31,13 @@ AT_ONCE = 2048
 class AverageIntervals:
     """Intervals of averages as a function of their noisy sums and counts, in the components' integer units."""
 
-    def __init__(self, total: Measurement, count: Measurement, ratio: Ratio, level: Fraction) -> None:
+    def __init__(self, total: Measurement, count: Measurement, lo: Fraction, hi: Fraction, level: Fraction) -> None:
         self._units = float(total.unit), float(count.unit)
         noises = Noise.of(total, total.unit), Noise.of(count, count.unit)
         center = total.component.center * total.component.grid
         self._center = float(center)
-        self._ends = below(ratio.lo), above(ratio.hi)
-        self._hull = MeanHull(noises, (below(ratio.lo - center), above(ratio.hi - center)), float(1 - level))
+        self._ends = below(lo), above(hi)
+        self._hull = MeanHull(noises, (below(lo - center), above(hi - center)), float(1 - level))
 
     def __call__(self, totals: Sequence[int], counts: Sequence[int]) -> list[tuple[float, float]]:
         """For each pair the hull of all averages in [L, U] that it does not reject; [L, U] if it rejects them all."""

@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsql.core.ir.components import Variance
-from dpsql.core.noise.integer_columns import Floats, Integers, arrays, combined, quotients
+from dpsql.aggregates.formula import Bounds
+from dpsql.core.noise.integer_columns import Floats, Integers, arrays, combined, outwards, quotients
+
+if TYPE_CHECKING:
+    from dpsql.aggregates.variance import Variance
 
 
 def linear(parts: Sequence[tuple[int, Fraction]], columns: Sequence[Integers], height: int) -> tuple[Integers, int]:
@@ -80,3 +84,27 @@ def variances(
     found = quotients(Integers(over), Integers(under))
     released: Floats = np.minimum(recipe.greatest, np.sqrt(found) if recipe.root else found)
     return released
+
+
+def around(values: Integers, unit: Fraction, center: Fraction, width: Fraction) -> tuple[Floats, Floats]:
+    """center + value · unit, less `width` and more, each rounded outwards."""
+    over, under = shifted(values, unit, center - width)
+    low = outwards(over, under, -1)
+    over, under = shifted(values, unit, center + width)
+    return low, outwards(over, under, 1)
+
+
+def shifted(values: Integers, unit: Fraction, by: Fraction) -> tuple[Integers, int]:
+    """by + value · unit: integers, and the one number to divide them by."""
+    whole = math.lcm(unit.denominator, by.denominator)
+    return combined([(values, int(unit * whole))], int(by * whole), len(values)), whole
+
+
+def holding(found: list[Bounds], shown: Floats) -> list[Bounds]:
+    """Intervals widened to hold the numbers shown, which covers no less.
+
+    They may not where a noisy count is near 0: what fits the noisy numbers can leave out the end of the column's
+    bounds at which the quotient shown was cut off.
+    """
+    low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return list(zip(np.minimum(low, shown).tolist(), np.maximum(high, shown).tolist(), strict=True))

@@ -9,7 +9,7 @@ is noise alone, of a law that (μ, v) determines: the true counts and sums drop 
 size. Of a sample variance v' = v·N/(N-1), D has (middle + μ²)·N̂ - v'·(N̂-1) as its last term, and the noise is the same
 with v' for v.
 
-Of the error probability 1 - level a part of 1/20 goes to μ: M is the interval of the mean (`averages.py`). v is
+Of the error probability 1 - level a part of 1/20 goes to μ: M is the interval of the mean (`mean_intervals.py`). v is
 accepted if for some μ in M the p-value P(|X - 2μY + …Z| ≥ |D(μ, v)|) is at least the remaining 19/20; the interval is
 the hull of all accepted v up to the largest variance that values in [L, U] with mean μ can have, (U-μ)(μ-L) (Bhatia &
 Davis 2000). It covers unless M misses μ, or D is in its own tail: together at most 1 - level.
@@ -27,17 +27,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Variance
+from dpsql.aggregates.mean_intervals import AT_ONCE, MeanHull, hull
+from dpsql.aggregates.outward_rounding import above, below
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms.mechanism import MARGIN
 from dpsql.core.noise.tails import Floats, Noise, curvature, tail, worthwhile
-from dpsql.postprocessing.intervals.averages import AT_ONCE, MeanHull, hull
-from dpsql.postprocessing.intervals.outward_rounding import above, below
+
+if TYPE_CHECKING:
+    from dpsql.aggregates.variance import Variance
 
 _TO_MEAN = Fraction(1, 20)
 """Part of the error probability that the interval of the mean gets."""

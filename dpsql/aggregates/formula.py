@@ -1,0 +1,83 @@
+"""How released numbers become an answer, and what is said of it: public arithmetic, on which no privacy rests."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from dpsql.core.ir.components import Component, Output, Recipe
+from dpsql.core.ir.types import SqlType
+
+if TYPE_CHECKING:
+    from dpsql.core.release.noisy import NoisyRelease
+
+Bounds = tuple[float, float]
+Parts = Mapping[int, tuple[int, tuple[int, ...]]]
+"""Place of a count → places of the rest and of its slices."""
+
+
+class Formula(Recipe):
+    """All that is asked of an aggregate once its components are known. Units are those of the released number."""
+
+    __slots__ = ()
+
+    is_end: ClassVar[bool] = False
+    """Whether it is the end of an interval, which has none of its own."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether slices of its component can stand for it: `with_parts`."""
+        return False
+
+    @abstractmethod
+    def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
+        """The released numbers, one for each row of the release, in the column's type."""
+
+    @abstractmethod
+    def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
+        """One (low, high) for each row of the release, at a confidence in (0, 1).
+
+        They speak of the *bounded* truth: what the query would give without noise, clips and contribution limits in
+        place.
+        """
+
+    @abstractmethod
+    def nonnegative(self, components: Sequence[Component]) -> bool:
+        """Whether the truth is at least 0 whatever the data hold."""
+
+    @abstractmethod
+    def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
+        """About the variance of its noise. spread: of each component's noise, in squared units of that component."""
+
+    def largest_of_row(self, components: Sequence[Component]) -> Fraction | None:
+        """The most that one row can add to it; None if rows do not add up."""
+        return None
+
+    @property
+    def as_mean(self) -> tuple[int, Fraction] | None:
+        """Of a quotient by a count the component above, and half the range that it can have; else None."""
+        return None
+
+    def with_count(self, centred: Callable[[int], tuple[int, int] | None]) -> Self:
+        """The same number of a centred sum and a count.
+
+        centred: place of a sum → those of the two, if that is wanted.
+        """
+        return self
+
+    def with_parts(self, parts: Parts) -> Self:
+        """The same number, where counts are made of the counts of slices."""
+        return self
+
+
+def formula(output: Output) -> Formula:
+    """What an output is made by."""
+    assert isinstance(output.recipe, Formula)
+    return output.recipe
+
+
+def output_intervals(noisy: NoisyRelease, output: Output, level: Fraction) -> list[Bounds]:
+    """One (low, high) per row of the release for one output column, at confidence `level` in (0, 1)."""
+    return formula(output).intervals(noisy, level)
