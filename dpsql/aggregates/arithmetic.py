@@ -2,23 +2,29 @@
 
 *Claim.* Each number is the one that the formula gives in fractions, rounded once. *Why.* A formula's numerator and
 denominator are integers for each row, computed exactly (`core/noise/integer_columns.py`), and their quotient is the
-nearest floating-point number. *Tested by* tests/postprocessing/test_arithmetic.py, against the formulas in fractions.
+nearest floating-point number. *Tested by* tests/aggregates/test_arithmetic.py, against the formulas in fractions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Context
 from fractions import Fraction
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpsql.aggregates.formula import Bounds
-from dpsql.core.noise.integer_columns import Floats, Integers, arrays, combined, outwards, quotients
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.noise.integer_columns import Floats, Integers, arrays, combined, outwards, quotients, rounded
 
 if TYPE_CHECKING:
     from dpsql.aggregates.variance import Variance
+
+_EXACT = Context(prec=100)
+"""Wider than any total with its decimals, whatever the caller's own context would round to."""
 
 
 def linear(parts: Sequence[tuple[int, Fraction]], columns: Sequence[Integers], height: int) -> tuple[Integers, int]:
@@ -26,6 +32,16 @@ def linear(parts: Sequence[tuple[int, Fraction]], columns: Sequence[Integers], h
     whole = math.lcm(*(coefficient.denominator for _, coefficient in parts))
     scaled = [(columns[i], int(coefficient * whole)) for i, coefficient in parts]
     return combined(scaled, 0, height), whole
+
+
+def typed(values: Integers, whole: int, type_: SqlType) -> list[object]:
+    """values / whole in an SQL type: exact where the type is, else rounded once."""
+    if type_.kind is Kind.INTEGER:
+        return list(rounded(values, 1, whole))
+    if type_.kind is Kind.DECIMAL:
+        found = rounded(values, 10**type_.scale, whole)
+        return list(map(_EXACT.scaleb, found, repeat(-type_.scale)))
+    return list(quotients(values, whole).tolist())
 
 
 def averages(

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from decimal import Context
 from fractions import Fraction
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from dpsql.aggregates.formula import Bounds, Formula
 from dpsql.core.ir.components import Component, Terms
-from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.ir.types import SqlType
 from dpsql.core.noise.widths import linear_width
 
 if TYPE_CHECKING:
     from dpsql.core.release.noisy import NoisyRelease
 
 _LARGEST = Fraction(10**150)
-_EXACT = Context(prec=100)
-"""Wider than any total with its decimals, whatever the caller's own context would round to."""
 
 
 class WeightedSum(Formula):
@@ -36,17 +32,10 @@ class WeightedSum(Formula):
 
     def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
         """Exact where the type is, else rounded once."""
-        from dpsql.aggregates.arithmetic import linear
-        from dpsql.core.noise.integer_columns import quotients, rounded
+        from dpsql.aggregates.arithmetic import linear, typed
 
         parts = self.terms(noisy.planned.measured.node.components)
-        values, whole = linear(parts, noisy.columns, len(noisy.keys))
-        if type_.kind is Kind.INTEGER:
-            return list(rounded(values, 1, whole))
-        if type_.kind is Kind.DECIMAL:
-            found = rounded(values, 10**type_.scale, whole)
-            return list(map(_EXACT.scaleb, found, repeat(-type_.scale)))
-        return list(quotients(values, whole).tolist())
+        return typed(*linear(parts, noisy.columns, len(noisy.keys)), type_)
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
         """The value less and plus one width."""

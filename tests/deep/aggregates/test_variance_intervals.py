@@ -11,7 +11,7 @@ import pytest
 from dpsql.aggregates.mean_intervals import MeanHull
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
 from dpsql.core.noise.tails import Noise, tail
-from tests.postprocessing.test_variance_intervals import HALF, LAPLACE, RECIPE, SUM, Mechanism, intervals, measured
+from tests.aggregates.test_variance_intervals import HALF, LAPLACE, RECIPE, SUM, Mechanism, intervals, measured
 
 GAUSSIAN = DiscreteGaussian(Fraction(40_000)), DiscreteGaussian(Fraction(10**6)), DiscreteGaussian(Fraction(25))
 MIXED = LAPLACE[0], GAUSSIAN[1], DiscreteLaplace(Fraction(3))

@@ -10,12 +10,11 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.aggregates.arithmetic import around, averages, linear, variances
+from dpsql.aggregates.arithmetic import around, averages, linear, typed, variances
 from dpsql.aggregates.outward_rounding import above, below
 from dpsql.aggregates.variance import Variance
 from dpsql.core.ir.types import parse_type
 from dpsql.core.noise.integer_columns import Integers
-from dpsql.postprocessing.released_columns import _typed
 from tests.support import reference_formulas as reference
 
 COEFFICIENTS = st.fractions(-(10**6), 10**6, max_denominator=10**6)
@@ -88,5 +87,5 @@ def test_decimals_are_never_rounded_to_the_callers_precision() -> None:
     type_ = parse_type("DECIMAL(38,2)")
     assert type_ is not None
     with localcontext(Context(prec=3)):
-        found = _typed(Integers.of(values), 1, type_)
+        found = typed(Integers.of(values), 1, type_)
     assert list(map(str, found)) == ["0.00", "5.00", "-5.00", "12345678901234567890123456789012345678.00"]

@@ -12,7 +12,7 @@ from scipy import optimize
 from dpsql.aggregates.avg import Ratio
 from dpsql.aggregates.mean_intervals import AverageIntervals
 from dpsql.core.noise.tails import Noise, curvature, tail, worthwhile
-from tests.postprocessing.test_average_intervals import LEVEL, measurement, two_laplace_tail
+from tests.aggregates.test_average_intervals import LEVEL, measurement, two_laplace_tail
 
 scales = st.floats(0.01, 1000)
 
