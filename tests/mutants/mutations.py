@@ -1041,8 +1041,7 @@ MUTATIONS = (
         "first(_int(parts.bounding.groups), ",
         "first(_int(parts.bounding.groups) + 1, ",
         "an id stays in one group more than limited",
-        ("tests/deep/analysis/test_contribution_bounding.py",),
-        ENUMERATED,
+        ("tests/core/analysis/test_neighbours.py",),
     ),
     Mutation(
         "distinct-truncation-dropped",

@@ -36,8 +36,7 @@ def patients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Connecti
         yield opened
 
 
-@pytest.mark.parametrize("argument", CLIPS)
-def test_probe_a_clip_between_values_of_its_type(patients: list[Connection], argument: str) -> None:
+def check(patients: list[Connection], argument: str) -> None:
     for call in ("SUM", "AVG", "VAR_SAMP"):
         plan = patients[0].sql(f"SELECT {call}({argument}) FROM patients").plan(epsilon=1, delta=DELTA)
         for release in plan.releases:
@@ -45,3 +44,8 @@ def test_probe_a_clip_between_values_of_its_type(patients: list[Connection], arg
                 (moved,) = exact_totals(release, con.service.engine, 7).values()
                 for measured, value in zip(release.measured.measurements, moved, strict=True):
                     assert abs(value) <= measured.sensitivity.linf, (call, value, measured.sensitivity)
+
+
+@pytest.mark.parametrize("argument", CLIPS[:4])
+def test_probe_a_clip_between_values_of_its_type(patients: list[Connection], argument: str) -> None:
+    check(patients, argument)

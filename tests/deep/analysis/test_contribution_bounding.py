@@ -15,7 +15,7 @@ from dpsql.core.ir.nodes import BoundContributions
 from dpsql.planner.rewrites.context import Limits
 from dpsql.policy.policy import Policy
 from dpsql.service.public_facts import FactStore
-from tests.deep.analysis.test_stability import assert_worthwhile, attack_worlds
+from tests.support.attacked_worlds import assert_worthwhile, attack_worlds
 from tests.support.neighbour_oracle import change, exact, plan_of, violations
 from tests.support.random_databases import Column, Store, Table, World, id_world
 

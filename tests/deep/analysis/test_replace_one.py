@@ -22,7 +22,7 @@ from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.rewrites.context import Limits
 from dpsql.service.public_facts import FactStore
-from tests.deep.analysis.test_stability import assert_worthwhile, attack_worlds
+from tests.support.attacked_worlds import assert_worthwhile, attack_worlds
 from tests.support.neighbour_oracle import Change, Vector, change, exact, plan_of, violations
 from tests.support.random_databases import Column, Row, Store, Table, World, id_world, row_world, world_of
 

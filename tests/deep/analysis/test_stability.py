@@ -7,42 +7,14 @@ fails is printed with all that is needed to repeat it: `attack_worlds(row_world,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
 
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.service.public_facts import FactStore
-from tests.support.neighbour_oracle import Tally, attack, exact, plan_of, random_limits, violations
-from tests.support.random_databases import Store, World, row_world
-from tests.support.random_queries import random_query
-
-QUERIES_PER_WORLD = 10
-
-
-def attack_worlds(make: Callable[[random.Random], World], seeds: Iterable[int]) -> Tally:
-    """Attack one world per seed with random queries."""
-    store, tally = Store(), Tally()
-    for seed in seeds:
-        rng = random.Random(seed)
-        world = make(rng)
-        store.load(world)
-        facts = FactStore(store)
-        for number in range(QUERIES_PER_WORLD):
-            sql, limits = random_query(rng, world), random_limits(rng)
-            try:
-                attack(store, facts, world, sql, tally, limits)
-            except AssertionError as error:
-                raise AssertionError(f"seed {seed}, query {number}: {error}") from error
-    store.close()
-    return tally
-
-
-def assert_worthwhile(tally: Tally) -> None:
-    """Most queries are planned, many pairs differ, and some claims are reached."""
-    assert tally.planned > 0.8 * tally.queries, tally
-    assert tally.changed > 0.15 * tally.pairs, tally
-    assert tally.equal > 0.02 * tally.pairs, tally
+from tests.support.attacked_worlds import assert_worthwhile, attack_worlds
+from tests.support.neighbour_oracle import exact, plan_of, violations
+from tests.support.random_databases import Store, row_world
 
 
 @pytest.mark.parametrize("part", range(2))
