@@ -40,8 +40,11 @@ Rows = Sequence[tuple[LiteralValue, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What all components of one release stand on. ordered: those for which an `order` decides what is kept."""
+class ReleaseAddress:
+    """What the addresses of all components of one release have in common.
+
+    ordered: the components for which an `order` decides what is kept.
+    """
 
     below: Node
     node: Release
@@ -66,13 +69,13 @@ class Ground:
         return fingerprint(self.setting, self.below, self.node.keys, numbered=True)
 
 
-class Grounds:
-    """The grounds of all releases of one plan."""
+class Addresses:
+    """The addresses of all releases of one plan."""
 
     def __init__(self, plan: Plan, data_version: str, order: str = "") -> None:
         """order: whose order decides what is kept where not all is: engine and version
         (core/printing/kept_first.py)."""
-        self._plan = plan
+        self.plan = plan
         self._order = order
         self._found: Releases = releases_of(plan.tree)
         self._version = f"version {data_version}"
@@ -80,25 +83,30 @@ class Grounds:
 
     def reads(self, place: int) -> frozenset[int]:
         """The releases whose rows a release reads."""
-        return frozenset(self._places(self._plan.releases[place].measured.node.input))
+        return frozenset(self._places(self.plan.releases[place].measured.node.input))
 
     def _places(self, node: Node) -> list[int]:
         if isinstance(node, Release):
             return [self._found.index[node]]
         return [place for below in inputs(node) for place in self._places(below)]
 
-    def ground(self, place: int, rows: Mapping[int, Rows] | None = None) -> Ground:
-        """rows: of each release that this one reads, its released rows; None: stand on the releases themselves.
+    @property
+    def nested(self) -> bool:
+        """Whether any release reads the rows of another."""
+        return any(self.reads(place) for place in range(len(self.plan.releases)))
 
-        With rows, releases of other queries that gave the very same rows lead to the same ground.
+    def of(self, place: int, rows: Mapping[int, Rows] | None = None) -> ReleaseAddress:
+        """rows: of each release that this one reads, its released rows; None: the releases themselves take their place.
+
+        With rows, releases of other queries that gave the very same rows lead to the same address.
         """
-        measured = self._plan.releases[place].measured
+        measured = self.plan.releases[place].measured
         below = measured.node.input if rows is None else self._with(measured.node.input, rows)
         units = sorted(measured.contributions)
-        setting = (f"rules {RULES}", self._plan.policy_hash, self._version, *units)
-        found = {i for s in self._plan.releases[place].statements if s.ordered for i in s.components}
+        setting = (f"rules {RULES}", self.plan.policy_hash, self._version, *units)
+        found = {i for s in self.plan.releases[place].statements if s.ordered for i in s.components}
         ordered = tuple(measured.node.components[i] for i in sorted(found))
-        return Ground(self._plain(below), measured.node, setting, ordered, self._order)
+        return ReleaseAddress(self._plain(below), measured.node, setting, ordered, self._order)
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):

@@ -7,7 +7,7 @@ never dearer. Each step after it is taken only if `fits` admits all that the acc
 are ids, noise, prices and sizes, which the plan and the ledger determine; numbers are read only as rows of a release
 that a later one reads, and of those only that the account holds where a price is told (`preview`). *When it would be
 false.* If a held answer made something else dearer: it cannot, for a set of new noise is never dearer than a larger
-one. If `fits` judged another price than the one that is charged: both are `Reuse.in_account`. *Tested by*
+one. If `fits` judged another price than the one that is charged: both are `core.release.charge.price`. *Tested by*
 tests/deep/answers/test_ceiling.py, tests/answers/test_ceiling.py, tests/answers/test_reuse.py.
 """
 
@@ -18,32 +18,55 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Protocol
 
-from dpsql.answers.address import Ground, Grounds, Rows
+from dpsql.answers.address import Addresses, ReleaseAddress, Rows
 from dpsql.answers.distinct_keys import are_keys
-from dpsql.answers.reuse import Reuse
-from dpsql.answers.store.names import draw_of, unchanged
-from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ledger.paid import draw_of, unchanged
+from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import AdditiveNoise, KeyThreshold, Mechanism, made_by
 from dpsql.core.release.noisy import Given, NoisyRelease, assembled, wanted
-from dpsql.core.release.released import Answer
 from dpsql.planner.plan import Plan
 from dpsql.postprocessing.released_columns import released_columns
 
 
-def look_up(
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Per release of a plan, in order: what is given. Everything else is drawn.
+
+    received: those of the given answers that the account gets for the first time, each once.
+    """
+
+    given: tuple[Given, ...]
+    received: tuple[Answer, ...] = ()
+
+    @classmethod
+    def nothing(cls, plan: Plan) -> Choice:
+        """All is drawn."""
+        return cls(tuple(Given() for _ in plan.releases))
+
+
+class Findable(Protocol):
+    """What is read of a store of answers."""
+
+    def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
+        """As `AnswerStore.find`."""
+        ...
+
+
+def choose(
     plan: Plan,
-    grounds: Grounds,
-    store: AnswerStore,
+    addresses: Addresses,
+    store: Findable,
     held: Collection[str],
     paid: Callable[[], Collection[str]],
-    fits: Callable[[Reuse], bool],
+    fits: Callable[[Choice], bool],
     *,
     dearer: bool = False,
     preview: bool = False,
-) -> Reuse:
+) -> Choice:
     """What stored answers give of a plan.
 
     held: ids of the answers that the account has. paid: tells the ids of all that the ledger names, if it comes to
@@ -56,7 +79,7 @@ def look_up(
     reads those counts as new. Else whoever asks for prices could tell from them whether he has guessed a number.
     Raises CannotOpen (DP407).
     """
-    choice = _Choice(plan, grounds, store, held, cache(paid), fits, dearer, preview)
+    choice = _Choosing(plan, addresses, store, held, cache(paid), fits, dearer, preview)
     for place in range(len(plan.releases)):
         choice.hold(place)
     for place in range(len(plan.releases)):
@@ -83,58 +106,58 @@ class _Ranked:
 
 
 @dataclass(slots=True)
-class _Choice:
+class _Choosing:
     """What is given so far, release by release, and what was found in the store on the way."""
 
     plan: Plan
-    grounds: Grounds
-    store: AnswerStore
+    addresses: Addresses
+    store: Findable
     held: Collection[str]
     paid: Callable[[], Collection[str]]
-    fits: Callable[[Reuse], bool]
+    fits: Callable[[Choice], bool]
     dearer: bool
     preview: bool
     given: list[Given] = field(init=False)
     rows: dict[int, Rows] = field(default_factory=dict)
-    known: dict[int, Ground] = field(default_factory=dict)
+    known: dict[int, ReleaseAddress] = field(default_factory=dict)
     keys: dict[int, _Ranked] = field(default_factory=dict)
     stored: dict[tuple[int, str], Mapping[int, _Ranked]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.given = [Given() for _ in self.plan.releases]
 
-    def with_given(self, place: int = 0, given: Given | None = None) -> Reuse:
+    def with_given(self, place: int = 0, given: Given | None = None) -> Choice:
         """The choice, with something else given of one release."""
         whole = [given if given is not None and at == place else g for at, g in enumerate(self.given)]
         # By id: an answer that serves two releases is received once.
         new = {a.id: a for g in whole for a in g.answers.values() if a.id not in self.held}
-        return Reuse(tuple(whole), tuple(new.values()))
+        return Choice(tuple(whole), tuple(new.values()))
 
     def hold(self, place: int) -> None:
         """Give what the account holds of a release; of several sets of private keys the one over which that is most."""
-        ground, best = self._ground(place), Given()
-        if ground is None:
+        base, best = self._base(place), Given()
+        if base is None:
             return
-        for begun in self._begun(place, ground, own=True):
-            found = {i: r.own[0] for i, r in self._ranked(place, ground, begun).items() if r.own}
+        for begun in self._begun(place, base, own=True):
+            found = {i: r.own[0] for i, r in self._ranked(place, base, begun).items() if r.own}
             if len(begun.answers) + len(found) > len(best.answers):
                 best = Given({**begun.answers, **found}, begun.keys)
         self.given[place] = best
 
     def receive(self, place: int) -> None:
         """Give what others have bought, as far as it fits; of several sets of private keys as above."""
-        ground, best = self._ground(place), self.given[place]
-        if ground is None or not wanted(self.plan.releases[place].measured, best):
+        base, best = self._base(place), self.given[place]
+        if base is None or not wanted(self.plan.releases[place].measured, best):
             return
         private = self.plan.releases[place].measured.threshold is not None and best.keys is None
-        for begun in self._begun(place, ground, own=False) if private else [best]:
+        for begun in self._begun(place, base, own=False) if private else [best]:
             if begun is best or self.fits(self.with_given(place, begun)):
-                filled = self._filled(place, ground, begun)
+                filled = self._filled(place, base, begun)
                 best = filled if len(filled.answers) > len(best.answers) else best
         self.given[place] = best
 
-    def _filled(self, place: int, ground: Ground, given: Given) -> Given:
-        ranked = self._ranked(place, ground, given)
+    def _filled(self, place: int, base: ReleaseAddress, given: Given) -> Given:
+        ranked = self._ranked(place, base, given)
         missing = [
             {i: ranked[i].others for i in bundle if i in ranked and i not in given.answers}
             for bundle in self.plan.releases[place].measured.bundles
@@ -185,14 +208,14 @@ class _Choice:
 
     # --- the store -------------------------------------------------------------------------------------------------
 
-    def _ground(self, place: int) -> Ground | None:
-        """What a release stands on; None if that is not known: it reads a release of which something is new."""
+    def _base(self, place: int) -> ReleaseAddress | None:
+        """The address of a release; None if that is not known: it reads a release of which something is new."""
         if place not in self.known:
-            rows = {at: self._rows(at) for at in self.grounds.reads(place)}
+            rows = {at: self._rows(at) for at in self.addresses.reads(place)}
             known = {at: found for at, found in rows.items() if found is not None}
             if len(known) < len(rows):
                 return None
-            self.known[place] = self.grounds.ground(place, known)
+            self.known[place] = self.addresses.of(place, known)
         return self.known[place]
 
     def _rows(self, place: int) -> Rows | None:
@@ -205,13 +228,13 @@ class _Choice:
             self.rows[place] = released_rows(assembled(planned, given))
         return self.rows[place]
 
-    def _begun(self, place: int, ground: Ground, *, own: bool) -> Iterator[Given]:
+    def _begun(self, place: int, base: ReleaseAddress, *, own: bool) -> Iterator[Given]:
         """What the answers of a release begin with: nothing, or one of the stored sets of private keys."""
         measured = self.plan.releases[place].measured
         if measured.threshold is None:
             yield Given()
             return
-        deciding, address = measured.node.threshold, ground.address_of_keys()
+        deciding, address = measured.node.threshold, base.address_of_keys()
         assert deciding is not None
         if place not in self.keys:
             found = self.store.find([address]).get(address, ())
@@ -223,7 +246,7 @@ class _Choice:
                 continue
             yield Given({deciding: keys}, keys.shown.keys)
 
-    def _ranked(self, place: int, ground: Ground, begun: Given) -> Mapping[int, _Ranked]:
+    def _ranked(self, place: int, base: ReleaseAddress, begun: Given) -> Mapping[int, _Ranked]:
         """Component → the stored answers for it over the keys that were begun with, one number for each of them."""
         measured = self.plan.releases[place].measured
         deciding = measured.node.threshold
@@ -231,7 +254,7 @@ class _Choice:
         if (place, over) not in self.stored:
             height = _height(measured) if begun.keys is None else len(begun.keys)
             places = [i for i in wanted(measured, Given()) if i != deciding]
-            addresses = {i: ground.address(measured.node.components[i], over) for i in places}
+            addresses = {i: base.address(measured.node.components[i], over) for i in places}
             found = self.store.find(addresses.values())
             self.stored[place, over] = {
                 i: self._rank(

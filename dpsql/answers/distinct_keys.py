@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dpsql.core.ir.types import Kind, SqlType
-from dpsql.core.release.released import Key
+from dpsql.core.ledger.released import Key
 
 _HELD: Final[dict[Kind, type]] = {
     Kind.BOOLEAN: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpsql.answers.reuse import Reuse
+from dpsql.answers.choosing import Choice
 from dpsql.core.ir.components import Output
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import wanted
@@ -13,16 +13,16 @@ from dpsql.planner.explain import component_name
 from dpsql.planner.plan import Plan
 
 
-def given_notes(plan: Plan, reuse: Reuse, cost: Mapping[str, PrivacyLoss]) -> tuple[str, ...]:
+def notes_of_given(plan: Plan, choice: Choice, cost: Mapping[str, PrivacyLoss]) -> tuple[str, ...]:
     """`n, mean answered from 2026-11-20, cost 0`: one note for each day that answers are from.
 
     cost: what the analyst pays for those that he gets for the first time, in all.
     """
-    new = {a.id for a in reuse.new}
+    new = {a.id for a in choice.received}
     old: dict[str, list[str]] = {}
     first: dict[str, list[str]] = {}
-    for place, given in enumerate(reuse.given):
-        for i, name in _names(plan, place, reuse):
+    for place, given in enumerate(choice.given):
+        for i, name in _names(plan, place, choice):
             answer = given.answers[i]
             days = first if answer.id in new else old
             names = days.setdefault(answer.made_at.date().isoformat(), [])
@@ -37,15 +37,15 @@ def given_notes(plan: Plan, reuse: Reuse, cost: Mapping[str, PrivacyLoss]) -> tu
     return tuple(map(one_line, notes))  # names of columns are the analyst's
 
 
-def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
+def _names(plan: Plan, place: int, choice: Choice) -> list[tuple[int, str]]:
     """(component, what to call it) of what is given: the columns that are given whole, else the component."""
-    measured, given = plan.releases[place].measured, reuse.given[place]
+    measured, given = plan.releases[place].measured, choice.given[place]
     found: list[tuple[int, str]] = []
     shown: set[int] = set()
     for at, output in enumerate(measured.node.outputs):
         parts = [i for i in output.recipe.components if i in given.answers]
-        if parts and _whole(plan, place, at, reuse):
-            found += [(i, _column(plan, place, at, output, reuse)) for i in parts]
+        if parts and _whole(plan, place, at, choice):
+            found += [(i, _column(plan, place, at, output, choice)) for i in parts]
             shown.update(parts)
     for i in given.answers:
         if i not in shown:
@@ -54,14 +54,14 @@ def _names(plan: Plan, place: int, reuse: Reuse) -> list[tuple[int, str]]:
     return found
 
 
-def _whole(plan: Plan, place: int, at: int, reuse: Reuse) -> bool:
+def _whole(plan: Plan, place: int, at: int, choice: Choice) -> bool:
     """Whether an output of a release needs no new noise."""
     measured = plan.releases[place].measured
     needed = measured.node.outputs[at].recipe.components
-    return not set(wanted(measured, reuse.given[place])) & set(needed)
+    return not set(wanted(measured, choice.given[place])) & set(needed)
 
 
-def _column(plan: Plan, place: int, at: int, output: Output, reuse: Reuse) -> str:
+def _column(plan: Plan, place: int, at: int, output: Output, choice: Choice) -> str:
     """The name of the column that shows an output, or the output's own.
 
     Of numbers one below the other (UNION ALL, ROLLUP) some may be given, others not: then it is a part of the column.
@@ -70,6 +70,6 @@ def _column(plan: Plan, place: int, at: int, output: Output, reuse: Reuse) -> st
         for number, (column, source) in enumerate(zip(plan.columns, branch, strict=True)):
             if source == (place, at):
                 others = [b[number] for b in plan.post.branches]
-                whole = all(source is None or _whole(plan, *source, reuse) for source in others)
+                whole = all(source is None or _whole(plan, *source, choice) for source in others)
                 return column.name if whole else f"part of {column.name}"
     return output.label or output.column.name

@@ -1,40 +1,38 @@
-"""What a measured release adds to the stored answers: names that state their terms, and answers under these names."""
+"""What a run adds to the stored answers: what it has drawn, under the ids that the ledger's entry names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from dpsql.answers.address import Ground
-from dpsql.answers.store.names import Terms, named
-from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import AdditiveNoise
+from dpsql.answers.account import Account
+from dpsql.answers.address import ReleaseAddress
+from dpsql.answers.choosing import released_rows
+from dpsql.core.ledger.released import Answer, ShownKeys
+from dpsql.core.release.charge import Charged, terms_of
 from dpsql.core.release.noisy import Given, NoisyRelease, wanted
-from dpsql.core.release.released import Answer, ShownKeys
+from dpsql.planner.plan import Plan
 
 
-def names_of(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]:
-    """Component → the id of the noise that will be drawn for it. draw: a text for this draw alone, without dots."""
-    return {i: named(draw, i, _terms(measured, i)) for i in wanted(measured, given)}
+def store(plan: Plan, account: Account, charged: Charged, noisy: Sequence[NoisyRelease]) -> list[str]:
+    """Store what was drawn last, durably; a note if that fails: it is paid for, so it is shown all the same.
 
-
-def _terms(measured: MeasuredRelease, place: int) -> Terms:
-    losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
-    decided = measured.threshold if place == measured.node.threshold else None
-    noise = measured.measurements[place].mechanism
-    assert isinstance(noise, AdditiveNoise)
-    return Terms(
-        noise.name,
-        noise.parameter,
-        losses,
-        measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
-        None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
-    )
+    noisy: the releases that have been measured so far.
+    """
+    place = len(noisy) - 1
+    addresses = account.addresses(plan)
+    base = addresses.of(place, {at: released_rows(noisy[at]) for at in addresses.reads(place)})
+    own = {i: name for (at, i), name in charged.ids.items() if at == place}
+    answers = to_store(noisy[place], charged.given[place], base, own, datetime.now(UTC))
+    try:
+        account.store.add(answers)
+    except Exception:  # whatever it is, keeping back what was paid for helps nobody
+        return ["the answer could not be stored: asking again costs again"]
+    return []
 
 
 def to_store(
-    noisy: NoisyRelease, given: Given, ground: Ground, ids: Mapping[int, str], made_at: datetime
+    noisy: NoisyRelease, given: Given, base: ReleaseAddress, ids: Mapping[int, str], made_at: datetime
 ) -> list[Answer]:
     """The answers that a measured release adds. ids: component → id of its noise, as in the ledger's entry."""
     measured = noisy.planned.measured
@@ -44,9 +42,9 @@ def to_store(
         over = given.answers[deciding].id if deciding in given.answers else ids[deciding]
     found = []
     for i in wanted(measured, given):
-        terms = _terms(measured, i)
+        terms = terms_of(measured, i)
         keys = None if terms.threshold is None else ShownKeys(noisy.keys, *terms.threshold)
-        address = ground.address(measured.node.components[i], over) if keys is None else ground.address_of_keys()
+        address = base.address(measured.node.components[i], over) if keys is None else base.address_of_keys()
         found.append(
             Answer(
                 ids[i],

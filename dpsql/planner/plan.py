@@ -57,6 +57,11 @@ class Plan:
         return bool(self.unread) and all(r.measured.empty for r in self.releases) and not self.post.public_tables
 
     @property
+    def known(self) -> bool:
+        """True if no noise is needed: nothing is charged, and no ledger is looked at."""
+        return all(r.measured.known for r in self.releases)
+
+    @property
     def loss(self) -> PrivacyLoss:
         """The largest cost over all privacy units: what the analyst reads as the price of the query."""
         return largest(self.cost.values())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -23,13 +22,10 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
-from dpsql.results.answer import Release
-from dpsql.service.ledgers import FORGETS, Place, is_in_memory, open_ledger, place_of
+from dpsql.service.ledgers import Place, is_in_memory, open_ledger, place_of
 from dpsql.service.planning import Planner
 from dpsql.service.public_facts import FactStore
-from dpsql.service.running import Runner
 from dpsql.service.session import Session
 
 
@@ -37,8 +33,8 @@ class Service:
     """What the sessions of all analysts share. It owns the engine and the ledger, and closes both.
 
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
-    public facts measured so far. scratch: where noisy numbers are post-processed. running: held while a query that is
-    charged runs.
+    public facts measured so far. scratch: where noisy numbers are post-processed. running, post_processing: held while
+    a query that is charged runs, and while `scratch` is used.
     A context manager; closing twice is allowed.
     """
 
@@ -49,7 +45,7 @@ class Service:
         self.facts = FactStore(engine)
         self.planner = Planner(policy, self.facts)
         self.scratch = Scratch()
-        self.running = threading.RLock()
+        self.running, self.post_processing = threading.RLock(), threading.RLock()
         self._opening = threading.RLock()
         self._ledger = ledger if ledger is not None and not isinstance(ledger, str | PathLike) else None
         self._ledger_name = ledger if isinstance(ledger, str | PathLike) else None
@@ -74,17 +70,6 @@ class Service:
             store = self._store
         order = f"{self.engine.dialect} {self.engine.version}"
         return Account(self.policy, analyst, ledger, store, order, charging)
-
-    def run(
-        self, plan: Plan, analyst: str, *, fresh: bool = False, charging: Callable[[str], object] | None = None
-    ) -> Release:
-        """`Session.run` on the account of an analyst."""
-        runner = Runner(self.engine, self.facts, self.scratch, self.policy.noise)
-        with self.running:
-            if all(r.measured.known for r in plan.releases):
-                return runner.free(plan)
-            release = runner.run(plan, self.account(analyst, charging), fresh)
-            return replace(release, notes=(*release.notes, FORGETS)) if self.forgets else release
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

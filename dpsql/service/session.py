@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dpsql.answers.resolve import resolve
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -16,6 +17,7 @@ from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
+from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.ledgers import Place
@@ -104,7 +106,7 @@ class Session:
 
     def planned(self, question: Question, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
-        return self.service.planner.plan(question, asked.settled(self.settings))
+        return pipeline.compile(self.service, question, asked.settled(self.settings))
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""
@@ -164,7 +166,7 @@ class Session:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return self.service.run(plan, self.analyst, fresh=fresh, charging=charging)
+        return pipeline.run(self.service, plan, self.analyst, fresh=fresh, charging=charging)
 
     def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.
@@ -172,11 +174,11 @@ class Session:
         Raises CannotOpen.
         """
         self.require_open()
-        if fresh or all(r.measured.known for r in plan.releases):
+        if fresh or plan.known:
             return Charge.of_new(plan)
         if not self.has_ledger:
             return Charge.of_new(plan)  # looking makes no ledger, and without one nothing is stored
-        return self.service.account(self.analyst).charge(plan)
+        return resolve(plan, self.service.account(self.analyst)).charge
 
     def outlook(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read."""

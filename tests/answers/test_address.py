@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dpsql.answers import address
-from dpsql.answers.address import Grounds, Rows, digest
+from dpsql.answers.address import Addresses, Rows, digest
 from dpsql.core.functions.domains import DateRange
 from dpsql.core.functions.key_lists import LazyKeys
 from dpsql.core.functions.value import Domain
@@ -55,12 +55,12 @@ def addresses(
 
 
 def _addresses(plan: Plan, version: str = "", rows: dict[int, Rows] | None = None, order: str = "") -> list[set[str]]:
-    grounds, found = Grounds(plan, version, order), []
+    addresses, found = Addresses(plan, version, order), []
     for at, release in enumerate(plan.releases):
-        ground, node = grounds.ground(at, rows), release.measured.node
-        keys = "" if node.threshold is None else ground.address_of_keys()  # stands for the id of the stored keys
+        base, node = addresses.of(at, rows), release.measured.node
+        keys = "" if node.threshold is None else base.address_of_keys()  # stands for the id of the stored keys
         others = (i for i in wanted(release.measured, Given()) if i != node.threshold)
-        found.append({ground.address(node.components[i], keys) for i in others} | ({keys} - {""}))
+        found.append({base.address(node.components[i], keys) for i in others} | ({keys} - {""}))
     return found
 
 
@@ -235,7 +235,7 @@ def test_releases_that_gave_the_same_rows_lead_to_the_same_question() -> None:
 def test_names_to_wait_for_are_those_of_the_groups_not_of_the_numbers() -> None:
     def names(sql: str) -> set[str]:
         plan = planned(sql, POLICY)
-        return {Grounds(plan, "").ground(at).name for at in range(len(plan.releases))}
+        return {Addresses(plan, "").of(at).name for at in range(len(plan.releases))}
 
     assert names("SELECT COUNT(*) FROM t") == names("SELECT AVG(y), SUM(x) FROM t")
     assert names("SELECT COUNT(*) FROM t").isdisjoint(names("SELECT COUNT(*) FROM t GROUP BY kind"))

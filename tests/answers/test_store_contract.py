@@ -25,8 +25,8 @@ import pytest
 from dpsql.answers.store.memory import MemoryAnswers
 from dpsql.answers.store.sqlite import SqliteAnswers, hash_of
 from dpsql.answers.store.store import AnswerStore
+from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.released import Answer, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
 from tests.support.interrupts import stopped_at_each
 

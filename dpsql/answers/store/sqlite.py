@@ -30,11 +30,11 @@ from dpsql.answers.store.text import (
     read_losses,
     read_shown,
     write_integers,
-    write_losses,
     write_shown,
 )
+from dpsql.core.ledger.paid import write_losses
 from dpsql.core.ledger.plain_files import NOFOLLOW, located, oddity
-from dpsql.core.release.released import Answer
+from dpsql.core.ledger.released import Answer
 
 APPLICATION_ID = 0x64707361
 """`dpsa`, in SQLite's file header."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from dpsql.core.release.released import Answer
+from dpsql.core.ledger.released import Answer
 
 Result = TypeVar("Result")
 

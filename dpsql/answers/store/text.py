@@ -9,8 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpsql.core.ledger.released import Key, KeyValue, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.released import Key, KeyValue, ShownKeys
 
 _READERS: dict[str, Callable[[str], KeyValue]] = {
     "bool": lambda text: text == "True",
@@ -54,12 +54,6 @@ def read_fraction(text: str) -> Fraction:
     """What `str` wrote of a Fraction; ValueError for any other form: `1e999999999` would fill the memory."""
     above, slash, below = text.partition("/")
     return Fraction(int(above), int(below) if slash else 1)
-
-
-def write_losses(losses: dict[str, PrivacyLoss]) -> str:
-    """Privacy unit → exact loss."""
-    parts = {unit: [str(Fraction(x)) for x in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()}
-    return json.dumps(parts, sort_keys=True)
 
 
 def read_losses(text: str) -> dict[str, PrivacyLoss]:

@@ -17,6 +17,7 @@ from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -26,7 +27,6 @@ from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import numbered, places
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
-from dpsql.core.release.released import Answer
 
 
 @dataclass(frozen=True, slots=True)

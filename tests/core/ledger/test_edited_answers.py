@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 import dpsql
-from dpsql.answers.store.names import draw_of, unchanged
 from dpsql.answers.store.sqlite import hash_of
+from dpsql.core.ledger.paid import draw_of, unchanged
 from tests.support.checklist_clinic import POLICY, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"

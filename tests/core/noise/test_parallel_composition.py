@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.reuse import Reuse
 from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
 from dpsql.core.ir.components import Measure
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import bundles, counted
+from dpsql.core.release.charge import price
+from dpsql.core.release.noisy import Given
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import charges_of, compile_query
 from dpsql.planner.explain import as_json, as_text
@@ -178,7 +179,8 @@ def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
     both = "(SELECT status, x FROM orders UNION ALL SELECT status, x FROM bought)"
     found = plan(PIVOT.replace("orders", both))
     assert {unit: loss.epsilon for unit, loss in found.cost.items()} == {"orders": Fraction(1, 3), "bought": 1}
-    assert Reuse.nothing(found).charges(found, POLICIES["pure_dp"]) == found.cost  # all of them are charged
+    nothing = [Given() for _ in found.releases]
+    assert price(found.releases, nothing, (), "pure_dp").new == found.cost  # all of them are charged
 
 
 def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:

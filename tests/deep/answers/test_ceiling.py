@@ -17,14 +17,15 @@ from typing import Any
 import duckdb
 import pytest
 
+from dpsql.answers import resolve as resolving
 from dpsql.answers.account import Account
-from dpsql.answers.address import Grounds
+from dpsql.answers.resolve import resolve_to_run
 from dpsql.answers.store.memory import MemoryAnswers
-from dpsql.answers.store.names import draw_of
-from dpsql.answers.storing import names_of, to_store
+from dpsql.answers.storing import to_store
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.accountant import cost
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.paid import draw_of
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
@@ -95,17 +96,15 @@ class History:
     def buy(self, analyst: str, question: Question) -> None:
         """A run without data: zeros stand for the numbers, of which nothing may depend."""
         plan, account = self.plans[question], self.account(analyst)
-        grounds = Grounds(plan, "")
-        reuse = account.look_up(plan, grounds)
-        planned, given = plan.releases[0], reuse.given[0]
-        names = names_of(planned.measured, given, f"draw{len(self.ledger.history())}")
-        account.reserve(plan, reuse, {(0, i): name for i, name in names.items()})
+        resolution = resolve_to_run(plan, account)
+        planned, given = plan.releases[0], resolution.given[0]
+        names = {i: name for (_, i), name in account.charge(plan, resolution.given).ids.items()}
         noisy = NoisyRelease(planned, ((),), tuple(Integers.zeros(1) for _ in planned.measured.measurements))
-        added = to_store(noisy, given, grounds.ground(0), names, datetime.now(UTC))
+        added = to_store(noisy, given, account.addresses(plan).of(0), names, datetime.now(UTC))
         self.store.add(added)
         for i, answer in zip(wanted(planned.measured, given), added, strict=True):
             self.stored[question[0][i]].append((answer.id, answer.losses["log"].epsilon))
-        self.held[analyst] |= {*names.values(), *(a.id for a in reuse.new)}
+        self.held[analyst] |= {*names.values(), *(a.id for a in resolution.received)}
 
 
 def shares(question: Question) -> dict[str, Fraction]:
@@ -135,11 +134,11 @@ def wrong(history: History, question: Question) -> str:
     """What is wrong with what ben would be given and charged; nothing if it is as it should be."""
     asked, epsilon = question
     account, plan, held = history.account("ben"), history.plans[question], history.held["ben"]
-    reuse = account.look_up(plan, Grounds(plan, ""))
-    charged = reuse.in_account(plan, history.policy).get("log", NO_LOSS).epsilon
+    resolution = resolve_to_run(plan, account)
+    charged = resolution.price.in_account.get("log", NO_LOSS).epsilon
     share = shares(question)
     known = {answer[0]: answer for answers in history.stored.values() for answer in answers}
-    given = {asked[i]: known[answer.id] for i, answer in reuse.given[0].answers.items()}
+    given = {asked[i]: known[answer.id] for i, answer in resolution.given[0].answers.items()}
     fit = {name: [a for a in history.stored[name] if a[1] >= share[name]] for name in asked}
     own = {name: [a for a in fit[name] if a[0] in held] for name in asked}
     if any(own[name] and given.get(name) not in own[name] for name in asked):
@@ -199,13 +198,13 @@ def test_every_choice_after_every_small_history(plans: tuple[Policy, dict[Questi
 
 
 def everything(*_: Any, **__: Any) -> Callable[[object], bool]:
-    return lambda reuse: True
+    return lambda choice: True
 
 
 def test_a_choice_without_the_ceiling_is_noticed(
     plans: tuple[Policy, dict[Question, Plan]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Account, "_ceiling", everything)
+    monkeypatch.setattr(resolving, "_ceiling", everything)
     found = {
         wrong(history, question).split(" ", 1)[-1]
         for history, _ in itertools.islice(histories(*plans), 120)
@@ -363,7 +362,7 @@ def test_no_history_makes_a_query_dearer_than_asked_or_printed(
 
 def test_a_history_that_a_missing_ceiling_makes_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: whatever is stored is received."""
-    monkeypatch.setattr(Account, "_ceiling", everything)
+    monkeypatch.setattr(resolving, "_ceiling", everything)
     market = Market(0, "approx_dp", monkeypatch)
     with pytest.raises(AssertionError):
         for _ in range(40):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.address import Ground, Grounds
+from dpsql.answers.address import Addresses, ReleaseAddress
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Filter, Node
@@ -33,11 +33,11 @@ from tests.support.neighbour_oracle import exact, plan_of
 from tests.support.random_databases import Store, World, random_world, world_of
 from tests.support.random_queries import random_query
 
-Address = Callable[[Ground, Component, str], str]
+Address = Callable[[ReleaseAddress, Component, str], str]
 
 
-def _real(ground: Ground, component: Component, keys: str) -> str:
-    return ground.address(component, keys)
+def _real(base: ReleaseAddress, component: Component, keys: str) -> str:
+    return base.address(component, keys)
 
 
 # Equal addresses, equal integers --------------------------------------------------------------------------------------
@@ -45,14 +45,14 @@ def _real(ground: Ground, component: Component, keys: str) -> str:
 
 def _integers(plan: Plan, store: Store, address: Address) -> Iterator[tuple[str, object]]:
     """(address, exact integers per key) of every component of the releases that read no other."""
-    grounds = Grounds(plan, "")
+    addresses = Addresses(plan, "")
     for place, planned in enumerate(plan.releases):
-        if grounds.reads(place):
+        if addresses.reads(place):
             continue
-        ground, vector, node = grounds.ground(place), exact(planned, store), planned.measured.node
-        keys = "" if node.threshold is None else ground.address_of_keys()  # stands for one set of stored keys
+        base, vector, node = addresses.of(place), exact(planned, store), planned.measured.node
+        keys = "" if node.threshold is None else base.address_of_keys()  # stands for one set of stored keys
         for i, component in enumerate(node.components):
-            yield address(ground, component, keys), {k: v[i] for k, v in vector.items() if k or v}
+            yield address(base, component, keys), {k: v[i] for k, v in vector.items() if k or v}
 
 
 def _clashes(seeds: Sequence[int], address: Address, worlds: Callable[[random.Random], World]) -> tuple[int, list[str]]:
@@ -87,19 +87,19 @@ def test_equal_addresses_mean_equal_integers() -> None:
     assert again > 40
 
 
-def _without_filter(ground: Ground, component: Component, keys: str) -> str:
-    return ground.address(replace(component, filter=None), keys)
+def _without_filter(base: ReleaseAddress, component: Component, keys: str) -> str:
+    return base.address(replace(component, filter=None), keys)
 
 
-def _without_argument(ground: Ground, component: Component, keys: str) -> str:
-    return ground.address(replace(component, arg=None), keys)
+def _without_argument(base: ReleaseAddress, component: Component, keys: str) -> str:
+    return base.address(replace(component, arg=None), keys)
 
 
-def _without_conditions(ground: Ground, component: Component, keys: str) -> str:
+def _without_conditions(base: ReleaseAddress, component: Component, keys: str) -> str:
     def drop(node: Node) -> Node:
         return node.input if isinstance(node, Filter) else node
 
-    return replace(ground, below=transform(ground.below, drop)).address(component, keys)
+    return replace(base, below=transform(base.below, drop)).address(component, keys)
 
 
 @pytest.mark.parametrize("mutant", [_without_filter, _without_argument, _without_conditions])
@@ -221,14 +221,15 @@ def test_a_rewriting_hits_or_pays(seed: int, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_fresh_noise_for_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a run that is told that everything is given, and draws all the same."""
-    from dpsql.answers.reuse import Reuse
+    from dpsql.core.release import charge
 
     rng, store = random.Random(1), Store()
     world = world_of(_tables(rng), 0, "meaning")
     store.load(world)
     session = Watched(world, store, monkeypatch, world.policy.privacy.accountant)
     session.run("SELECT COUNT(*) AS n FROM visits", "1")
-    monkeypatch.setattr(Reuse, "charges", lambda *_: {"person": PrivacyLoss(Fraction(1, 1000))})
+    little = {"person": PrivacyLoss(Fraction(1, 1000))}
+    monkeypatch.setattr(charge, "price", lambda *_: charge.Price(little, little))
     with pytest.raises(AssertionError):
         session.run("SELECT COUNT(*) AS n FROM visits WHERE age > 0", "1")
     store.close()

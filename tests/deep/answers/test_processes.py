@@ -112,12 +112,12 @@ def test_threads_with_one_question_pay_once(shop: Shop) -> None:
 STEPS = {
     "before it looks": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'find', before=die)", 0, False),
     "while it waits its turn": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'alone', before=die)", 0, False),
-    "holding the names": ("wrap(dpsql.service.running.Account, 'reserve', before=die)", 0, False),
-    "after the reservation": ("wrap(dpsql.service.running.Account, 'reserve', after=die)", 1, False),
+    "holding the names": ("wrap(dpsql.service.pipeline.Account, 'charge', before=die)", 0, False),
+    "after the reservation": ("wrap(dpsql.service.pipeline.Account, 'charge', after=die)", 1, False),
     "before the answer is stored": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'add', before=die)", 1, False),
     "after the answer is stored": ("wrap(dpsql.answers.store.sqlite.SqliteAnswers, 'add', after=die)", 1, True),
-    "before post-processing": ("wrap(dpsql.service.running, 'post_process', before=die)", 1, True),
-    "letting go": ("wrap(dpsql.service.running, 'post_process', after=die)", 1, True),
+    "before post-processing": ("wrap(dpsql.service.pipeline, 'post_process', before=die)", 1, True),
+    "letting go": ("wrap(dpsql.service.pipeline, 'post_process', after=die)", 1, True),
 }
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 
 from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.released import Answer, ShownKeys
 from dpsql.diagnostics.errors import CannotOpen
 from tests.deep.fuzz import files
 from tests.deep.fuzz.target import Target, damaged, rearranged

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.answers.resolve import resolve
 from dpsql.answers.store.sqlite import SqliteAnswers
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.hash_chain import BrokenChain, Row
@@ -180,8 +181,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
 def charging(connection: Connection, plan: Any, **_: object) -> Any:
     """A run, or a look, that charges and then fails."""
     account = connection.service.account(connection.analyst)
-    grounds = account.grounds(plan)
-    account.reserve(plan, account.look_up(plan, grounds), {})
+    account.charge(plan, resolve(plan, account).given)
     failing()
 
 

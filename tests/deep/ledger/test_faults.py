@@ -154,8 +154,8 @@ class Clock(module.datetime):
     def now(cls, zone=None):
         cls.hours[0] -= 1
         return cls(2020, 1, 1, tzinfo=module.UTC) + module.timedelta(hours=cls.hours[0])
-import dpsql.core.ledger.sqlite, dpsql.service.running
-dpsql.core.ledger.sqlite.datetime = dpsql.service.running.datetime = Clock
+import dpsql.core.ledger.sqlite, dpsql.answers.storing
+dpsql.core.ledger.sqlite.datetime = dpsql.answers.storing.datetime = Clock
 """
 
 

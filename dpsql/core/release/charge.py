@@ -1,0 +1,197 @@
+"""Charge first: the price of a run, from the objects that will draw its noise, and the entry that says so.
+
+*Claim.* Of each number of a run that was charged, the ledger names its noise as paid for, or this run's entry pays for
+it; and the account is charged for all but what an entry of its own names. No number is drawn anew without a charge.
+*Why.* `price` states the loss of exactly those components that are not given, and `measure_release` draws noise for
+exactly those; a plan is a value that anybody can edit, so what it says about its cost is not asked. What is given is
+looked up in the ledger's own entries (`core/ledger/paid.py`), whoever chose it: an answer that is new to the account is
+priced at the loss that its id states. *When it would be false.* If a run were measured with other given answers than it
+was charged with. One address standing for two questions makes wrong numbers, not less private ones. *Tested by*
+tests/core/release/test_charge.py, tests/answers/test_reuse.py, tests/deep/answers/test_equal_addresses.py,
+tests/core/ledger/test_budget_attacks.py, tests/core/ledger/test_edited_answers.py.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.ledger.accountant import Accountant, cost
+from dpsql.core.ledger.ledger import Caps, Entry, Ledger, Receipt
+from dpsql.core.ledger.paid import Terms, draw_of, named, paid
+from dpsql.core.ledger.released import Answer
+from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
+from dpsql.core.noise.mechanisms import AdditiveNoise
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
+from dpsql.core.release.noisy import Given, wanted
+from dpsql.core.release.planned import PlannedRelease
+
+Losses = Mapping[str, Sequence[PrivacyLoss]]
+"""Privacy unit → losses that add up."""
+Ids = Mapping[tuple[int, int], str]
+"""(release, component) → the id of the noise that will be drawn for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a run costs, by privacy unit; units that lose nothing are left out.
+
+    new: for the noise that will be drawn, which counts in the total. in_account: all that is charged to the account:
+    that, and stored answers that it receives.
+    """
+
+    new: Mapping[str, PrivacyLoss]
+    in_account: Mapping[str, PrivacyLoss]
+
+    @property
+    def received(self) -> dict[str, PrivacyLoss]:
+        """What received answers add to the price of the new noise."""
+        found = {unit: remaining(loss, self.new.get(unit, NO_LOSS)) for unit, loss in self.in_account.items()}
+        return {unit: loss for unit, loss in found.items() if loss != NO_LOSS}
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is charged to anybody: numbers that are public, or that the account holds."""
+        return not self.in_account
+
+
+def price(
+    releases: Sequence[PlannedRelease], given: Sequence[Given], received: Collection[Answer], accountant: Accountant
+) -> Price:
+    """The price of all that is not given, and of the given answers that the account receives.
+
+    The ρ of both is composed and converted once, at the larger of their δ: any δ above 0 gives a true bound.
+    """
+    measured = [release.measured for release in releases]
+    drawn, beside = _drawn(measured, given), _received(measured, given, received)
+    both = {unit: [*drawn.get(unit, ()), *beside.get(unit, ())] for unit in {**drawn, **beside}}
+    own = conversion_delta_of(measured)
+    new = _charged(accountant, drawn, own)
+    whole = _charged(accountant, both, max([own, *(answer.conversion for answer in received)]))
+    # Never less than the new noise alone.
+    return Price(new, {unit: largest([loss, new.get(unit, NO_LOSS)]) for unit, loss in whole.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asks for what, as the ledger's entry says it.
+
+    caps: in force for this account. charging: told the id of the entry before it is reserved.
+    """
+
+    analyst: str
+    accountant: Accountant
+    caps: Caps
+    plan_hash: str
+    policy_hash: str
+    statement: str = ""
+    charging: Callable[[str], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What may be drawn and shown. receipt: None where nothing was to be charged. given: stored answers, all paid for.
+
+    ids: of the noise that will be drawn, as in the ledger's entry.
+    """
+
+    receipt: Receipt | None
+    given: tuple[Given, ...]
+    ids: Ids
+
+    @classmethod
+    def nothing(cls, given: tuple[Given, ...]) -> Charged:
+        """Where no noise is to be drawn, and there is no account."""
+        return cls(None, given, {})
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """What was counted in the account, the largest over all units."""
+        if self.receipt is None:
+            return NO_LOSS
+        entry = self.receipt.entry
+        return largest(entry.in_account(unit) for unit in entry.units)
+
+
+def charge(ledger: Ledger, request: Request, releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Charged:
+    """Charge a run durably, before anything of it is asked. given: by release, what is not to be drawn.
+
+    Raises BudgetExceeded, CannotOpen; AssertionError if something given is not paid for.
+    """
+    answers = paid(ledger, request.analyst, [a for g in given for a in g.answers.values()])
+    cost_of = price(releases, given, answers.received, request.accountant)
+    ids = {
+        (at, i): name
+        for at, (release, own) in enumerate(zip(releases, given, strict=True))
+        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
+    }
+    if cost_of.is_nothing:
+        return Charged(None, tuple(given), ids)
+    entry = Entry(
+        uuid.uuid4().hex,
+        request.analyst,
+        cost_of.new,
+        request.plan_hash,
+        request.policy_hash,
+        request.statement,
+        cost_of.received,
+        (*ids.values(), *(answer.id for answer in answers.received)),
+    )
+    if request.charging is not None:
+        request.charging(entry.id)
+    return Charged(ledger.reserve(entry, request.caps), tuple(given), ids)
+
+
+def terms_of(measured: MeasuredRelease, place: int) -> Terms:
+    """What is known of the noise of a component before it is drawn."""
+    losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
+    decided = measured.threshold if place == measured.node.threshold else None
+    noise = measured.measurements[place].mechanism
+    assert isinstance(noise, AdditiveNoise)
+    return Terms(
+        noise.name,
+        noise.parameter,
+        losses,
+        measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
+        None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
+    )
+
+
+def _names(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]:
+    return {i: named(draw, i, terms_of(measured, i)) for i in wanted(measured, given)}
+
+
+def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[Given]) -> Losses:
+    parts: dict[str, list[PrivacyLoss]] = {}
+    for measured, own in zip(releases, given, strict=True):
+        for unit in measured.contributions:
+            parts.setdefault(unit, []).extend(measured.losses(unit, wanted(measured, own)))
+    return parts
+
+
+def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], received: Collection[Answer]) -> Losses:
+    """Of answers that are new to the account, all that they cost once. Those of one bundle that were drawn at one time,
+    from the same rows, cost the largest of their losses together again.
+    """
+    parts: dict[str, list[PrivacyLoss]] = {}
+    new = {answer.id for answer in received}
+    for measured, own in zip(releases, given, strict=True):
+        for bundle in measured.bundles:
+            drawn: dict[str, list[Answer]] = {}
+            for answer in (own.answers[i] for i in bundle if i in own.answers):
+                if answer.id in new:  # also if it serves several releases
+                    new.remove(answer.id)
+                    drawn.setdefault(draw_of(answer.id), []).append(answer)
+            for together in drawn.values():
+                for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):
+                    losses = [answer.losses[unit] for answer in together if unit in answer.losses]
+                    parts.setdefault(unit, []).append(largest(losses))
+    return parts
+
+
+def _charged(accountant: Accountant, parts: Losses, conversion: Fraction) -> dict[str, PrivacyLoss]:
+    """In the accountant's terms, on the ledger's grid; units that lose nothing are left out."""
+    found = {unit: cost(accountant, losses, conversion) for unit, losses in parts.items()}
+    return {unit: loss.on_grid() for unit, loss in found.items() if loss != NO_LOSS}

@@ -1,0 +1,148 @@
+"""The way of one query. Read this file first.
+
+    text ─ compile ─▶ plan ─ resolve ─▶ what is given, what the rest costs ─ charge ─▶ receipt
+         ─ draw (ask, noise, store) ─▶ noisy numbers ─ post-process ─▶ answer
+
+*Claim.* Whatever is killed and whenever: no noisy number is shown that is not charged, and the same question asked
+twice at one time is charged once. *Why.* Charge, draw, store, show, in this order; the ledger's entry names the answers
+before their noise is drawn, and a stored answer that no entry names is never given. Whoever has something to pay holds
+the names of the releases until it is stored, and looks again after he got them. *When it would be false.* If the store
+were asked for an answer under an address that stands for another question (answers/address.py). *Tested by*
+tests/answers/test_reuse.py, tests/deep/answers/test_processes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dpsql.answers.account import Account
+from dpsql.answers.resolve import (
+    Resolution,
+    all_new,
+    names_held,
+    nothing_drawn,
+    resolve,
+    resolve_again,
+    resolve_to_run,
+)
+from dpsql.answers.storing import store
+from dpsql.core.noise.backends import EXACT, Backend, backend
+from dpsql.core.release.charge import Charged
+from dpsql.core.release.noisy import NoisyRelease, measure_release, wanted
+from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.planner.notes import notes_of
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.postprocessing.coverage import coverage_notes, covered
+from dpsql.postprocessing.noisy_rows import as_query
+from dpsql.postprocessing.run import post_process
+from dpsql.results.answer import Release
+from dpsql.service.ledgers import FORGETS
+from dpsql.service.planning import Question
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+
+def compile(service: Service, question: Question, settings: Settings) -> Plan:
+    """Text → plan, priced, with the SQL of its exact integers; from policy and public facts alone. Raises Rejected."""
+    return service.planner.plan(question, settings)
+
+
+def run(
+    service: Service,
+    plan: Plan,
+    analyst: str,
+    *,
+    fresh: bool = False,
+    charging: Callable[[str], object] | None = None,
+) -> Release:
+    """Plan → answer, on the account of an analyst; see `Session.run`.
+
+    Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen (nothing ran), EngineError.
+    """
+    if plan.known:
+        return _charged_and_run(service, plan, None, nothing_drawn(plan))
+    account = service.account(analyst, charging)
+    if fresh:
+        with service.running:
+            return _charged_and_run(service, plan, account, all_new(plan, account))
+    resolution = resolve(plan, account)
+    if resolution.is_held(plan):
+        return _charged_and_run(service, plan, account, resolution)
+    with service.running:
+        return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+
+
+def _alone(service: Service, plan: Plan, account: Account) -> Release:
+    """Nobody else draws what this run may draw. Whoever held the names before may have stored what it needs."""
+    resolution = resolve_to_run(plan, account)
+    try:
+        return _charged_and_run(service, plan, account, resolution)
+    except BudgetExceeded as refusal:
+        return _charged_and_run(service, plan, account, resolve_again(plan, account, resolution, refusal))
+
+
+def _charged_and_run(service: Service, plan: Plan, account: Account | None, resolution: Resolution) -> Release:
+    """Charge, draw, store and post-process, all in one snapshot where any table is read."""
+    # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
+    noise = backend(service.policy.noise) if resolution.draws(plan) else EXACT
+
+    def steps() -> Release:
+        charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
+        noisy, remarks = _drawn(service, plan, account, charged, noise)
+        with service.post_processing:
+            rows = post_process(plan.post, noisy, service.engine, service.scratch)
+        notes = _notes(service, plan, resolution, noisy, remarks)
+        names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
+        return Release(names, types, charged.spent, notes, plan, tuple(noisy), rows)
+
+    def checked() -> Release:
+        service.facts.check_again(plan)
+        return steps()
+
+    return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else steps()
+
+
+def _drawn(
+    service: Service, plan: Plan, account: Account | None, charged: Charged, noise: Backend
+) -> tuple[list[NoisyRelease], list[str]]:
+    """Ask for exact integers, add noise, store: release by release, for a later one may read the rows of earlier ones.
+
+    With what the reader is told if an answer could not be stored.
+    """
+    noisy: list[NoisyRelease] = []
+    remarks: list[str] = []
+    salt = 0 if charged.receipt is None or account is None else account.ledger.salt
+    for planned, given in zip(plan.releases, charged.given, strict=True):
+        read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
+        earlier = {n.planned.label: as_query(n) for n in read}
+        noisy.append(measure_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
+        if account is not None and wanted(planned.measured, given):
+            remarks += store(plan, account, charged, noisy)
+    return noisy, remarks
+
+
+def _reads_tables(plan: Plan, resolution: Resolution) -> bool:
+    """Whether a run asks the engine for anything: answers that are held wait for nobody's query."""
+    if plan.reads_nothing:
+        return False
+    return resolution.draws(plan) or bool(plan.public or plan.post.public_tables) or not plan.post.steps
+
+
+def _notes(
+    service: Service, plan: Plan, resolution: Resolution, noisy: Sequence[NoisyRelease], remarks: Sequence[str]
+) -> tuple[str, ...]:
+    """What the reader of an answer is told, in this order."""
+    expected = notes_of([r.measured for r in plan.releases])
+    return (
+        *resolution.notes,
+        *coverage_notes(covered(plan.coverage, noisy)),
+        *dict.fromkeys(remarks),
+        # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
+        *notes_of([n.planned.measured for n in noisy]),
+        *(note for note in plan.notes if note not in expected),
+        *service.engine.notes,
+        *((FORGETS,) if service.forgets and not plan.known else ()),
+    )
