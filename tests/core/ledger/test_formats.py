@@ -162,7 +162,7 @@ def test_a_full_disk_is_a_refusal_and_the_old_file_stays(old: Place, monkeypatch
 def test_kill_9_while_it_is_brought_up_to_date_leaves_one_of_the_two_formats(old: Place, done: int) -> None:
     program = """
 import os, signal, sys
-from dpsql.core.ledger import schema
+from dpsql.core.ledger import sqlite_schema as schema
 from dpsql.core.ledger.sqlite import SqliteLedger
 
 def upgrade(connection):
