@@ -54,7 +54,7 @@ from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
-from dpsql.planner.warnings.undeclared_values import outside
+from dpsql.planner.warnings.undeclared_values import undeclared_values
 from dpsql.planner.warnings.warnings import warnings_of
 from dpsql.postprocessing.planning.interval_notes import interval_notes
 from dpsql.postprocessing.planning.plan import post_processing, require_shown
@@ -202,7 +202,7 @@ def _planned(
         if not m.empty and all(c.place != i for c in coverage)
         for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
     )
-    warnings = (*outside(bound.root, policy, source), *warnings)
+    warnings = (*undeclared_values(bound.root, policy, source), *warnings)
     names = [c.name for c in bound.columns]
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
     # Measured public facts decide noise that neither the tree nor the statements tell.

@@ -186,8 +186,8 @@ def facts_text(facts: Facts) -> str:
     for unit, cap in facts.stability.items() if facts.ids or not facts.hops else ():
         what = "id" if facts.ids else "row"
         parts.append(f"stability {unit}={cap} {what}{'' if str(cap) == '1' else 's'}")
-        if facts.slots is not None and unit in facts.slots:
-            parts[-1] += f" ({facts.slots[unit]} replaced)"
+        if facts.replaced_rows is not None and unit in facts.replaced_rows:
+            parts[-1] += f" ({facts.replaced_rows[unit]} replaced)"
     if facts.size is not None and not facts.public:
         parts.append(f"always {facts.size:,} rows")
     if facts.ids:
@@ -265,12 +265,12 @@ def _groups_of_a_unit(measured: MeasuredRelease) -> int | None:
     """Most of the shown groups that one unit can be in, by their keys; None where these are private, or rows units."""
     bounding, c = measured.node.input, measured.contribution
     cut = isinstance(bounding, BoundContributions) and not bounding.few_groups
-    return None if cut or not measured.node.keys or c.shown is None else c.groups
+    return None if cut or not measured.node.keys or c.released_groups is None else c.groups
 
 
 def _reach_lines(measured: MeasuredRelease) -> list[str]:
     """Why a unit changes less than its limits would let it: few groups are possible, or few values."""
-    groups, shown = _groups_of_a_unit(measured), measured.contribution.shown
+    groups, shown = _groups_of_a_unit(measured), measured.contribution.released_groups
     found = []
     if groups is not None:
         counted = "one group" if groups == 1 else f"at most {groups:,} groups"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
@@ -155,7 +155,7 @@ def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> 
     if not bounding.few_groups or c.measure not in (Measure.UNITS, Measure.DISTINCT):
         return False
     return c.measure is Measure.UNITS or (
-        c.values is not None and reach(c, limits).in_all == limits.most_groups * c.values
+        c.values is not None and largest_contribution(c, limits).in_all == limits.most_groups * c.values
     )
 
 

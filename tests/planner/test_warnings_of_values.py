@@ -214,7 +214,7 @@ def test_long_lists_and_long_values_are_cut() -> None:
 def test_the_plan_is_the_same_without_the_warning(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = planned(sql)
     assert "DP505" in [w.code for w in with_it.warnings]
-    monkeypatch.setattr(compile, "outside", lambda *_: ())
+    monkeypatch.setattr(compile, "undeclared_values", lambda *_: ())
     without = planned(sql)
     assert "DP505" not in [w.code for w in without.warnings]
     assert without.hash == with_it.hash and without.cost == with_it.cost and without.notes == with_it.notes

@@ -323,7 +323,7 @@ def pair(
     if seen is not None:
         seen.counted += 1
         seen.reached += moved == claim.value
-    cap = None if facts.slots is None else facts.slots.get(unit)
+    cap = None if facts.replaced_rows is None else facts.replaced_rows.get(unit)
     if isinstance(cap, Finite) and max(gone.total(), come.total()) > cap.value:
         yield f"{gone.total()} rows go and {come.total()} come, claimed {cap} replaced ones"
 

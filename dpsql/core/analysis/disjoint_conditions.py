@@ -1,11 +1,11 @@
 """Which conditions can never hold for one row together: what a row can be, where a condition is TRUE.
 
-Claim: `apart(cases_of(a), cases_of(b))` says that no row makes both conditions TRUE.
+Claim: `are_disjoint(cases_of(a), cases_of(b))` says that no row makes both conditions TRUE.
 Why: `cases_of` gives a list of cases; one holds for every row that makes the condition TRUE. A case says of some
     expressions which values they have. AND, OR and NOT follow three-valued logic: NOT t is TRUE where t is FALSE, an
     AND is FALSE where any of its terms is. A term that is not understood is an expression of its own, which is TRUE or
     FALSE; so of P and NOT P no row has both, nor of P and `P IS NOT TRUE`. An AND that holds is one more expression
-    that is TRUE. Two cases are apart if they leave no value to one expression.
+    that is TRUE. Two cases are disjoint if they leave no value to one expression.
 When it would be false: an expression that has two values on one row (nothing volatile can be bound); a comparison that
     the engine makes in another order or in a coarser type than here. So values are compared only where the engine
     compares them exactly: integers among themselves, text by its bytes (collations are refused), dates and timestamps,
@@ -170,7 +170,7 @@ def both(a: Cases, b: Cases) -> Cases:
     return tuple(case for x in a for y in b if (case := _meet(x, y)) is not None)
 
 
-def apart(a: Cases, b: Cases) -> bool:
+def are_disjoint(a: Cases, b: Cases) -> bool:
     """True if no row can satisfy both conditions."""
     return all(_clash(x, y) for x in a for y in b)
 
@@ -237,7 +237,7 @@ def _compared(term: Call, name: str, arg: Expr, literal: Literal, truth: bool) -
 
 
 def _with_itself(term: Expr, truth: bool, found: Cases) -> Cases:
-    """The cases of a term, of which what is not TRUE of it is apart, too."""
+    """The cases of a term, which are disjoint from those of rows where it is not TRUE."""
     return found if _null_with_its_argument(term) else both(found, _opaque(term, truth))
 
 

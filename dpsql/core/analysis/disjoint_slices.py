@@ -2,8 +2,8 @@
 
 Claim. A relation that has slices: each of its rows is made of one row of a slice's table that satisfies the slice's
     condition, of public rows, and in a table of ids of rows of the same id; at most `most` of each such row. In a set
-    of slices of one table whose conditions are pairwise apart, a row of the table has a part in one slice at most: so
-    k rows of it that differ change at most k·max(most) rows [tight], and rows that agree on columns that are the same
+    of slices of one table whose conditions are pairwise disjoint, a row of the table has a part in one slice at most.
+    So k rows of it that differ change at most k·max(most) rows [tight]. Rows that agree on columns that are the same
     bare columns of the table in all slices are at most as many as the table's, times max(most) [tight]. Several sets
     add up. Of a SEMI or ANTI join of a table with itself, each equality comparing a column with itself, promised
     frequency f on these columns: k·f rows change [tight].
@@ -26,10 +26,10 @@ from functools import reduce
 from itertools import islice, product
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_conditions import ANY, Cases, apart, both, cases_of
+from dpsql.core.analysis.disjoint_conditions import ANY, Cases, are_disjoint, both, cases_of
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import most_matches
-from dpsql.core.analysis.rules.join_same_unit import meets_owner
+from dpsql.core.analysis.rules.join_same_unit import joins_same_unit
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Column, Expr, columns_of, larger_than, transform
 from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Project, Scan, SetKind, SetOperation, Unnest
@@ -81,7 +81,7 @@ class Slice:
 
 
 Slices = tuple[tuple[Slice, ...], ...]
-"""Sets of slices of one table that are pairwise apart."""
+"""Sets of slices of one table that are pairwise disjoint."""
 
 
 def slices_of(node: Node, ctx: Derivation) -> Slices | None:
@@ -122,7 +122,7 @@ def _together(a: Slices, b: Slices) -> Slices:
     found = list(map(list, a))
     for one in (s for members in b for s in members):
         for others in found:
-            if others[0].table == one.table and all(apart(one.cases, other.cases) for other in others):
+            if others[0].table == one.table and all(are_disjoint(one.cases, other.cases) for other in others):
                 others.append(one)
                 break
         else:
@@ -134,7 +134,7 @@ def _joined(node: Join, ctx: Derivation) -> Slices | None:
     """Of a join that looks partners up; rows that are padded on the side of the table are not made of its rows."""
     left, right = ctx.fact(node.left), ctx.fact(node.right)
     owner = not left.public and not right.public
-    if (left.public and right.public) or (owner and not meets_owner(node, left, right)):
+    if (left.public and right.public) or (owner and not joins_same_unit(node, left, right)):
         return None
     if node.kind.filters:
         return None if left.public else slices_of(node.left, ctx)
@@ -154,15 +154,15 @@ def exclusive(slices: Slices | None) -> bool:
     return slices is not None and len(slices) == 1
 
 
-def changed(slices: Slices | None, *, slots: bool = False) -> dict[str, Cap]:
-    """Unit → rows of the relation that change (slots: that are replaced one by one); nothing where it is not known.
+def changed(slices: Slices | None, *, replaced: bool = False) -> dict[str, Cap]:
+    """Unit → rows of the relation that change (replaced: that are replaced one by one); nothing where it is not known.
 
     Ids are no rows: nothing is said of tables of an id unit.
     """
     total: dict[str, Cap] = {}
     for members in slices or ():
         scan = members[0].scan
-        own = scan.slots if slots else scan.stability
+        own = scan.replaced_rows if replaced else scan.stability
         if own is None or scan.ids or scan.hops:
             return {}
         most = reduce(larger, (s.most for s in members))

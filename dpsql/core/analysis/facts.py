@@ -53,23 +53,24 @@ class Contribution:
     by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used, or where
         each row of an id is in another group.
     per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.
-    shown: the number of groups of the release, if they are public.
+    released_groups: the number of groups of the release, if they are public.
     scaled: contributions are multiplied by exact integer weights (else every row counts 1).
-    spread: scaled down instead of left out, so that an id may touch more groups than `groups`, each with less.
+    scaled_over_groups: an id may touch more groups than `groups`, and counts for less in each of them.
     ids: how many ids change between neighbours: 1, or 2 where one id's rows are replaced by another's.
-    slots: the c rows are replaced by others, row by row, instead of added or removed (bounded DP).
-    size: with `slots`: the public number of rows, which no replacement changes; None if a row may appear or vanish.
+    replaces_rows: the c rows are replaced by others, row by row, instead of added or removed (bounded DP).
+    size: with `replaces_rows`, the public number of rows, which no replacement changes; None if a row may appear or
+        vanish.
     """
 
     by_rows: int | None
     per_group: int | None = None
     groups: int | None = None
     scaled: bool = False
-    spread: bool = False
+    scaled_over_groups: bool = False
     ids: int = 1
-    slots: bool = False
+    replaces_rows: bool = False
     size: int | None = None
-    shown: int | None = None
+    released_groups: int | None = None
 
     @property
     def rows(self) -> int:
@@ -103,7 +104,7 @@ class HopFact:
     """A row's owner is that of the row of `table` whose `references` equal `columns`, bare, in the same order.
 
     The policy promises that the references are unique. Either a foreign key of a unit path (`Facts.hops`), or the key
-    of a row of that table itself (`Facts.named`).
+    of a row of that table itself (`Facts.promised_keys`).
     """
 
     columns: tuple[int, ...]
@@ -125,12 +126,12 @@ class Facts:
         in a LEFT join, in all of the partners and the padded row that stands for none; where it is better than 2 for
         each row that differs.
     by_id: columns whose value is a function of the id.
-    hops: foreign keys of the unit path that still tell the row's owner. named: promised keys of the private tables
-        whose rows are part of the row, so that a foreign key can name them.
+    hops: foreign keys of the unit path that still tell the row's owner.
+    promised_keys: of the private tables whose rows are part of the row, so that a foreign key can name them.
     contribution: what one unit can change in the release above; set by the bounding rules.
     replaced: neighbouring databases replace units instead of adding or removing them.
-    slots: with `replaced`, for row units: unit → most rows that are replaced one by one (a row may also appear or
-        vanish, if `size` is None); None where rows no longer correspond.
+    replaced_rows: with `replaced`, for row units: unit → most rows that are replaced one by one (a row may also appear
+        or vanish, if `size` is None); None where rows no longer correspond.
     size: the public number of rows, which no replacement changes; None if it is not public, or changes.
     empty: there is no row, in any database (`empty_relations.py`; set by `derive` for every node anew).
     rule, note: the rule that derived this, for EXPLAIN.
@@ -144,10 +145,10 @@ class Facts:
     padding: Mapping[Columns, Mapping[str, Cap]] = field(default_factory=dict)
     by_id: Columns = frozenset()
     hops: frozenset[HopFact] = frozenset()
-    named: frozenset[HopFact] = frozenset()
+    promised_keys: frozenset[HopFact] = frozenset()
     contribution: Contribution | None = None
     replaced: bool = False
-    slots: Mapping[str, Cap] | None = None
+    replaced_rows: Mapping[str, Cap] | None = None
     size: int | None = None
     empty: bool = False
     rule: str = ""

@@ -21,7 +21,7 @@ from dpsql.core.ir.components import Component, Measure
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LargestContribution:
     """Norms of one unit's vector, in the component's integer units and whole rows (before the weight grid)."""
 
     in_all: int
@@ -29,29 +29,29 @@ class Reach:
     in_group: int
 
 
-def reach(component: Component, limits: Contribution) -> Reach:
+def largest_contribution(component: Component, limits: Contribution) -> LargestContribution:
     """The reach of one unit in a component."""
     rows, groups, each = limits.rows, limits.most_groups, component.magnitude
     match component.measure:
         case Measure.UNITS:
-            return Reach(groups, groups, 1)
+            return LargestContribution(groups, groups, 1)
         case Measure.DISTINCT:
             alike = rows if limits.scaled else limits.rows_in_one_group  # values are cut over all groups
             return _at_most(rows, groups, alike if component.values is None else min(alike, component.values))
         case Measure.COUNT | Measure.SUM:
             if component.per_group is None or not limits.scaled:
-                return Reach(rows * each, limits.l2_squared * each**2, limits.rows_in_one_group * each)
+                return LargestContribution(rows * each, limits.l2_squared * each**2, limits.rows_in_one_group * each)
             clipped = component.most_per_group
             if limits.by_rows is None:
-                return Reach(groups * clipped, groups * clipped**2, clipped)
+                return LargestContribution(groups * clipped, groups * clipped**2, clipped)
             return _at_most(rows * each, groups, clipped)
 
 
-def _at_most(in_all: int, groups: int, in_group: int) -> Reach:
+def _at_most(in_all: int, groups: int, in_group: int) -> LargestContribution:
     """At most `in_all`, and at most `in_group` in each of at most `groups` groups."""
     in_all = min(in_all, groups * in_group)
     in_group = min(in_group, in_all)
-    return Reach(in_all, squares(in_all, in_group), in_group)
+    return LargestContribution(in_all, squares(in_all, in_group), in_group)
 
 
 def squares(in_all: int, in_group: int) -> int:

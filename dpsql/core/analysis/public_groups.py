@@ -19,7 +19,7 @@ from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.nodes import GroupKeys
 
 
-def shown_groups(keyed: GroupKeys) -> int | None:
+def released_groups(keyed: GroupKeys) -> int | None:
     """P; None if keys are private, or no list is known, as when a public table has not been read. 1 without keys."""
     return None if keyed.sources is None else prod(len(s.keys) for s in keyed.sources) or None
 

@@ -30,7 +30,7 @@ from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import FAMILIES, AdditiveNoise, Exact, KeyThreshold, Mechanism
-from dpsql.core.noise.parallel_composition import Bundles, bundles
+from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import Request
 from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
@@ -57,7 +57,7 @@ class Prepared:
     by_unit: tuple[Mapping[str, Sensitivity], ...]
     worst: tuple[Sensitivity, ...]
     weights: tuple[Fraction, ...]
-    bundles: Bundles
+    bundles: ParallelGroups
     known: tuple[int | None, ...]
     empty: bool
 
@@ -119,7 +119,7 @@ def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) ->
     worst = tuple(map(_worst, each))
     public = tuple(None if s.l1 else _known(c, units, below) for c, s in zip(node.components, worst, strict=True))
     return Prepared(
-        node, units, each, worst, component_weights(node, weights), bundles(node, units), public, below.empty
+        node, units, each, worst, component_weights(node, weights), parallel_groups(node, units), public, below.empty
     )
 
 
@@ -229,7 +229,7 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
         # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
         # units are replaced, as many others are gone.
         r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
-        replaced = any(c.slots or c.ids > 1 for c in p.contributions.values())
+        replaced = any(c.replaces_rows or c.ids > 1 for c in p.contributions.values())
         new = -(-changed // 2) if replaced else changed
         threshold = KeyThreshold.calibrate(
             deciding.mechanism, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight

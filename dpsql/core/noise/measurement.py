@@ -10,7 +10,7 @@ from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.mechanisms import KeyThreshold, Mechanism
-from dpsql.core.noise.parallel_composition import Bundles, bundles
+from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 
@@ -72,9 +72,9 @@ class MeasuredRelease:
         return all(m.known is not None for m in self.measurements)
 
     @property
-    def bundles(self) -> Bundles:
+    def bundles(self) -> ParallelGroups:
         """Which components cost the largest of their losses together; found anew from the node at every look."""
-        return bundles(self.node, self.contributions)
+        return parallel_groups(self.node, self.contributions)
 
     def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
         """What one privacy unit loses by all parts, the threshold's δ included.

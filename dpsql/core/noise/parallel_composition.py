@@ -1,23 +1,25 @@
-"""Components of one release that change together by the largest of their changes, not by the sum.
+"""Parallel composition: components that no row counts in together cost the largest of their losses, not the sum.
 
-Claim: where no row counts in two components of a bundle, the bundle as a whole loses what its costliest member would
+Claim: where no row counts in two components of a group, the group as a whole loses what its costliest member would
     lose alone: ε = max εᵢ (Laplace), ρ = max ρᵢ (Gaussian). [tight]
-Why: with nᵢ rows of what differs between neighbours in member i. *Rows that count as they are*: at most c of them come
-    or go, each moves one member, in one group, by at most Bᵢ. Laplace: Σ ‖Δᵢ‖₁/sᵢ ≤ Σ nᵢBᵢ/sᵢ ≤ c·max Bᵢ/sᵢ = max εᵢ.
-    Gaussian: Σ ‖Δᵢ‖₂²/2σᵢ² ≤ Σ (nᵢBᵢ)²/2σᵢ², which is convex in n, so largest where all c rows are in one member:
-    max (cBᵢ)²/2σᵢ² = max ρᵢ. For this the members' own sensitivities must be c·Bᵢ, which those of COUNT, SUM and
-    COUNT(DISTINCT …) are: one row more changes each by at most Bᵢ.
-    *Rows that are weighed* under a limit: members whose weights divide by the same numbers, those of all rows of the
-    id, whatever a filter or a NULL leaves of them. Of a limit C, Σ ‖vᵢ‖₁/(F·C·Bᵢ) ≤ Σ nᵢ/max(N, C) ≤ 1; of M and G,
+Why: of what differs between neighbours let nᵢ rows count in member i.
+    *Rows that count as they are.* At most c of them come or go. Each moves one member, in one group of the release, by
+    at most Bᵢ. Laplace: Σ ‖Δᵢ‖₁/sᵢ ≤ Σ nᵢBᵢ/sᵢ ≤ c·max Bᵢ/sᵢ = max εᵢ. Gaussian: Σ ‖Δᵢ‖₂²/2σᵢ² ≤ Σ (nᵢBᵢ)²/2σᵢ². It
+    is convex in n, so largest where all c rows are in one member: max (cBᵢ)²/2σᵢ² = max ρᵢ. For this the members' own
+    sensitivities must be c·Bᵢ. Those of COUNT, SUM and COUNT(DISTINCT …) are: one row more changes each by at most Bᵢ.
+    *Rows that are weighed* under a limit. The weights of all members divide by the same numbers: those of all rows of
+    the id, whatever a filter or a NULL leaves of them. Of a limit C, Σ ‖vᵢ‖₁/(F·C·Bᵢ) ≤ Σ nᵢ/max(N, C) ≤ 1. Of M and G,
     Σ ‖vᵢ‖₁/(F·G·M·Bᵢ) ≤ Σ over the id's K groups of 1/max(K, G) ≤ 1, and Σ ‖vᵢ‖₂²/(F²·G·M²·Bᵢ²) ≤ K·G/max(K, G)² ≤ 1.
-    The rounding of weights takes away only. Those are COUNTs and the sums paired with them.
-When it would be false: under a limit, for whatever is cut by itself instead of weighed with all rows of the id: a SUM
-    alone, COUNT(DISTINCT …), a total clipped per id and group, a weight that divides by the rows of the member's own
-    filter (as that of a limit found by a search does); for components of other bounding nodes; where rows or ids are
-    replaced, so that what goes leaves one member and what comes enters another; for presence of ids and for distinct
-    values of which there are few, where one id may do all it may do in each member; for the count that decides on
-    private keys, whose δ is its own; for conditions that one row can satisfy both
-    (`core/analysis/disjoint_conditions.py`).
+    The rounding of weights takes away only. Such members are COUNTs and the sums paired with them.
+When it would be false:
+    - two conditions that one row can satisfy both (`core/analysis/disjoint_conditions.py`);
+    - under a limit, whatever is cut by itself instead of weighed with all rows of the id: a SUM alone,
+      COUNT(DISTINCT …), a total clipped per id and group, a weight that divides by the rows of the member's own filter
+      (as that of a limit found by a search does);
+    - components of different bounding nodes;
+    - rows or ids that are replaced: what goes leaves one member, and what comes enters another;
+    - presence of ids, and distinct values of which there are few: one id may do all it may do in each member;
+    - the count that decides on private keys, whose δ is its own.
 Tested by: tests/deep/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py
 """
 
@@ -27,28 +29,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpsql.core.analysis.disjoint_conditions import ANY, Cases, apart, both, cases_of
+from dpsql.core.analysis.disjoint_conditions import ANY, Cases, are_disjoint, both, cases_of
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Release
 
-Bundles = tuple[tuple[int, ...], ...]
-"""Numbers of a release's components, each once."""
+ParallelGroups = tuple[tuple[int, ...], ...]
+"""Numbers of a release's components, each once: of those in one group, a row counts in one at most."""
 
 
-def bundles(node: Release, contributions: Mapping[str, Contribution]) -> Bundles:
-    """The components of a release, those together of which a row counts in one at most; most are alone.
+def parallel_groups(node: Release, contributions: Mapping[str, Contribution]) -> ParallelGroups:
+    """The components of a release in groups of parallel composition. Most groups have one member.
 
-    contributions: privacy unit → what one of it can change. Each component joins the first bundle that it can.
+    contributions: privacy unit → what one of it can change. Each component joins the first group that it can.
     """
-    if all(map(_by_rows, contributions.values())):
-        joins = _adds_up
-    elif isinstance(node.input, BoundContributions) and all(map(_by_weights, contributions.values())):
-        joins = _weighed
+    if all(map(_counts_rows, contributions.values())):
+        joins = _bounded_by_each_row
+    elif isinstance(node.input, BoundContributions) and all(map(_weighs_rows, contributions.values())):
+        joins = _weighed_by_all_rows
     else:
         return tuple((i,) for i in range(len(node.components)))
-    return _bundles(_Same(node.components), node.threshold, joins)
+    return _grouped(_Same(node.components), node.threshold, joins)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,45 +67,45 @@ class _Same:
 
 
 @lru_cache(maxsize=64)  # every look at a price asks again
-def _bundles(same: _Same, threshold: int | None, joins: Callable[[Component], bool]) -> Bundles:
+def _grouped(same: _Same, threshold: int | None, joins: Callable[[Component], bool]) -> ParallelGroups:
     found: list[list[tuple[int, Cases | None]]] = []
     for i, component in enumerate(same.components):
-        cases = counted(component) if i != threshold and joins(component) else None
-        for bundle in found if cases not in (None, ANY) else ():
-            if all(_apart(cases, other) for _, other in bundle):
-                bundle.append((i, cases))
+        cases = cases_that_count(component) if i != threshold and joins(component) else None
+        for group in found if cases not in (None, ANY) else ():
+            if all(_disjoint(cases, other) for _, other in group):
+                group.append((i, cases))
                 break
         else:
             found.append([(i, cases)])
-    return tuple(tuple(i for i, _ in bundle) for bundle in found)
+    return tuple(tuple(i for i, _ in group) for group in found)
 
 
-def _apart(a: Cases | None, b: Cases | None) -> bool:
-    return a is not None and b is not None and apart(a, b)
+def _disjoint(a: Cases | None, b: Cases | None) -> bool:
+    return a is not None and b is not None and are_disjoint(a, b)
 
 
-def _by_rows(c: Contribution) -> bool:
+def _counts_rows(c: Contribution) -> bool:
     """Whether all that is known of a unit is that `rows` of its rows come or go, and each counts as it is.
 
     They may all be in one group, or else each is in another one: then ‖Δᵢ‖₂² is nᵢ·Bᵢ², and the bound c·Bᵢ².
     """
     plain = c.by_rows is not None or c.per_group == 1
-    return plain and not c.scaled and not c.spread and not c.slots and c.ids == 1
+    return plain and not c.scaled and not c.scaled_over_groups and not c.replaces_rows and c.ids == 1
 
 
-def _by_weights(c: Contribution) -> bool:
+def _weighs_rows(c: Contribution) -> bool:
     """Whether the rows of one id come or go, each with a weight that all rows of the id decide."""
-    return c.scaled and not c.slots and c.ids == 1
+    return c.scaled and not c.replaces_rows and c.ids == 1
 
 
-def _weighed(component: Component) -> bool:
+def _weighed_by_all_rows(component: Component) -> bool:
     """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
     if component.per_group is not None:
         return False
     return component.measure is Measure.COUNT or (component.measure is Measure.SUM and component.paired)
 
 
-def _adds_up(component: Component) -> bool:
+def _bounded_by_each_row(component: Component) -> bool:
     """Whether one row more changes the component by at most what one row can add, whatever the other rows are.
 
     And whether c rows are priced as c times that: the values of a small image are not.
@@ -111,7 +113,7 @@ def _adds_up(component: Component) -> bool:
     return component.per_group is None and component.measure is not Measure.UNITS and component.values is None
 
 
-def counted(component: Component) -> Cases:
+def cases_that_count(component: Component) -> Cases:
     """What the rows are that can change a component: those of its filter, and of a CASE that else gives nothing."""
     found = cases_of(component.filter)
     match component.arg:

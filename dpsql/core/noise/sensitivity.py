@@ -3,7 +3,7 @@
 Units are those of the integers that the noise is added to: grid units times the weight F.
 
 Claim: between neighbours the vector of the component over all groups moves by at most these norms.
-Why: only the rows of one unit differ (of two ids, where ids are replaced; of c slots, where rows are), and the
+Why: only the rows of one unit differ (of two ids, where ids are replaced; of c rows, where rows are), and the
     contribution says how many rows in how many groups those are, each of at most `magnitude` units. What goes and what
     comes may meet in one group or change two: the worse of both is taken, norm by norm.
 When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import reach, squares
+from dpsql.core.analysis.largest_contribution import largest_contribution, squares
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Literal
 
@@ -28,7 +28,7 @@ from dpsql.core.ir.expressions import Literal
 class Sensitivity:
     """Norms of the largest change of the vector of one component over all groups, between neighbours.
 
-    l0: groups that can change (l1 where a contribution is spread). l1, linf: integers.
+    l0: groups that can change (l1 where a contribution is scaled over groups). l1, linf: integers.
     l2_squared: exact square of the l2 norm.
     """
 
@@ -56,7 +56,7 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     total: every row counts: no filter, and an argument that is never NULL nor NaN.
     """
     c = contribution
-    if c.slots:
+    if c.replaces_rows:
         found = _replaced_rows(component, c, grouped, total)
     elif component.per_group is not None and c.scaled:
         found = _clipped_totals(component, c)
@@ -65,12 +65,12 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
             assert c.per_group is not None
             c = replace(c, by_rows=c.per_group, per_group=None, groups=1)
         found = _bounded(component, c, grouped)
-    return _over(contribution.shown if grouped else 1, found)
+    return _over(contribution.released_groups if grouped else 1, found)
 
 
 def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
     """Of single rows, or of ids whose rows are weighted or few."""
-    one, factor = reach(component, c), component.weight
+    one, factor = largest_contribution(component, c), component.weight
     # Where one id's rows replace another's, two vectors change, of which one goes and one comes.
     both = c.ids
     l1, linf, l2_squared = both * one.in_all * factor, one.in_group * factor, both * one.squares * factor**2
@@ -84,7 +84,7 @@ def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivit
         case Measure.DISTINCT | Measure.UNITS:
             pass  # what goes and what comes are counted once in a group that has both: |v - w|² ≤ |v|² + |w|²
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
-    return Sensitivity(l1 if c.spread else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
+    return Sensitivity(l1 if c.scaled_over_groups else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
 
 
 def _over(groups: int | None, found: Sensitivity) -> Sensitivity:
@@ -115,12 +115,12 @@ def _clipped_totals(component: Component, c: Contribution) -> Sensitivity:
     Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
     all have one sign, |v - w|² ≤ |v|² + |w|².
     """
-    one, ends, weight = reach(component, c), component.ends_per_group, component.weight
+    one, ends, weight = largest_contribution(component, c), component.ends_per_group, component.weight
     low, high = min(0, *ends), max(0, *ends)  # an id without rows contributes 0
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
     l2_squared = Fraction(min(squares, l1 * linf))
-    return Sensitivity(l1 if c.spread else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
+    return Sensitivity(l1 if c.scaled_over_groups else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
 
 
 def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:

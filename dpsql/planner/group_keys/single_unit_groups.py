@@ -14,7 +14,7 @@ from dpsql.core.ir.nodes import Item
 from dpsql.core.policy.units import IdUnit, PathUnit
 
 
-def lone_unit(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple[Item, ...]:
+def single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple[Item, ...]:
     """The group columns that make every group one unit's own; empty if none do.
 
     Two sets of columns do: a key of the relation (one row), and columns of one scan that find the unit of its rows: a

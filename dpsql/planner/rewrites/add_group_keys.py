@@ -26,7 +26,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.group_keys.long_lists import long_lists_give_way, within_lists
 from dpsql.planner.group_keys.public import public_keys, source_of
 from dpsql.planner.group_keys.search import Part, TooLong
-from dpsql.planner.group_keys.single_unit_groups import lone_unit
+from dpsql.planner.group_keys.single_unit_groups import single_unit_keys
 from dpsql.planner.rewrites.context import RewriteContext
 
 _KEY_KINDS = frozenset(
@@ -121,10 +121,10 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     node = _listed(node, others, ctx)
     if key_sources(node) is not None:
         return node
-    lone = lone_unit(items, facts, ctx.analysis)
-    if lone:
+    single = single_unit_keys(items, facts, ctx.analysis)
+    if single:
         whom = facts.units[0] if facts.ids else "row"
-        names = ", ".join(i.column.name for i in lone)
+        names = ", ".join(i.column.name for i in single)
         advice = ["group by something that many share"]
         if facts.ids:
             own = min(
@@ -133,7 +133,7 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
             advice.append(f"or, below another aggregate, group by the id as well:  GROUP BY {own}, {names}")
         raise reject(
             "DP301", f"each group of {names} belongs to one {whom}: none could be shown",
-            span=lone[0].expr.span or lone[0].column.span, help=advice,
+            span=single[0].expr.span or single[0].column.span, help=advice,
         )  # fmt: skip
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import image
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component, Measure
@@ -100,7 +100,7 @@ def _gridded(
         assert value is not None
         if c.per_group is not None:
             c = _quantized(c, value, MOST_UNITS)
-            while reach(c, limits).in_all * least > BUDGET:
+            while largest_contribution(c, limits).in_all * least > BUDGET:
                 if c.most_per_group <= 1:
                     raise _too_many_rows(limits, node)
                 c = _quantized(c, value, MOST_UNITS, c.grid * 2)
@@ -109,11 +109,11 @@ def _gridded(
             if most < 2:
                 raise _too_many_rows(limits, node)
             c = _stepped(_quantized(c, value, most), most)
-    elif BUDGET // least < reach(c, limits).in_all:
+    elif BUDGET // least < largest_contribution(c, limits).in_all:
         raise _too_many_rows(limits, node)
     if not weighted:
         return c
-    room = BUDGET // max(1, reach(c, limits).in_all)
+    room = BUDGET // max(1, largest_contribution(c, limits).in_all)
     weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
     return replace(c, weight=weight)
 

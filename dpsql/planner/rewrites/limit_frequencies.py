@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.rules.join_same_unit import meets_owner
+from dpsql.core.analysis.rules.join_same_unit import joins_same_unit
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Filter, Join, Node, Scan, Truncate, output_columns
 from dpsql.core.ir.types import BOOLEAN
@@ -26,7 +26,7 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
         if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
             return node
         left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
-        if meets_owner(node, left, right):
+        if joins_same_unit(node, left, right):
             return node
         ends_left = [e.left for e in node.equalities if isinstance(e.left, Column)]
         ends_right = [e.right for e in node.equalities if isinstance(e.right, Column)]

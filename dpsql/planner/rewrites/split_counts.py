@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.aggregates.formula import formula
-from dpsql.core.analysis.disjoint_conditions import Cases, apart, cases_of
+from dpsql.core.analysis.disjoint_conditions import Cases, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -60,7 +60,7 @@ def _split(
         if i == node.threshold or not _counted(c) or c.arg != total.arg or c.filter is None:
             continue
         cases = cases_of(c.filter)
-        if all(apart(cases, other) for _, _, other in found):
+        if all(are_disjoint(cases, other) for _, _, other in found):
             found.append((i, c.filter, cases))
     if not found:
         return None

@@ -48,7 +48,7 @@ Listed = dict[int, tuple[DomainValue, ...]]
 """Column number → the values that the policy lists for the table's column that it is."""
 
 
-def outside(root: Node, policy: Policy, source: Source) -> tuple[Diagnostic, ...]:
+def undeclared_values(root: Node, policy: Policy, source: Source) -> tuple[Diagnostic, ...]:
     """The warnings of a bound query, in the order of the text.
 
     Conditions are searched through AND and OR alone: what is negated, or asked of anything but a plain column, may well

@@ -26,7 +26,7 @@ from tests.support.planning import named
 def test_rows_that_differ(by: str, calls: tuple[str, ...], rows: str) -> None:
     found = group(scan("log"), by, *calls)
     assert stability(found) == {"log": rows} and keys(found) == {frozenset(by.split())}
-    assert facts_of(found).slots is None
+    assert facts_of(found).replaced_rows is None
 
 
 def test_groups_of_groups() -> None:
@@ -105,4 +105,4 @@ def test_sums_of_decimals_fit_by_their_units(type_: str, code: str) -> None:
 
 def test_groups_of_replaced_rows_do_not_correspond() -> None:
     facts = facts_of(group(scan("sized"), "k", "count"))
-    assert facts.slots is None and facts.size is None
+    assert facts.replaced_rows is None and facts.size is None

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, Possible, apart, cases_of
+from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, Possible, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Project, Scan
@@ -105,7 +105,7 @@ def filters(*conditions: str) -> tuple[list[Expr], Facts]:
 )
 def test_pairs_that_exclude_each_other(one: str, other: str) -> None:
     (a, b), _ = filters(one, other)
-    assert apart(cases_of(a), cases_of(b)) and apart(cases_of(b), cases_of(a))
+    assert are_disjoint(cases_of(a), cases_of(b)) and are_disjoint(cases_of(b), cases_of(a))
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_pairs_that_exclude_each_other(one: str, other: str) -> None:
 )
 def test_pairs_that_do_not(one: str, other: str) -> None:
     (a, b), _ = filters(one, other)
-    assert not apart(cases_of(a), cases_of(b)) and not apart(cases_of(b), cases_of(a))
+    assert not are_disjoint(cases_of(a), cases_of(b)) and not are_disjoint(cases_of(b), cases_of(a))
 
 
 def test_no_condition_excludes_nothing() -> None:
     (a,), _ = filters("s = 'a'")
-    assert cases_of(None) == ANY and not apart(cases_of(None), cases_of(a)) and not apart(ANY, ANY)
+    assert cases_of(None) == ANY and not are_disjoint(cases_of(None), cases_of(a)) and not are_disjoint(ANY, ANY)
 
 
 def test_zeros_of_two_signs_are_two_arguments() -> None:
@@ -159,14 +159,14 @@ def test_zeros_of_two_signs_are_two_arguments() -> None:
 
     assert negative(0.0) == negative(-0.0)
     yes, no = cases_of(negative(0.0)), cases_of(negative(-0.0), False)
-    assert not apart(yes, no) and apart(yes, cases_of(negative(0.0), False))
+    assert not are_disjoint(yes, no) and are_disjoint(yes, cases_of(negative(0.0), False))
 
 
 def test_long_conditions_are_cut_short_and_stay_true() -> None:
     many = " OR ".join(f"(i = {n} AND s = '{n}')" for n in range(MOST_CASES + 1))
     (a, b, c, d), _ = filters(many, "i = 99", f"({many}) AND i = 1", "i = 2")
-    assert cases_of(a) == ANY and not apart(cases_of(a), cases_of(b))
-    assert apart(cases_of(c), cases_of(d))
+    assert cases_of(a) == ANY and not are_disjoint(cases_of(a), cases_of(b))
+    assert are_disjoint(cases_of(c), cases_of(d))
 
 
 def test_both_ways_of_meeting_agree() -> None:

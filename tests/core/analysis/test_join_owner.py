@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.core.analysis.rules.join_same_unit import meets_owner
+from dpsql.core.analysis.rules.join_same_unit import joins_same_unit
 from dpsql.core.ir.nodes import Aggregate, Filter, Item, JoinKind, SetKind
 from tests.support.plan_nodes import at, column, combine, facts_of, filled, join, refused, scan, stability
 from tests.support.planning import named
@@ -72,9 +72,9 @@ def test_two_rows_that_name_others_by_the_same_columns() -> None:
     """A second foreign key, to another key of the same table, leads from the same columns to somebody else."""
     found = join(JoinKind.INNER, left := scan("tests"), right := scan("tests"), "a", "b")
     own, same = facts_of(left), facts_of(right)
-    assert meets_owner(found, own, same)
+    assert joins_same_unit(found, own, same)
     elsewhere = frozenset(replace(hop, references=("k", "v")) for hop in same.hops)
-    assert not meets_owner(found, own, replace(same, hops=elsewhere))
+    assert not joins_same_unit(found, own, replace(same, hops=elsewhere))
 
 
 def test_what_only_some_rows_of_an_id_have_is_no_function_of_it() -> None:

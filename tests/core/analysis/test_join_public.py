@@ -17,8 +17,8 @@ def written(*numbers: int | None) -> Values:
     return Values((column("k", INTEGER),), tuple((n,) for n in numbers))
 
 
-def slots(facts: Facts) -> dict[str, str] | None:
-    return None if facts.slots is None else {unit: str(cap) for unit, cap in facts.slots.items()}
+def replaced_rows(facts: Facts) -> dict[str, str] | None:
+    return None if facts.replaced_rows is None else {unit: str(cap) for unit, cap in facts.replaced_rows.items()}
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ def slots(facts: Facts) -> dict[str, str] | None:
 )
 def test_replaced_rows(kind: JoinKind, rows: tuple[int, ...], of_a_row: str, size: int | None) -> None:
     facts = facts_of(join(kind, scan("sized"), written(*rows), "k"))
-    assert slots(facts) == {"sized": of_a_row} and facts.size == size
+    assert replaced_rows(facts) == {"sized": of_a_row} and facts.size == size
 
 
 def test_a_whole_product_has_a_public_size() -> None:
     product = Join(JoinKind.CROSS, sized := scan("sized"), written(1, 2, 3), ())
-    assert facts_of(product).size == 30 and slots(facts_of(product)) == {"sized": "3"}
+    assert facts_of(product).size == 30 and replaced_rows(facts_of(product)) == {"sized": "3"}
     assert facts_of(replace(product, residual=filled(sized, "k"))).size is None
 
 
 def test_kept_public_rows_are_replaced_by_none() -> None:
     """A public row stays padded, or has partners: what goes and what comes no longer correspond."""
     facts = facts_of(join(JoinKind.LEFT, written(1, 2), scan("sized"), "k"))
-    assert facts.slots is None and facts.size is None
+    assert facts.replaced_rows is None and facts.size is None
 
 
 def test_columns_of_the_one_partner_are_functions_of_the_id() -> None:

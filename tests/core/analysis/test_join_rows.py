@@ -27,7 +27,7 @@ from tests.support.plan_nodes import at, facts_of, filled, join, keys, refused, 
 def test_rows_that_differ(kind: JoinKind, log: str, notes: str) -> None:
     found = join(kind, scan("log"), scan("notes"), "k")
     assert stability(found) == {"log": log, "notes": notes}
-    assert facts_of(found).ids == frozenset() and facts_of(found).slots is None
+    assert facts_of(found).ids == frozenset() and facts_of(found).replaced_rows is None
 
 
 def test_a_table_joined_with_itself() -> None:

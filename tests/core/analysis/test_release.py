@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.analysis.public_groups import groups_of_an_id, shown_groups
+from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component, KeySource, Measure
 from dpsql.core.ir.expressions import Call, Literal
@@ -50,7 +50,7 @@ def two_keys(*keys: tuple[int, int]) -> GroupKeys:
 def test_combinations_of_what_is_no_function_of_the_id_are_counted_once() -> None:
     keyed = two_keys((1, 7), (2, 7), (1, 8), (2, 9), (1, 9))  # k, then id
     by_id = facts_of(keyed).by_id
-    assert shown_groups(keyed) == 5
+    assert released_groups(keyed) == 5
     assert groups_of_an_id(keyed, by_id) == 2
     assert groups_of_an_id(keyed, frozenset()) == 5
     assert groups_of_an_id(keyed, frozenset(i.column.uid for i in keyed.items)) == 1
@@ -58,7 +58,7 @@ def test_combinations_of_what_is_no_function_of_the_id_are_counted_once() -> Non
 
 def test_lists_that_are_not_known_say_nothing() -> None:
     for keyed in (two_keys(), replace(two_keys((1, 7)), sources=None)):
-        assert shown_groups(keyed) is None
+        assert released_groups(keyed) is None
         assert groups_of_an_id(keyed, facts_of(keyed).by_id) is None
 
 
@@ -86,5 +86,5 @@ def test_scaled_down_where_more_groups_are_possible() -> None:
     assert isinstance(node, BoundContributions)
     spread = facts_of(replace(node, few_groups=False)).contribution
     cut = facts_of(replace(node, few_groups=False, truncate_groups=True)).contribution
-    assert spread is not None and spread.spread and spread.scaled and spread.rows == 6
-    assert cut is not None and not cut.spread and cut.most_groups == 3
+    assert spread is not None and spread.scaled_over_groups and spread.scaled and spread.rows == 6
+    assert cut is not None and not cut.scaled_over_groups and cut.most_groups == 3

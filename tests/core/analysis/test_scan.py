@@ -116,4 +116,4 @@ def test_rows_of_a_path_have_no_owner_until_they_are_joined() -> None:
 def test_only_promised_keys_name_a_row() -> None:
     """Dropping the duplicates of an enforced key moves other ids' rows: a foreign key must not rely on it."""
     tagged = derived("SELECT k FROM a", policy(TABLES_OF_A_PATH, "units: {person: {table: a, key: id}}\n"))
-    assert [h.references for h in tagged.inputs[0].fact.named] == [("k",)]
+    assert [h.references for h in tagged.inputs[0].fact.promised_keys] == [("k",)]

@@ -82,11 +82,11 @@ def test_frequencies() -> None:
 
 def test_replaced_rows() -> None:
     twice = facts_of(combine(SetKind.UNION, True, scan("sized"), scan("sized"), "k"))
-    assert twice.size == 20 and {u: str(c) for u, c in (twice.slots or {}).items()} == {"sized": "2"}
+    assert twice.size == 20 and {u: str(c) for u, c in (twice.replaced_rows or {}).items()} == {"sized": "2"}
     filtered = Filter(sized := scan("sized"), filled(sized, "k"))
     some = facts_of(combine(SetKind.UNION, True, filtered, scan("sized"), "k"))
-    assert some.size is None and some.slots is not None
-    assert facts_of(combine(SetKind.UNION, False, scan("sized"), scan("sized"), "k")).slots is None
+    assert some.size is None and some.replaced_rows is not None
+    assert facts_of(combine(SetKind.UNION, False, scan("sized"), scan("sized"), "k")).replaced_rows is None
     assert refused(combine(SetKind.UNION, True, scan("sized"), scan("log"), "k")) == "DP230"
 
 
@@ -98,7 +98,7 @@ def test_lists_are_not_compared() -> None:
 @pytest.mark.parametrize(("kind", "every"), [pair for pair in ALL if pair != (SetKind.UNION, True)])
 def test_replaced_rows_correspond_in_union_all_only(kind: SetKind, every: bool) -> None:
     facts = facts_of(combine(kind, every, scan("sized"), scan("sized"), "k"))
-    assert facts.slots is None and facts.size is None
+    assert facts.replaced_rows is None and facts.size is None
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ def test_branches_that_are_no_slices_add_up(change: str) -> None:
 def test_replaced_rows() -> None:
     one, other = half("sized"), half("sized", other=True)
     found = facts_of(combine(UNION, True, one, other, "k"))
-    assert {u: str(c) for u, c in (found.slots or {}).items()} == {"sized": "1"} and found.size is None
+    assert {u: str(c) for u, c in (found.replaced_rows or {}).items()} == {"sized": "1"} and found.size is None
     assert {u: str(c) for u, c in found.stability.items()} == {"sized": "2"}
-    assert facts_of(combine(UNION, False, one, other, "k")).slots is None
+    assert facts_of(combine(UNION, False, one, other, "k")).replaced_rows is None
 
 
 def test_frequencies_are_the_table_s_where_the_columns_are() -> None:

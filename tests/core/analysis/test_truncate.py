@@ -56,7 +56,7 @@ def test_replaced_rows_no_longer_correspond() -> None:
     sized = scan("sized")
     facts = facts_of(Truncate(sized, (at(sized, "k"),), 1))
     assert (
-        facts.slots is None
+        facts.replaced_rows is None
         and facts.size is None
         and stability(Truncate(sized, (at(sized, "k"),), 1)) == {"sized": "4"}
     )

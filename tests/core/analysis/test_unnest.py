@@ -46,5 +46,5 @@ def test_only_lists() -> None:
 
 def test_replaced_rows_stay_replaced_and_their_number_is_lost() -> None:
     node = unnested("log", 4)
-    facts = unnest(node, replace(facts_of(node.input), slots={"log": finite(3)}, size=10))
-    assert {unit: str(cap) for unit, cap in (facts.slots or {}).items()} == {"log": "12"} and facts.size is None
+    facts = unnest(node, replace(facts_of(node.input), replaced_rows={"log": finite(3)}, size=10))
+    assert {unit: str(cap) for unit, cap in (facts.replaced_rows or {}).items()} == {"log": "12"} and facts.size is None

@@ -13,7 +13,7 @@ from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
 from dpsql.core.ir.components import Measure
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.parallel_composition import bundles, counted
+from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
 from dpsql.core.release.charge import price
 from dpsql.core.release.noisy import Given
 from dpsql.diagnostics.diagnostic import Source
@@ -156,10 +156,12 @@ def test_what_is_cut_by_itself_shares_nothing_under_a_limit(calls: str) -> None:
     assert losses(found) == [Fraction(1, 3)] * 3
 
 
-@pytest.mark.parametrize("changed", [{"ids": 2}, {"slots": True}, {"scaled": False, "spread": True}])
+@pytest.mark.parametrize(
+    "changed", [{"ids": 2}, {"replaces_rows": True}, {"scaled": False, "scaled_over_groups": True}]
+)
 def test_only_an_id_that_comes_or_goes_is_weighed_once(changed: dict[str, Any]) -> None:
     measured = plan(PAIRS).releases[0].measured
-    found = bundles(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
+    found = parallel_groups(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
     assert found == ((0,), (1,), (2,), (3,), (4,))
 
 
@@ -170,9 +172,11 @@ def test_a_member_of_another_form_is_alone(changed: dict[str, Any]) -> None:
     """However a plan came by it: of a paired sum no plan clips the total, and none has a count that decides."""
     measured = plan(PAIRS).releases[0].measured
     a, s, *others = measured.node.components
-    found = bundles(replace(measured.node, components=(a, replace(s, **changed), *others)), measured.contributions)
+    found = parallel_groups(
+        replace(measured.node, components=(a, replace(s, **changed), *others)), measured.contributions
+    )
     assert sorted(found) == [(0, 2, 3), (1,), (4,)]
-    assert (1,) in bundles(replace(measured.node, threshold=1), measured.contributions)
+    assert (1,) in parallel_groups(replace(measured.node, threshold=1), measured.contributions)
 
 
 def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
@@ -196,24 +200,30 @@ def test_a_count_that_decides_shares_nothing_even_with_a_filter(deciding: int) -
     """No plan has such a filter now; the noise that decides on keys has a δ of its own all the same."""
     measured = plan(PIVOT).releases[0].measured
     assert measured.bundles == ((0, 1, 2),)
-    found = bundles(replace(measured.node, threshold=deciding), measured.contributions)
+    found = parallel_groups(replace(measured.node, threshold=deciding), measured.contributions)
     assert (deciding,) in found and sorted(map(len, found)) == [1, 2]
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"scaled": True}, {"spread": True}, {"slots": True}, {"ids": 2}, {"by_rows": None, "per_group": 2, "groups": 1}],
+    [
+        {"scaled": True},
+        {"scaled_over_groups": True},
+        {"replaces_rows": True},
+        {"ids": 2},
+        {"by_rows": None, "per_group": 2, "groups": 1},
+    ],
 )
 def test_rows_that_do_not_count_as_they_are_share_nothing(changed: dict[str, Any]) -> None:
     measured = plan(PIVOT).releases[0].measured
-    found = bundles(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
+    found = parallel_groups(measured.node, {unit: replace(c, **changed) for unit, c in measured.contributions.items()})
     assert found == ((0,), (1,), (2,))
 
 
 def test_rows_of_which_each_is_in_a_group_of_its_own_share_as_others_do() -> None:
     measured = plan(PIVOT).releases[0].measured
     apart = {u: replace(c, by_rows=None, per_group=1, groups=1) for u, c in measured.contributions.items()}
-    assert bundles(measured.node, apart) == ((0, 1, 2),)
+    assert parallel_groups(measured.node, apart) == ((0, 1, 2),)
 
 
 @pytest.mark.parametrize(
@@ -228,15 +238,15 @@ def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> N
     node = plan(PIVOT).releases[0].measured.node
     first, *others = node.components
     edited = replace(node, components=(replace(first, **changed), *others))
-    assert bundles(edited, plan(PIVOT).releases[0].measured.contributions) == ((0,), (1, 2))
+    assert parallel_groups(edited, plan(PIVOT).releases[0].measured.contributions) == ((0,), (1, 2))
 
 
 def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
     (total,) = found.components
-    assert counted(total) == cases_of(total.arg.args[0])  # type: ignore[union-attr]
+    assert cases_that_count(total) == cases_of(total.arg.args[0])  # type: ignore[union-attr]
     for changed in ({"center": 3}, {"lo": 1}, {"hi": -1}, {"squared": True}, {"measure": Measure.DISTINCT}):
-        assert counted(replace(total, **changed)) == ANY  # type: ignore[arg-type]
+        assert cases_that_count(replace(total, **changed)) == ANY  # type: ignore[arg-type]
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:

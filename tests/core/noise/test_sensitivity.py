@@ -48,37 +48,37 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (UNITS, Contribution(None, 4, 5, ids=2), True, 10, 10, 1),
         (DISTINCT, Contribution(None, 4, 5, scaled=True, ids=2), True, 40, 800, 20),
         # few groups are shown, or a unit is in few of them
-        (UNITS, Contribution(50, groups=3, shown=3), True, 3, 3, 1),
-        (UNITS, Contribution(50, groups=3, shown=12, ids=2), True, 6, 6, 1),
-        (UNITS, Contribution(50, groups=3, shown=4, ids=2), True, 4, 4, 1),
-        (COUNT, Contribution(50, groups=3, shown=3), True, 50, 2500, 50),
-        (COUNT, Contribution(None, 4, 5, ids=2, shown=6), True, 24, 96, 4),
-        (COUNT, Contribution(7, shown=1), True, 7, 49, 7),
-        (COUNT, Contribution(3, slots=True, size=9, shown=1), True, 3, 9, 3),
-        (total(4, 10), Contribution(3, slots=True, shown=1), True, 30, 900, 30),
+        (UNITS, Contribution(50, groups=3, released_groups=3), True, 3, 3, 1),
+        (UNITS, Contribution(50, groups=3, released_groups=12, ids=2), True, 6, 6, 1),
+        (UNITS, Contribution(50, groups=3, released_groups=4, ids=2), True, 4, 4, 1),
+        (COUNT, Contribution(50, groups=3, released_groups=3), True, 50, 2500, 50),
+        (COUNT, Contribution(None, 4, 5, ids=2, released_groups=6), True, 24, 96, 4),
+        (COUNT, Contribution(7, released_groups=1), True, 7, 49, 7),
+        (COUNT, Contribution(3, replaces_rows=True, size=9, released_groups=1), True, 3, 9, 3),
+        (total(4, 10), Contribution(3, replaces_rows=True, released_groups=1), True, 30, 900, 30),
         # few values are possible
         (truths, Contribution(7), False, 2, 4, 2),
         (truths, Contribution(7), True, 7, 13, 2),
-        (truths, Contribution(7, shown=3), True, 6, 12, 2),
-        (truths, Contribution(7, shown=9), True, 7, 13, 2),
-        (truths, Contribution(1, shown=9), True, 1, 1, 1),
-        (truths, Contribution(None, 4, 5, scaled=True, shown=9), True, 10, 20, 2),
-        (truths, Contribution(7, groups=2, ids=2, shown=9), True, 8, 16, 2),
-        (truths, Contribution(7, groups=2, ids=2, shown=3), True, 6, 12, 2),
-        (truths, Contribution(3, slots=True), False, 2, 4, 2),
-        (truths, Contribution(3, slots=True, shown=9), True, 6, 12, 2),
+        (truths, Contribution(7, released_groups=3), True, 6, 12, 2),
+        (truths, Contribution(7, released_groups=9), True, 7, 13, 2),
+        (truths, Contribution(1, released_groups=9), True, 1, 1, 1),
+        (truths, Contribution(None, 4, 5, scaled=True, released_groups=9), True, 10, 20, 2),
+        (truths, Contribution(7, groups=2, ids=2, released_groups=9), True, 8, 16, 2),
+        (truths, Contribution(7, groups=2, ids=2, released_groups=3), True, 6, 12, 2),
+        (truths, Contribution(3, replaces_rows=True), False, 2, 4, 2),
+        (truths, Contribution(3, replaces_rows=True, released_groups=9), True, 6, 12, 2),
         # rows replaced one by one
-        (COUNT, Contribution(3, slots=True), False, 3, 9, 3),
-        (COUNT, Contribution(3, slots=True, size=9), False, 0, 0, 0),
-        (COUNT, Contribution(3, slots=True, size=9), True, 6, 18, 3),
-        (DISTINCT, Contribution(3, slots=True, size=9), False, 3, 9, 3),
-        (total(4, 10), Contribution(3, slots=True, size=9), False, 18, 324, 18),
-        (total(4, 10), Contribution(3, slots=True), False, 30, 900, 30),
-        (total(-4, 10), Contribution(3, slots=True), False, 42, 42**2, 42),
-        (total(-4, 10), Contribution(1, slots=True, size=9), True, 20, 200, 14),
-        (total(-9, 10), Contribution(1, slots=True, size=9), True, 20, 361, 19),
-        (total(-5, 5), Contribution(1, slots=True, size=9), True, 10, 100, 10),
-        (total(4, 10), Contribution(3, slots=True, size=9), True, 60, 1800, 30),  # it may leave its group
+        (COUNT, Contribution(3, replaces_rows=True), False, 3, 9, 3),
+        (COUNT, Contribution(3, replaces_rows=True, size=9), False, 0, 0, 0),
+        (COUNT, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
+        (DISTINCT, Contribution(3, replaces_rows=True, size=9), False, 3, 9, 3),
+        (total(4, 10), Contribution(3, replaces_rows=True, size=9), False, 18, 324, 18),
+        (total(4, 10), Contribution(3, replaces_rows=True), False, 30, 900, 30),
+        (total(-4, 10), Contribution(3, replaces_rows=True), False, 42, 42**2, 42),
+        (total(-4, 10), Contribution(1, replaces_rows=True, size=9), True, 20, 200, 14),
+        (total(-9, 10), Contribution(1, replaces_rows=True, size=9), True, 20, 361, 19),
+        (total(-5, 5), Contribution(1, replaces_rows=True, size=9), True, 10, 100, 10),
+        (total(4, 10), Contribution(3, replaces_rows=True, size=9), True, 60, 1800, 30),  # it may leave its group
         (Component(Measure.UNITS, weight=8), Contribution(None, 4, 5), True, 40, 320, 8),
     ],
 )
@@ -90,7 +90,7 @@ def test_the_table(
 
 
 def test_a_public_size_helps_only_where_every_row_counts() -> None:
-    kept = Contribution(1, slots=True, size=9)
+    kept = Contribution(1, replaces_rows=True, size=9)
     assert sensitivity(COUNT, kept, False).l1 == 1
     assert sensitivity(total(4, 10), kept, False).l1 == 10
     assert known(COUNT, kept) == 9 and known(total(4, 4), kept) == 36 and known(total(0, 0), Contribution(3)) == 0
@@ -130,7 +130,7 @@ def test_norms_are_consistent() -> None:
             Contribution(None, 4, 5),
             Contribution(2, ids=2),
             Contribution(6, groups=3),
-            Contribution(2, slots=True),
+            Contribution(2, replaces_rows=True),
         ),
         (False, True),
     ):
@@ -143,9 +143,9 @@ def test_norms_are_consistent() -> None:
     ("component", "limits", "l0"),
     [
         (COUNT, Contribution(None, 4, 5, scaled=True), 5),
-        (COUNT, Contribution(None, 4, 5, scaled=True, spread=True), 20),  # in each of twenty groups by one
+        (COUNT, Contribution(None, 4, 5, scaled=True, scaled_over_groups=True), 20),  # in each of twenty groups by one
         (COUNT, Contribution(None, 4, 5, scaled=True, ids=2), 10),
-        (COUNT, Contribution(3, slots=True), 6),
+        (COUNT, Contribution(3, replaces_rows=True), 6),
         (UNITS, Contribution(3), 3),
     ],
 )

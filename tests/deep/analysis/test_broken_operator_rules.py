@@ -125,7 +125,10 @@ def any_group(m: pytest.MonkeyPatch) -> None:
 
 
 TABLE: dict[str, tuple[Patch, Case]] = {
-    "slices that overlap": (lambda m: m.setattr(slices, "apart", lambda a, b: True), CASES["slices that overlap"]),
+    "slices that overlap": (
+        lambda m: m.setattr(slices, "are_disjoint", lambda a, b: True),
+        CASES["slices that overlap"],
+    ),
     "slices of a partner's values": (partners_known, CASES["slices of a partner's values"]),
     "slices, keys dropped below one": (through_limits, CASES["slices, keys dropped below one"]),
     "slices, partners forgotten": (
@@ -203,7 +206,7 @@ def by_place(m: pytest.MonkeyPatch) -> None:
 
 
 def all_apart(m: pytest.MonkeyPatch) -> None:
-    m.setattr(slices, "apart", lambda a, b: True)
+    m.setattr(slices, "are_disjoint", lambda a, b: True)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +300,8 @@ def _counted(make: Callable[[Plans], Node]) -> Callable[[Plans], Node]:
 
 
 def owners_meet(m: pytest.MonkeyPatch, found: Callable[[Any, Facts, Facts], bool]) -> None:
-    m.setattr(join_rule, "meets_owner", found)
-    m.setattr(limiting, "meets_owner", found)
+    m.setattr(join_rule, "joins_same_unit", found)
+    m.setattr(limiting, "joins_same_unit", found)
 
 
 def any_owner(m: pytest.MonkeyPatch) -> None:
@@ -315,7 +318,7 @@ def expressions_of_ids(m: pytest.MonkeyPatch) -> None:
 def part_of_a_key(m: pytest.MonkeyPatch) -> None:
     def mutated(many: Facts, one: Facts, pairs: Any) -> bool:
         return any(
-            pair in pairs for hop in many.hops for key in one.named if key.table == hop.table
+            pair in pairs for hop in many.hops for key in one.promised_keys if key.table == hop.table
             for pair in zip(hop.columns, key.columns, strict=True)
         )  # fmt: skip
 
@@ -323,12 +326,12 @@ def part_of_a_key(m: pytest.MonkeyPatch) -> None:
 
 
 def both_ids(m: pytest.MonkeyPatch) -> None:
-    original = owner_rule.join_owner
+    original = owner_rule.join_same_unit
 
     def mutated(node: Any, left: Facts, right: Facts, a: Any, b: Any) -> Facts:
         return replace(original(node, left, right, a, b), ids=left.ids | right.ids)
 
-    m.setattr(join_rule, "join_owner", mutated)
+    m.setattr(join_rule, "join_same_unit", mutated)
 
 
 def anywhere(m: pytest.MonkeyPatch) -> None:
@@ -351,12 +354,12 @@ def residual_ignored(m: pytest.MonkeyPatch) -> None:
 
 
 def owner_residual_ignored(m: pytest.MonkeyPatch) -> None:
-    original = owner_rule.join_owner
+    original = owner_rule.join_same_unit
 
     def mutated(node: Any, left: Facts, right: Facts, a: Any, b: Any) -> Facts:
         return original(replace(node, residual=None), left, right, a, b)
 
-    m.setattr(join_rule, "join_owner", mutated)
+    m.setattr(join_rule, "join_same_unit", mutated)
 
 
 def keys_kept(name: str, keys: Callable[..., Any]) -> Patch:

@@ -165,7 +165,7 @@ def _infinite_keys(m: pytest.MonkeyPatch) -> None:
 
 def _any_join(m: pytest.MonkeyPatch) -> None:
     """Two private tables may be joined on anything, and only one id's rows change."""
-    m.setattr(join_rule, "meets_owner", lambda node, left, right: True)
+    m.setattr(join_rule, "joins_same_unit", lambda node, left, right: True)
 
 
 def _promise_of_a_limit(m: pytest.MonkeyPatch) -> None:

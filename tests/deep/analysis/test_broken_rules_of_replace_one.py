@@ -36,7 +36,7 @@ def _halved(found: Sensitivity) -> Sensitivity:
 
 
 def _b_in_place_of_2b(c: Component, limits: Contribution, grouped: bool, found: Sensitivity) -> Sensitivity:
-    if not grouped or not limits.slots or c.measure is not Measure.SUM:
+    if not grouped or not limits.replaces_rows or c.measure is not Measure.SUM:
         return found
     return replace(found, l1=found.l1 // 2)
 

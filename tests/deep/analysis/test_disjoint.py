@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dpsql.core.analysis import disjoint_conditions as disjoint
-from dpsql.core.analysis.disjoint_conditions import Possible, apart, cases_of
+from dpsql.core.analysis.disjoint_conditions import Possible, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.types import BOOLEAN
@@ -100,7 +100,7 @@ def contradictions(seeds: range, first: bool = False) -> tuple[list[str], int, i
         for a, b in combinations(range(len(texts)), 2):
             never = not any(row[a] and row[b] for row in rows)
             true += never
-            if apart(cases[a], cases[b]):
+            if are_disjoint(cases[a], cases[b]):
                 claimed += 1
                 if not never:
                     found.append(f"seed {seed}: {texts[a]}  |  {texts[b]}")

@@ -15,7 +15,7 @@ import pytest
 
 from dpsql.core.analysis import disjoint_conditions as disjoint
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.noise import parallel_composition as bundles
+from dpsql.core.noise import parallel_composition
 from dpsql.core.printing.shapes import weighted
 from dpsql.planner.rewrites.context import Limits
 from dpsql.service.public_facts import FactStore
@@ -240,8 +240,8 @@ def _joined(component: Any) -> bool:
 
 
 def _without(**named: Any) -> Callable[[Any], Any]:
-    """`_by_rows` that does not look at these."""
-    real = bundles._by_rows
+    """`_counts_rows` that does not look at these."""
+    real = parallel_composition._counts_rows
 
     def by_rows(c: Any) -> bool:
         rows = c.rows if c.by_rows is None and c.per_group is not None else c.by_rows
@@ -264,17 +264,17 @@ _REAL = disjoint._compared
 @pytest.mark.parametrize(
     ("form", "owner", "name", "wrong", "unit"),
     [
-        ("promised", bundles, "_by_rows", _without(ids=1), {"neighbours": "replace_one"}),
-        ("C", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
-        ("C, pairs", bundles, "_by_weights", lambda c: c.scaled, {"neighbours": "replace_one"}),
-        ("M and G, one", bundles, "_by_weights", lambda c: c.scaled, {"neighbours": "replace_one"}),
-        ("M and G, sums", bundles, "_by_rows", _without(scaled=False, spread=False), {}),
-        ("promised, ids", bundles, "_adds_up", _joined, {}),
-        ("C, ids", bundles, "_weighed", _joined, {}),
-        ("C", bundles, "_weighed", bundles._adds_up, {}),
-        ("C, cases", bundles, "_weighed", bundles._adds_up, {}),
-        ("C, distinct", bundles, "_weighed", bundles._adds_up, {}),
-        ("C, own bounds, the query's G", bundles, "_weighed", _joined, {}),
+        ("promised", parallel_composition, "_counts_rows", _without(ids=1), {"neighbours": "replace_one"}),
+        ("C", parallel_composition, "_counts_rows", _without(scaled=False, scaled_over_groups=False), {}),
+        ("C, pairs", parallel_composition, "_weighs_rows", lambda c: c.scaled, {"neighbours": "replace_one"}),
+        ("M and G, one", parallel_composition, "_weighs_rows", lambda c: c.scaled, {"neighbours": "replace_one"}),
+        ("M and G, sums", parallel_composition, "_counts_rows", _without(scaled=False, scaled_over_groups=False), {}),
+        ("promised, ids", parallel_composition, "_bounded_by_each_row", _joined, {}),
+        ("C, ids", parallel_composition, "_weighed_by_all_rows", _joined, {}),
+        ("C", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
+        ("C, cases", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
+        ("C, distinct", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
+        ("C, own bounds, the query's G", parallel_composition, "_weighed_by_all_rows", _joined, {}),
     ],
     ids=[
         "replaced ids",
@@ -317,14 +317,16 @@ _TERM = weighted._weighted
 
 
 def test_bundled_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "_adds_up", lambda component: component.measure is not Measure.UNITS)
-    monkeypatch.setattr(bundles, "_by_rows", _without(scaled=False, spread=False))
+    monkeypatch.setattr(
+        parallel_composition, "_bounded_by_each_row", lambda component: component.measure is not Measure.UNITS
+    )
+    monkeypatch.setattr(parallel_composition, "_counts_rows", _without(scaled=False, scaled_over_groups=False))
     found, (sizes, _) = enumerated("promised, own bounds")
     assert max(sizes) > 1 and any("together" in line for line in found)
 
 
 def test_bundled_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "_by_rows", _without(slots=False))
+    monkeypatch.setattr(parallel_composition, "_counts_rows", _without(replaces_rows=False))
     with pytest.raises(AssertionError, match="together"):
         attacked(lambda rng: row_world(rng, replace_one=True), range(40))
 
@@ -334,7 +336,7 @@ def test_bundled_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (disjoint.Possible, "excludes", _unlike, ("g IN ('a', 'b')", "g IN ('b', 'c')")),
         (disjoint, "_compared", _compared, ("x <= 9", "x >= 9")),
-        (disjoint, "apart", lambda a, b: True, ("g = 'a'", "x > 0")),
+        (disjoint, "are_disjoint", lambda a, b: True, ("g = 'a'", "x > 0")),
     ],
     ids=["lists that share a value", "<= against >=", "any two filters"],
 )
@@ -350,7 +352,7 @@ def test_bundles_that_a_row_counts_in_twice_are_noticed(
     found, (sizes, _) = enumerated("overlap")
     assert not found and max(sizes) == 1
     monkeypatch.setattr(owner, name, wrong)
-    if name == "apart":
-        monkeypatch.setattr(bundles, name, wrong)
+    if name == "are_disjoint":
+        monkeypatch.setattr(parallel_composition, name, wrong)
     found, (sizes, _) = enumerated("overlap")
     assert max(sizes) > 1 and any("together" in line for line in found)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.noise import parallel_composition as bundles
+from dpsql.core.noise import parallel_composition
 from dpsql.planner.rewrites import choose_grids
 from dpsql.policy.policy import Policy
 from dpsql.service.public_facts import FactStore
@@ -96,5 +96,5 @@ def test_members_share_one_claim(form: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_sums_that_are_cut_by_themselves_share_none(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: were sums alone in bundles, these ids would say so."""
     monkeypatch.setattr(choose_grids, "MOST_WEIGHT", choose_grids.LEAST_WEIGHT)
-    monkeypatch.setattr(bundles, "_weighed", bundles._adds_up)
+    monkeypatch.setattr(parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row)
     assert max(l1 for l1, _, _ in shares(form, PIVOT.replace("AVG", "SUM"), 500)) > 1

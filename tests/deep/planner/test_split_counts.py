@@ -117,6 +117,6 @@ def test_a_rest_that_leaves_null_out_would_be_noticed(monkeypatch: pytest.Monkey
 
 
 def test_slices_that_overlap_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_counts, "apart", lambda a, b: True)
+    monkeypatch.setattr(split_counts, "are_disjoint", lambda a, b: True)
     monkeypatch.setitem(SLICES, "age", ("{} < 2", "{} >= 1 AND {} < 2", "{} BETWEEN 2 AND 3", "{} > 2"))
     assert differences(row_world, range(60), Fraction(0))[0]

@@ -26,8 +26,8 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
         raise _contradiction("DP211", node, "more groups are possible than the plan claims")
     if node.rows is not None and node.groups is not None and not (node.few_groups or node.truncate_groups):
         raise _contradiction("DP211", node, "nothing limits the groups that the plan counts on")
-    spread = bool(node.keys) and not (node.truncate_groups or node.few_groups)
-    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, spread=spread)
+    over_groups = bool(node.keys) and not (node.truncate_groups or node.few_groups)
+    contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, scaled_over_groups=over_groups)
     limits = (
         f"≤ {node.rows} rows in ≤ {node.groups} groups per id"
         if node.rows is not None and node.few_groups
@@ -39,8 +39,9 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
     )
     return Facts(
         below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
-        padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, contribution=contribution,
-        replaced=below.replaced, slots=below.slots, size=below.size, rule="bound contributions", note=limits,
+        padding=below.padding, by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
+        contribution=contribution, replaced=below.replaced, replaced_rows=below.replaced_rows, size=below.size,
+        rule="bound contributions", note=limits,
     )  # fmt: skip
 
 

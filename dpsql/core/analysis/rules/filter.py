@@ -37,6 +37,6 @@ def filter_(node: Filter, below: Facts) -> Facts:
                 columns[column.uid] = replace(fact, values=most)
     return Facts(
         columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
-        padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
-        slots=below.slots, rule="filter",
+        padding=below.padding, by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
+        replaced=below.replaced, replaced_rows=below.replaced_rows, rule="filter",
     )  # fmt: skip

@@ -30,7 +30,7 @@ from dpsql.diagnostics.errors import Rejected
 Vector = Mapping[str, Cap]
 
 
-def join_rows(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, ctx: Derivation) -> Facts:
+def join_by_frequency(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap, ctx: Derivation) -> Facts:
     """Facts of a join of two private sides on something other than their owner. Raises Rejected DP230."""
     if isinstance(m_left, Unbounded) or (isinstance(m_right, Unbounded) and not node.kind.filters):
         raise _unbounded(node, left, right, m_left, m_right)

@@ -24,7 +24,7 @@ from dpsql.core.numbers.cap import Cap
 from dpsql.diagnostics.errors import reject
 
 
-def meets_owner(node: Join, left: Facts, right: Facts) -> bool:
+def joins_same_unit(node: Join, left: Facts, right: Facts) -> bool:
     """True if only rows of one owner can match."""
     if left.units != right.units or not (left.ids or left.hops) or not (right.ids or right.hops):
         return False
@@ -44,7 +44,7 @@ def meets_owner(node: Join, left: Facts, right: Facts) -> bool:
 def _on_hop(many: Facts, one: Facts, pairs: list[tuple[int, int]]) -> bool:
     """Whether a foreign key of `many` equals the promised key of a row in `one` that it references."""
     for hop in many.hops:
-        for key in one.named:
+        for key in one.promised_keys:
             if key.table != hop.table or not _same(key.references, hop.references):
                 continue
             own = dict(zip((r.lower() for r in key.references), key.columns, strict=True))
@@ -68,13 +68,13 @@ def _on_same_hop(left: Facts, right: Facts, pairs: list[tuple[int, int]]) -> boo
     )
 
 
-def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Facts:
+def join_same_unit(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Facts:
     """Facts of a join on the owner. Raises Rejected DP220 for a FULL join."""
     if node.kind.filters:
         return Facts(
             left.columns, stability=left.stability, ids=left.ids, keys=left.keys, frequency=left.frequency,
-            padding=left.padding, by_id=left.by_id, hops=left.hops, named=left.named, replaced=left.replaced,
-            rule=f"{node.kind.value} join on the privacy unit",
+            padding=left.padding, by_id=left.by_id, hops=left.hops, promised_keys=left.promised_keys,
+            replaced=left.replaced, rule=f"{node.kind.value} join on the privacy unit",
         )  # fmt: skip
     if node.kind is JoinKind.FULL:
         raise reject(
@@ -95,6 +95,7 @@ def join_owner(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         by_id = left.by_id | right.by_id  # the rows of an id have a partner all or none
     return Facts(
         joined_columns(node, left, right), stability=stability, ids=ids, keys=keys, frequency=frequency,
-        by_id=by_id | found, hops=left.hops | right.hops, named=left.named | right.named, replaced=left.replaced,
+        by_id=by_id | found, hops=left.hops | right.hops, promised_keys=left.promised_keys | right.promised_keys,
+        replaced=left.replaced,
         rule=("" if node.kind is JoinKind.INNER else f"{node.kind.value} ") + "join on the privacy unit",
     )  # fmt: skip

@@ -28,20 +28,21 @@ from dpsql.core.numbers.cap import ONE, Cap, finite, larger, times
 from dpsql.diagnostics.errors import Rejected, reject
 
 
-def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_right: Cap | None) -> Facts:
+def join_with_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_right: Cap | None) -> Facts:
     """Facts of a join of which exactly one side is private. m: None for a SEMI or ANTI join with a public table."""
     private, from_left = (left, True) if right.public else (right, False)
     if m_left is None or m_right is None:  # a filter on the private row itself
         return Facts(
             left.columns, stability=left.stability, ids=left.ids, keys=left.keys, frequency=left.frequency,
-            padding=left.padding, by_id=left.by_id, hops=left.hops, named=left.named, replaced=left.replaced,
-            slots=left.slots, rule=f"{node.kind.value} join with a public table",
+            padding=left.padding, by_id=left.by_id, hops=left.hops, promised_keys=left.promised_keys,
+            replaced=left.replaced, replaced_rows=left.replaced_rows,
+            rule=f"{node.kind.value} join with a public table",
         )  # fmt: skip
     m = m_right if from_left else m_left
     keys, frequency = repetition(node, left, right, m_left, m_right)
     found = Facts(
-        joined_columns(node, left, right), stability=private.stability, ids=private.ids, keys=keys,
-        frequency=frequency, by_id=private.by_id, hops=private.hops, named=private.named, replaced=private.replaced,
+        joined_columns(node, left, right), stability=private.stability, ids=private.ids, keys=keys, frequency=frequency,
+        by_id=private.by_id, hops=private.hops, promised_keys=private.promised_keys, replaced=private.replaced,
     )  # fmt: skip
     if private.ids or private.hops:
         kept = not from_left and node.kind not in (JoinKind.INNER, JoinKind.CROSS)
@@ -56,7 +57,7 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
     if node.kind is JoinKind.INNER or node.kind is JoinKind.CROSS:
         rule = f"join a public table ×{factor}"
     row_wise = node.kind is not JoinKind.FULL and (from_left or node.kind in (JoinKind.INNER, JoinKind.CROSS))
-    if private.slots is None or not row_wise:
+    if private.replaced_rows is None or not row_wise:
         return replace(found, stability=stability, rule=rule)
     public = right if from_left else left
     size = None
@@ -64,8 +65,8 @@ def join_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, m_rig
         size = private.size
     elif _whole_product(node) and private.size is not None and public.size is not None:
         size = private.size * public.size
-    slots = {unit: times(cap, factor) for unit, cap in private.slots.items()}
-    return replace(found, stability=stability, slots=slots, size=size, rule=rule)
+    replaced = {unit: times(cap, factor) for unit, cap in private.replaced_rows.items()}
+    return replace(found, stability=stability, replaced_rows=replaced, size=size, rule=rule)
 
 
 def _whole_product(node: Join) -> bool:

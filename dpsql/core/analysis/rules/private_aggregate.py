@@ -64,7 +64,7 @@ def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
         by_id = frozenset(columns)
     found = Facts(
         columns, stability=below.stability, ids=grouped.ids, keys=frozenset(keys), frequency=frequency, by_id=by_id,
-        hops=grouped.hops, named=grouped.named, replaced=below.replaced,
+        hops=grouped.hops, promised_keys=grouped.promised_keys, replaced=below.replaced,
         rule="distinct" if not node.calls else "groups that stay private",
     )  # fmt: skip
     if grouped.ids:

@@ -86,6 +86,6 @@ def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
 
     return Facts(
         columns, stability=below.stability, ids=ids, keys=keys, frequency=frequency, padding=padding,
-        by_id=frozenset(by_id), hops=owned(below.hops), named=owned(below.named), replaced=below.replaced,
-        slots=below.slots, size=below.size,
+        by_id=frozenset(by_id), hops=owned(below.hops), promised_keys=owned(below.promised_keys),
+        replaced=below.replaced, replaced_rows=below.replaced_rows, size=below.size,
     )  # fmt: skip

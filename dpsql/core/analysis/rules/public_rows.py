@@ -49,8 +49,8 @@ def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
     if not below.public and no_rows(node, (below,)):
         return Facts(
             below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
-            padding=below.padding, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
-            slots=below.slots, rule=what.lower(),
+            padding=below.padding, by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
+            replaced=below.replaced, replaced_rows=below.replaced_rows, rule=what.lower(),
         )  # fmt: skip
     if not below.public:
         raise reject(

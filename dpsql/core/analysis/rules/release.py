@@ -18,7 +18,7 @@ from dataclasses import replace
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.distinct_values import image
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts
-from dpsql.core.analysis.public_groups import groups_of_an_id, shown_groups
+from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
@@ -67,15 +67,17 @@ def contribution(node: Release, below: Facts) -> Contribution:
 
 def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
     """Unit → what one of it can change in this release. Raises Rejected DP210, DP211, DP220 with the reason."""
-    shown = shown_groups(keyed_by(node))
+    released = released_groups(keyed_by(node))
     if not below.ids:
-        if below.slots is not None:
-            slots = below.slots.items()
-            return {unit: Contribution(_whole(cap), slots=True, size=below.size, shown=shown) for unit, cap in slots}
-        return {unit: Contribution(_whole(cap), shown=shown) for unit, cap in below.stability.items()}
+        if below.replaced_rows is not None:
+            return {
+                unit: Contribution(_whole(cap), replaces_rows=True, size=below.size, released_groups=released)
+                for unit, cap in below.replaced_rows.items()
+            }
+        return {unit: Contribution(_whole(cap), released_groups=released) for unit, cap in below.stability.items()}
     (unit,) = below.units
     if below.contribution is not None:
-        return {unit: _replaced(replace(below.contribution, shown=shown), below)}
+        return {unit: _replaced(replace(below.contribution, released_groups=released), below)}
     keyed = keyed_by(node)
     rows, groups = proven_rows(keyed, below), groups_of_an_id(keyed, below.by_id)
     if rows is None:
@@ -83,9 +85,9 @@ def contributions(node: Release, below: Facts) -> dict[str, Contribution]:
         why = known.reasons[0] if isinstance(known, Unbounded) else no_limit(node, below)
         raise Rejected([Diagnostic.from_reason(why)])
     few = None if groups is None else min(groups, rows)
-    found = Contribution(rows, groups=few, shown=shown)
+    found = Contribution(rows, groups=few, released_groups=released)
     if one_row_per_group(keyed, below):
-        found = Contribution(None, 1, rows, shown=shown)
+        found = Contribution(None, 1, rows, released_groups=released)
     return {unit: _replaced(found, below)}
 
 

@@ -34,7 +34,9 @@ def scan(node: Scan, ctx: Context) -> Facts:
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
     keys, frequency = _repetition(table, numbers)
     note = "public" if table.public else ""
-    plain = Facts(columns, keys=keys, frequency=frequency, named=_named(table, numbers), rule="table", note=note)
+    plain = Facts(
+        columns, keys=keys, frequency=frequency, promised_keys=_promised_keys(table, numbers), rule="table", note=note
+    )
     match table.protection:
         case None:
             return plain
@@ -42,7 +44,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
             replaced = neighbours == "replace_one"
             return replace(
                 plain, stability={name: finite(2 * rows if replaced else rows)}, replaced=replaced,
-                slots={name: finite(rows)} if replaced else None, size=table.size if replaced else None,
+                replaced_rows={name: finite(rows)} if replaced else None, size=table.size if replaced else None,
                 note=f"unit: {rows} row(s)",
             )  # fmt: skip
         case IdUnit(name=name, column=column, neighbours=neighbours):
@@ -68,7 +70,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
             )  # fmt: skip
 
 
-def _named(table: Table, numbers: dict[str, int]) -> frozenset[HopFact]:
+def _promised_keys(table: Table, numbers: dict[str, int]) -> frozenset[HopFact]:
     """The keys by which a foreign key may name a row of a private table: promised ones only."""
     if table.public:
         return frozenset()

@@ -70,21 +70,22 @@ def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation
     left, right = as_rows(left), as_rows(right)
     found = replace(found, stability=_least(sums(left.stability, right.stability), changed(slices)))
     if node.kind is SetKind.UNION and node.all:
-        slots = _slots(left), _slots(right)
-        if slots[0] is not None and slots[1] is not None:
+        replaced = _replaced_rows(left), _replaced_rows(right)
+        if replaced[0] is not None and replaced[1] is not None:
             size = None if left.size is None or right.size is None else left.size + right.size
-            return replace(found, slots=_least(sums(slots[0], slots[1]), changed(slices, slots=True)), size=size)
+            most = _least(sums(replaced[0], replaced[1]), changed(slices, replaced=True))
+            return replace(found, replaced_rows=most, size=size)
     return found
 
 
-def _least(added: Mapping[str, Cap], apart: Mapping[str, Cap]) -> dict[str, Cap]:
-    """Unit by unit the smaller of two bounds, of which the second may say nothing."""
-    return {unit: smaller(cap, apart[unit]) if unit in apart else cap for unit, cap in added.items()}
+def _least(added: Mapping[str, Cap], disjoint: Mapping[str, Cap]) -> dict[str, Cap]:
+    """Unit by unit the smaller of two bounds; the one of disjoint slices may say nothing."""
+    return {unit: smaller(cap, disjoint[unit]) if unit in disjoint else cap for unit, cap in added.items()}
 
 
-def _slots(side: Facts) -> Mapping[str, Cap] | None:
+def _replaced_rows(side: Facts) -> Mapping[str, Cap] | None:
     """Replaced rows of a branch of UNION ALL; of public rows none is."""
-    return {} if side.public else side.slots
+    return {} if side.public else side.replaced_rows
 
 
 def _ids(node: SetOperation, left: Facts, right: Facts) -> Columns:

@@ -31,7 +31,7 @@ def truncate(node: Truncate, below: Facts) -> Facts:
     note = f"≤ {node.rows} rows per {', '.join(c.name for c in node.columns)}"
     found = Facts(
         below.columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=frequency,
-        by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
+        by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys, replaced=below.replaced,
         rule="drop frequent keys" if node.drop else "truncate", note=note,
     )  # fmt: skip
     if below.ids or below.hops:

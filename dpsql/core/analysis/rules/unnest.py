@@ -37,13 +37,15 @@ def unnest(node: Unnest, below: Facts) -> Facts:
     frequency.update(dict.fromkeys(below.keys, most))  # one row of a key becomes at most that many
     found = Facts(
         {**below.columns, node.column.uid: ColumnFact(value)}, stability=below.stability, ids=below.ids,
-        frequency=frequency, by_id=below.by_id, hops=below.hops, named=below.named, replaced=below.replaced,
-        slots=below.slots, rule=f"unnest ×{node.most}",
+        frequency=frequency, by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
+        replaced=below.replaced, replaced_rows=below.replaced_rows, rule=f"unnest ×{node.most}",
     )  # fmt: skip
     if below.ids or below.hops or below.public:
         return found
     return replace(
         found,
         stability={unit: times(cap, most) for unit, cap in below.stability.items()},
-        slots=None if below.slots is None else {unit: times(cap, most) for unit, cap in below.slots.items()},
+        replaced_rows=None
+        if below.replaced_rows is None
+        else {unit: times(cap, most) for unit, cap in below.replaced_rows.items()},
     )

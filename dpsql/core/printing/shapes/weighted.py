@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import reach
+from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
@@ -161,7 +161,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
             return _Term(present, {})
-        most = reach(c, parts.limits).in_all
+        most = largest_contribution(c, parts.limits).in_all
         return _Term(f"({F * most} * {present}) // GREATEST(kk, {most})", groups)
     if b.rows is not None:
         if c.measure is Measure.SUM and not c.paired:
@@ -169,7 +169,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
                 return _Term(_clipped_sum(c, i, b.rows), {})
             held = _saturated(i) if c.per_group is None else _huge(_clipped_sum(c, i, b.rows))
             total_abs = {f"a{i}": f"SUM(ABS({held}))"}
-            return _Term(_shared(held, f"a{i}", F, reach(c, parts.limits).in_all), total_abs)
+            return _Term(_shared(held, f"a{i}", F, largest_contribution(c, parts.limits).in_all), total_abs)
         rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
         floors = {"nn" if grouped else "n": b.rows}
         term = scaled(partial, F * b.rows, B, floors)
@@ -259,7 +259,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c, b = parts.node.components[at], parts.bounding
     assert c.arg is not None
-    limit = reach(c, parts.limits).in_all
+    limit = largest_contribution(c, parts.limits).in_all
     value, known = spell(c.arg, parts.block.names)
     block = parts.block.filtered(f"{value} IS NOT NULL")
     if c.filter is not None:
