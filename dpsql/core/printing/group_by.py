@@ -14,6 +14,7 @@ from dpsql.core.ir.types import DOUBLE, Kind, SqlType
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.expressions import Names, condition, constant, spell
 from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 
 
@@ -46,6 +47,7 @@ def _key(expr: Expr, column: Column, names: Names, private: bool) -> str:
 
 
 def _plain_call(c: AggregateCall, names: Names) -> str:
+    require_known(c.function, c.span)
     arg = "*" if c.arg is None else spell(c.arg, names)[0]
     return f"CAST({c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)} AS {c.column.type})"
 

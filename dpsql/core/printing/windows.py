@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dpsql.core.ir.nodes import Frame, SortKey, WindowCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, SqlType
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import reject
 
 ResultType = Callable[[tuple[SqlType, ...]], SqlType]
 
@@ -69,11 +71,21 @@ WINDOW_FUNCTIONS: Mapping[str, WindowFunction] = {
 """Every window function that is no aggregate."""
 
 AGGREGATES = ("count", "sum", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
-"""The aggregates that may stand over a window."""
+"""The aggregates that the engine knows: over a window, and of groups of released or public rows."""
+
+
+def require_known(function: str, span: Span | None) -> None:
+    """Refuses an aggregate that is measured, and no function of the engine. Raises Rejected DP101."""
+    if function not in (*AGGREGATES, *WINDOW_FUNCTIONS, "list"):
+        raise reject(
+            "DP101", f"{function.upper()} over released or public rows is not supported", span=span,
+            help=["aggregate private rows with it, or use COUNT, SUM, AVG, MIN or MAX here"],
+        )  # fmt: skip
 
 
 def spell_window(call: WindowCall, names: Names) -> str:
     """A window call as SQL."""
+    require_known(call.function, call.span)
     args = ", ".join(spell(a, names)[0] for a in call.args) or ("*" if call.function == "count" else "")
     function = WINDOW_FUNCTIONS.get(call.function)
     called = function.spelled.replace("{}", args) if function is not None else f"{call.function}({args})"

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import ExprBinder, SubqueryHandler
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, SPELLINGS
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.syntax_arguments import checked
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
@@ -37,7 +37,7 @@ class AggregateCollector:
 
     def __call__(self, node: exp.Expr, binder: ExprBinder) -> Expr:
         """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
-        if isinstance(node, exp.Anonymous):
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() in INTERVAL_ENDS:
             return self._shared(self._end(node, binder))
         inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
         inner.window = inner.grouping = None
@@ -83,14 +83,13 @@ class AggregateCollector:
             if found.type.kind is not Kind.BOOLEAN or condition is not None:
                 raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
-        if type(node) not in SPELLINGS:
+        function = aggregate_name(node)
+        if function is None:
             raise reject(
                 "DP108", "FILTER must follow an aggregate", span=span,
                 help=["use CASE WHEN … THEN … END, or put the condition into WHERE"],
             )  # fmt: skip
-        function = SPELLINGS[type(node)]
-        args = checked(node, binder.source, "this", "big_int")
-        arg, distinct = args.get("this"), False
+        arg, distinct = _argument(node, function, binder), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
             if len(items) != 1 or isinstance(items[0], exp.Tuple | exp.Star):
@@ -123,6 +122,20 @@ class AggregateCollector:
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)
         return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
+
+
+def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | None:
+    """What is aggregated, if anything is written."""
+    if not isinstance(node, exp.Anonymous):
+        found: exp.Expr | None = checked(node, binder.source, "this", "big_int").get("this")
+        return found
+    given = checked(node, binder.source, "this", "expressions").get("expressions", [])
+    if len(given) != 1:
+        raise reject(
+            "DP106", f"{function.upper()} takes one argument", span=binder.span(node),
+            help=[AGGREGATES[function].signature],
+        )  # fmt: skip
+    return given[0]  # type: ignore[no-any-return]
 
 
 def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:

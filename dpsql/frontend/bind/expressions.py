@@ -10,6 +10,7 @@ from functools import cache, partial
 
 from sqlglot import exp
 
+from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import REGISTRY, lookup
@@ -23,7 +24,7 @@ from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
-from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, SPELLINGS, VOLATILE, WINDOWED
+from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED, aggregate_name
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
@@ -83,7 +84,7 @@ class ExprBinder:
                 return self._column(node)
             case exp.Filter() | exp.CountIf():
                 return self._aggregate(node)
-            case _ if type(node) in SPELLINGS:
+            case _ if aggregate_name(node) is not None:
                 return self._aggregate(node)
             case exp.Window() if self.window is not None:
                 return self.window(node, self)
@@ -230,7 +231,7 @@ class ExprBinder:
         )  # fmt: skip
 
     def _unknown(self, name: str, node: exp.Expr) -> Rejected:
-        known = [*SPELLINGS.values(), *(n for n, f in REGISTRY.items() if not f.operator)]
+        known = [*AGGREGATES, *(n for n, f in REGISTRY.items() if not f.operator)]
         close = difflib.get_close_matches(name, known, n=2)
         advice = INSTEAD.get(name.lower()) or (f"did you mean {' or '.join(close)}?" if close else LISTED)
         return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dpsql.aggregates.table import AGGREGATES
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -121,7 +123,7 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.DateAdd: _shape("add", "this", "expression"),
 }
 
-SPELLINGS: dict[type[exp.Expr], str] = {
+AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -133,6 +135,16 @@ SPELLINGS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev_samp",
     exp.Stddev: "stddev_samp",
 }
+"""The parser's classes for aggregates that have one; all others are called by the names in the table of aggregates."""
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """What an aggregate is called in `dpsql.aggregates.table`; None for anything else."""
+    if isinstance(node, exp.Anonymous):
+        name = str(node.this).lower()
+        return name if name in AGGREGATES else None
+    return AGGREGATE_NODES.get(type(node))
+
 
 INTERVAL_ENDS = {"dp_interval_low": "low", "dp_interval_high": "high"}
 """Snowflake's functions for the ends of an aggregate's confidence interval."""
