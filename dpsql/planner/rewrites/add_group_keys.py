@@ -2,6 +2,15 @@
 
 Where a list is longer than may be released, the policy says which: a refusal, or private keys among those listed. Lists
 are found by `public_keys`; here they are put into the plan, and their combinations counted.
+
+Example:
+    >>> before_after(add_group_keys, "SELECT region, COUNT(*) FROM patients GROUP BY region")
+    group by region   →  group by region ∈ ('north', 'south')
+    └─ scan patients     └─ scan patients
+    >>> before_after(add_group_keys, "SELECT town, COUNT(*) FROM patients GROUP BY town")
+    release COUNT(*)     →  release COUNT(*), where COUNT(*) is large enough
+    └─ group by town        └─ group by town
+       └─ scan patients        └─ scan patients
 """
 
 from __future__ import annotations

@@ -8,6 +8,11 @@ an id can be in no more public groups than a limit lets count, nothing is scaled
 Bounds of single aggregates (`contribution_bounds_per_group`) tighten these: they take the place of M for their own
 component, never above what M or C allow. What a query asks for is enforced or refused: its C beside the policy's M and
 G if it is at most both, its G beside C by leaving out further groups.
+
+Example:
+    >>> before_after(bound_contributions, "SELECT COUNT(*) FROM visits")
+    scan visits  →  bound contributions of each patient: 12 rows
+                    └─ scan visits
 """
 
 from __future__ import annotations

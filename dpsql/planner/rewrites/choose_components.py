@@ -1,4 +1,10 @@
-"""Which components a release is made of, where several forms say the same: the form with the least total error."""
+"""Which components a release is made of, where several forms say the same: the form with the least total error.
+
+Example:
+    >>> before_after(choose_components, "SELECT SUM(age), COUNT(*) FROM patients")
+    release SUM(CLIP(age, 0, 110)), COUNT(*)  →  release COUNT(*), SUM(CLIP(age, 0, 110) - middle)
+    └─ scan patients                             └─ scan patients
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,11 @@ gets the number of values that it can count at most, where that is less than an 
 With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
 every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
 stands in place of r·B.
+
+Example:
+    >>> before_after(choose_grids, "SELECT SUM(cost) FROM visits")
+    release SUM(CLIP(cost, 0.0, 1000.0))
+    → release SUM(CLIP(cost, 0.0, 1000.0)) of integers 0 … 1048576000, each worth 1/1048576
 """
 
 from __future__ import annotations

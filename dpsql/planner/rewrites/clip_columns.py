@@ -2,6 +2,12 @@
 
 Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL. A date or time is clipped in MIN and
 MAX, whose values may be group keys: the month of a first order.
+
+Example:
+    >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
+    aggregate SUM(cost)  →  aggregate SUM(CLIP(cost, 0.0, 1000.0))
+    └─ filter cost > 5      └─ filter cost > 5
+       └─ scan visits          └─ scan visits
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 `(SELECT AVG(l.qty) FROM lineitem l WHERE l.partkey = part.partkey)` is grouped by l.partkey, whose values are private;
 only those of the part table, under the query's own conditions on it, are ever looked up. A semi join with a second
 reading of these rows makes them the public list of groups, and changes no answer.
+
+Example:
+    >>> before_after(
+    ...     correlate_publicly, "SELECT chapter, (SELECT COUNT(*) FROM visits v WHERE v.code = i.code) FROM icd10 i"
+    ... )
+    scan visits  →  join semi code = code
+                    ├─ scan visits
+                    └─ scan icd10
 """
 
 from __future__ import annotations

@@ -8,6 +8,16 @@ compared. *Tested by* tests/deep/analysis/test_coverage_histogram.py.
 
 Which limits are counted: those that the bounding node enforces on numbers of this release. "Above" means more than the
 limit; what is at the limit loses nothing.
+
+Example:
+    >>> release_before_after(
+    ...     lambda r, f: next(count_coverage(r, 0, iter(range(999)))).node, "SELECT COUNT(*) FROM visits"
+    ... )
+    release COUNT(*)                                 →  release COUNT(*)
+    └─ bound contributions of each patient: 12 rows     └─ group by above_0 ∈ (TRUE, FALSE)
+       └─ scan visits                                      └─ keep private COUNT(*) by id
+                                                              └─ filter is_not_null(patient)
+                                                                 └─ scan visits
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 AVG splits into a centred sum and a count, variances into these two and a sum of squares; equal components are measured
 once, whatever columns they serve.
+
+Example:
+    >>> before_after(expand_aggregates, "SELECT AVG(age), COUNT(*) FROM patients")
+    aggregate AVG(CLIP(age, 0, 110)), COUNT(*)  →  release SUM(CLIP(age, 0, 110) - middle), COUNT(*)
+    └─ scan patients                               └─ scan patients
 """
 
 from __future__ import annotations

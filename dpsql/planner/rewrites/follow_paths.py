@@ -2,6 +2,12 @@
 
 Where the query itself joins the path, no second join is made: the owner is then found in the query's own row. The path
 is looked up in the unfiltered table, so that an owner never depends on the query's conditions.
+
+Example:
+    >>> before_after(follow_paths, "SELECT AVG(dose) FROM drugs")
+    scan drugs  →  join inner visit = visit
+                   ├─ scan drugs
+                   └─ scan visits
 """
 
 from __future__ import annotations

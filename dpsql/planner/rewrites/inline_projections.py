@@ -3,6 +3,12 @@
 After this, expressions read the columns of tables (and of earlier releases) only, so that clips reach the columns the
 policy bounds, and one question asked in several ways gives one plan. A projection stays where its values are more than
 its columns: on the padded side of an outer join, an expression that is not NULL for columns that are.
+
+Example:
+    >>> before_after(inline_projections, "WITH v AS (SELECT cost / 2 AS half FROM visits) SELECT SUM(half) FROM v")
+    aggregate SUM(half)  →  aggregate SUM(cost / 2)
+    └─ project half         └─ scan visits
+       └─ scan visits
 """
 
 from __future__ import annotations

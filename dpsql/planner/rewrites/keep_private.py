@@ -6,6 +6,13 @@ what a scalar subquery computes, what nothing above aggregates, what other priva
 number for each key joins them at no cost, a private one needs their keys to repeat seldom), and what is aggregated by
 something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be. Under a row unit the
 sides of a set operation go together: where private rows come from one, what the other counts stays private as well.
+
+Example:
+    >>> before_after(
+    ...     keep_private, "SELECT AVG(n) FROM (SELECT patient, COUNT(*) AS n FROM visits GROUP BY patient)"
+    ... )
+    aggregate COUNT(*) by patient  →  keep private COUNT(*) by patient
+    └─ scan visits                    └─ scan visits
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 A limit that the policy wants enforced (`max_frequency`, `unique`) truncates the side of such a join, above its filters.
 Rows without an id are left out, because they are nobody's and no limit counts them.
+
+Example:
+    >>> before_after(limit_frequencies, "SELECT COUNT(*) FROM calls c JOIN alarms a ON c.phone = a.phone")
+    scan alarms  →  keep 3 rows of each phone
+                    └─ scan alarms
 """
 
 from __future__ import annotations

@@ -4,6 +4,14 @@ A LEFT join is an inner one if a condition above it cannot hold for padded rows,
 them out: every argument is NULL for them (`public LEFT JOIN t … COUNT(t.id)`). Where the public side lists the group
 keys, groups without rows are released all the same. A grouped aggregate that another one reads keeps them: its groups
 of padded rows alone (customers without orders) are rows of the other, unless the public side lists them here, too.
+
+Example:
+    >>> before_after(
+    ...     narrow_joins, "SELECT COUNT(v.visit) FROM patients p LEFT JOIN visits v ON v.patient = p.patient"
+    ... )
+    join left patient = patient  →  join inner patient = patient
+    ├─ scan patients                ├─ scan patients
+    └─ scan visits                  └─ scan visits
 """
 
 from __future__ import annotations

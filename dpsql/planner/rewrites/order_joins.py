@@ -2,6 +2,17 @@
 
 Inner joins may be taken in any order. The written order stays unless it would multiply tables that nothing connects
 yet and another order would not: `FROM lineitem, customer, orders` joins orders before customer.
+
+Example:
+    >>> before_after(
+    ...     order_joins,
+    ...     "SELECT COUNT(*) FROM patients p, icd10 i, visits v WHERE v.patient = p.patient AND v.code = i.code",
+    ... )
+    join cross           →  join cross
+    ├─ join cross           ├─ join cross
+    │  ├─ scan patients     │  ├─ scan patients
+    │  └─ scan icd10        │  └─ scan visits
+    └─ scan visits          └─ scan icd10
 """
 
 from __future__ import annotations

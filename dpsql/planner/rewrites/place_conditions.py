@@ -1,4 +1,14 @@
-"""WHERE a.x = b.y over a comma join is an inner join on that equality: every spelling of a join gives one plan."""
+"""WHERE a.x = b.y over a comma join is an inner join on that equality: every spelling of a join gives one plan.
+
+Example:
+    >>> before_after(
+    ...     place_conditions, "SELECT COUNT(*) FROM visits v, patients p WHERE v.patient = p.patient AND age > 40"
+    ... )
+    filter (patient = patient) AND (age > 40)  →  filter age > 40
+    └─ join cross                                 └─ join inner patient = patient
+       ├─ scan visits                                ├─ scan visits
+       └─ scan patients                              └─ scan patients
+"""
 
 from __future__ import annotations
 

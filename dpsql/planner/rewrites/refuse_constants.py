@@ -5,6 +5,10 @@
 
 What a column holds is what the policy declares, an end that is open aside. Predicates and group keys, which see raw
 values, are let through, and so is what is public or released.
+
+Example:
+    >>> before_after(refuse_constants, "SELECT SUM(CLIP(cost, 6000, 9000)) FROM visits")
+    refused, DP204: CLIP(cost, 6000, 9000) lies outside of the bounds of cost, [0, 1000]: every value would be 6000
 """
 
 from __future__ import annotations

@@ -13,6 +13,11 @@ tests/planner/test_share_sums.py
 Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2, never more than max(L², U²) of
 the plain sum, and a component that AVG or COUNT need anyway is not paid twice. Where nothing else needs the count, one
 sum alone is better plain. So `choose_components` compares the forms.
+
+Example:
+    >>> release_before_after(lambda r, f: [*sum_forms(r, f)][-1], "SELECT SUM(age), AVG(age) FROM patients")
+    release SUM(CLIP(age, 0, 110)), SUM(CLIP(age, 0, 110) - middle), COUNT(*)
+    → release SUM(CLIP(age, 0, 110) - middle), COUNT(*)
 """
 
 from __future__ import annotations

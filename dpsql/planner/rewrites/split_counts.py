@@ -13,6 +13,11 @@ Tested by: tests/planner/test_split_counts.py, tests/deep/planner/test_split_cou
 Why it helps: together the parts cost what one of them costs (`core/noise/parallel_composition.py`), so that ε is not
 divided between the total and its slices. The total error says where that is better. A count that an average or a sum
 needs as well stays as it is: beside its parts it would take from the share of other columns.
+
+Example:
+    >>> release_before_after(split_counts, "SELECT COUNT(*), COUNT(*) FILTER (WHERE age < 18) FROM patients")
+    release COUNT(*), COUNT(*) FILTER (age < 18)
+    → release COUNT(*) FILTER (age < 18), COUNT(*) FILTER ((age < 18) IS NOT TRUE)
 """
 
 from __future__ import annotations

@@ -8,6 +8,12 @@ Why: the emitted SQL multiplies each contribution by an exact integer weight tha
 When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
     could share weights); a node whose limits come from a promise rather than from the emitted weights.
 Tested by: tests/deep/analysis/test_contribution_bounding.py
+
+Example:
+    >>> facts("SELECT COUNT(*) FROM visits", rewritten=True)
+    release COUNT(*)                         public
+    └─ bound contributions of each patient   stability patient=1 id · ≤ 12 rows per id
+       └─ scan visits                        stability patient=1 id
 """
 
 from __future__ import annotations

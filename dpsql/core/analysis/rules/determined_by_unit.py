@@ -8,6 +8,12 @@ When it would be false: a residual condition of an outer join, which pads some r
     repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409); a function of an equal
     value of another form (DOUBLE: 0.0 and -0.0), or of only some of the columns that find the row.
 Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
+
+Example:
+    >>> facts("SELECT * FROM visits v JOIN patients p ON v.patient = p.patient", "by_id")
+    join inner patient = patient   stability patient=1 id · by id: age, patient, region, town
+    ├─ scan visits                 stability patient=1 id · by id: patient
+    └─ scan patients               stability patient=1 id · by id: age, patient, region, town
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@ Why: the predicate is a total function of one row, so a row is kept or dropped w
     that differ after the filter are a part of those that differed before. [tight]
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
 Tested by: tests/deep/analysis/test_stability.py
+
+Example:
+    >>> facts("SELECT * FROM sensors WHERE reading > 50")
+    filter reading > 50   stability sensors=2 rows (1 replaced)
+    └─ scan sensors       stability sensors=2 rows (1 replaced) · always 1,000 rows
 """
 
 from __future__ import annotations

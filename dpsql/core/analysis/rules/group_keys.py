@@ -5,6 +5,12 @@ Why: it is a projection followed by a filter to the public key list; both are ro
 When it would be false: a key that is not a total function of one row, or a floating-point key (two spellings of a
     value could be one group for the engine and two for us); both are refused when the keys are made.
 Tested by: tests/deep/analysis/test_stability.py
+
+Example:
+    >>> facts("SELECT region, COUNT(*) FROM patients GROUP BY region", rewritten=True)
+    release COUNT(*)      public
+    └─ group by region    stability patient=1 id · domain of patients.region
+       └─ scan patients   stability patient=1 id
 """
 
 from __future__ import annotations

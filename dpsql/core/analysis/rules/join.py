@@ -6,6 +6,14 @@ Why: each rule states its own; where several are valid the one that keeps the id
 When it would be false: a condition that can fail, or equal keys of different types (both refused here); sides whose
     units have different neighbouring relations (refused here: no single distance would describe them).
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
+
+Example:
+    >>> facts("SELECT * FROM patients p JOIN visits v ON p.patient = v.patient JOIN icd10 i ON v.code = i.code")
+    join inner code = code            stability patient=1 id
+    ├─ join inner patient = patient   stability patient=1 id
+    │  ├─ scan patients               stability patient=1 id
+    │  └─ scan visits                 stability patient=1 id
+    └─ scan icd10                     public
 """
 
 from __future__ import annotations

@@ -11,6 +11,14 @@ Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that diff
 When it would be false: a frequency that holds in one of the two databases only (they are promises about all
     neighbours, or made true by truncation below); rows without an id (dropped before: the id must not be NULL here).
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
+
+Example:
+    >>> facts("SELECT COUNT(*) FROM calls c JOIN alarms a ON c.phone = a.phone", rewritten=True)
+    release COUNT(*)                  public
+    └─ join inner phone = phone       stability calls=6 rows · stability alarms=10 rows · ≤ 3 and ≤ 5 matches
+       ├─ scan calls                  stability calls=2 rows
+       └─ keep 3 rows of each phone   stability alarms=2 rows · ≤ 3 rows per phone
+          └─ scan alarms              stability alarms=1 row
 """
 
 from __future__ import annotations

@@ -8,6 +8,12 @@ When it would be false: a frequency counted under another comparison (so both si
     join that is computed (several values of a column may give one); a frequency of padded columns counting NULL (the
     frequencies of this package are those of `=`, under which NULL matches nothing).
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
+
+Example:
+    >>> facts("SELECT * FROM patients p JOIN visits v ON p.patient = v.patient", "keys")
+    join inner patient = patient   stability patient=1 id · key (visit)
+    ├─ scan patients               stability patient=1 id · key (patient)
+    └─ scan visits                 stability patient=1 id · key (visit)
 """
 
 from __future__ import annotations

@@ -11,6 +11,12 @@ When it would be false: an equality below OR, or on an expression of the id (two
     that is enforced instead of promised (dropping duplicates moves other ids' rows); the padded side's id as the
     result's (it is NULL for rows that belong to somebody).
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
+
+Example:
+    >>> facts("SELECT * FROM drugs d JOIN visits v ON d.visit = v.visit")
+    join inner visit = visit   stability patient=1 id
+    ├─ scan drugs              unit: through visits
+    └─ scan visits             stability patient=1 id
 """
 
 from __future__ import annotations

@@ -13,6 +13,16 @@ When it would be false: m counted under another comparison than the join's. P LE
     nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
 Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
 tests/core/analysis/test_join.py
+
+Example:
+    >>> facts("SELECT * FROM calls c JOIN phonebook p ON c.phone = p.phone")
+    join inner phone = phone   stability calls=2 rows
+    ├─ scan calls              stability calls=2 rows
+    └─ scan phonebook          public
+    >>> facts("SELECT * FROM phonebook p LEFT JOIN calls c ON c.phone = p.phone")
+    join left phone = phone   stability calls=4 rows
+    ├─ scan phonebook         public
+    └─ scan calls             stability calls=2 rows
 """
 
 from __future__ import annotations

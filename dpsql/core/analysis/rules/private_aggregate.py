@@ -11,6 +11,12 @@ When it would be false: an aggregate whose value depends on the order of rows or
     which is made of everybody's rows: that is a release. Groups that are looked up by an aggregate's value: the one
     that leaves and the one that enters have different values there, so that other rows look each of them up.
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
+
+Example:
+    >>> facts("SELECT AVG(n) FROM (SELECT phone, COUNT(*) AS n FROM calls GROUP BY phone)", "keys", rewritten=True)
+    release AVG(n)          public · one row
+    └─ aggregate by phone   stability calls=4 rows · key (phone)
+       └─ scan calls        stability calls=2 rows
 """
 
 from __future__ import annotations

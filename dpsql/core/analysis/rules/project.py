@@ -8,6 +8,14 @@ When it would be false: an id, key or frequency passed through an expression: f(
     an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
 Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_stability.py,
 tests/core/analysis/test_project.py
+
+Example:
+    >>> facts("SELECT visit + 1 AS next, patient FROM visits", "keys")
+    project next, patient   stability patient=1 id
+    └─ scan visits          stability patient=1 id · key (visit)
+    >>> facts("SELECT cost FROM visits")
+    project cost     stability patient=unbounded rows
+    └─ scan visits   stability patient=1 id
 """
 
 from __future__ import annotations

@@ -7,6 +7,13 @@ Why: no public row depends on private data, and rows that are taken away or put 
     Which private rows come first, and what a window computes beside one, depends on everybody's rows.
 When it would be false: private rows let through; facts of values kept for columns that are computed anew.
 Tested by: tests/core/analysis/test_public_rows.py, tests/core/printing/test_order_and_truncation.py
+
+Example:
+    >>> facts("SELECT * FROM icd10 ORDER BY chapter", "keys")
+    order by chapter   public · key (code)
+    └─ scan icd10      public · key (code)
+    >>> facts("SELECT * FROM visits ORDER BY cost")
+    refused, DP112: ORDER BY over private rows
 """
 
 from __future__ import annotations

@@ -9,6 +9,12 @@ When it would be false: an unbounded stability or frequency (refused here, with 
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
 Tested by: tests/deep/analysis/test_stability.py, tests/deep/analysis/test_contribution_bounding.py,
 tests/deep/analysis/test_replace_one.py
+
+Example:
+    >>> facts("SELECT AVG(age) FROM patients WHERE age > 17", rewritten=True)
+    release AVG(age)      public
+    └─ filter age > 17    stability patient=1 id
+       └─ scan patients   stability patient=1 id
 """
 
 from __future__ import annotations

@@ -10,6 +10,16 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     a function of itself: what is computed from it can differ among one id's rows.
 Tested by: tests/deep/analysis/test_stability.py, tests/core/analysis/test_scan.py,
 tests/core/analysis/test_zeros_of_ids.py
+
+Example:
+    >>> facts("SELECT * FROM icd10")
+    scan icd10   public
+    >>> facts("SELECT * FROM calls")
+    scan calls   stability calls=2 rows
+    >>> facts("SELECT * FROM sensors")
+    scan sensors   stability sensors=2 rows (1 replaced) · always 1,000 rows
+    >>> facts("SELECT * FROM visits", "keys")
+    scan visits   stability patient=1 id · key (visit)
 """
 
 from __future__ import annotations

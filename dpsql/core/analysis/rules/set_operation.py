@@ -12,6 +12,14 @@ Why: the multiplicity of a row in the result is a function of its multiplicities
 When it would be false: ids at different positions (a row of one id would cancel another id's); public rows beside an
     id's own (they stay when the id goes, and its limits would count them in one database only).
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_set_operation.py
+
+Example:
+    >>> facts("SELECT phone FROM calls UNION ALL SELECT phone FROM alarms")
+    union all           stability calls=2 rows · stability alarms=1 row
+    ├─ project phone    stability calls=2 rows
+    │  └─ scan calls    stability calls=2 rows
+    └─ project phone    stability alarms=1 row
+       └─ scan alarms   stability alarms=1 row
 """
 
 from __future__ import annotations

@@ -10,6 +10,14 @@ Why: one more row of a key may push another out: one leaves, one enters. One mor
 When it would be false: an order that is not total over the row's columns (equal rows are interchangeable); under an id,
     columns without the id (one id's rows would push out another's); a limit declared for other columns.
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_truncate.py
+
+Example:
+    >>> facts("SELECT COUNT(*) FROM calls WHERE phone IN (SELECT phone FROM alarms)", rewritten=True)
+    release COUNT(*)                  public
+    └─ join semi phone = phone        stability calls=2 rows · stability alarms=10 rows · ≤ 3 and ≤ 5 matches
+       ├─ scan calls                  stability calls=2 rows
+       └─ keep 3 rows of each phone   stability alarms=2 rows · ≤ 3 rows per phone
+          └─ scan alarms              stability alarms=1 row
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ Claim: they are public; their columns have exactly the written values, which are
 Why: they are part of the question, not of the data.
 When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
 Tested by: tests/core/analysis/test_values.py
+
+Example:
+    >>> facts("SELECT * FROM (VALUES (1, 'a'), (2, 'b'))", "keys")
+    values   public · key (col0, col1)
 """
 
 from __future__ import annotations
