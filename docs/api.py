@@ -8,6 +8,7 @@ from typing import Any
 
 import dpsql
 from dpsql.service.budgets import Budget, Budgets
+from dpsql.service.settings import Asked, Options
 from dpsql.service.verify import Checked
 
 SHOWN: dict[str, tuple[str, ...]] = {
@@ -78,6 +79,11 @@ def reference() -> str:
             else:
                 lines += _function(f"{name}.{method}", found, "###")
     lines += ["### Checked", "", _doc(Checked), ""]
+    lines += ["## dpsql.Options", "", "Keywords, each of which may be left out. " + _doc(Options), ""]
+    lines += ["```text", *(f"{name}: {kind}" for name, kind in _fields(Options)), "```", ""]
+    lines += ["### Asked", "", "What `execute` takes: " + _doc(Asked), ""]
+    lines += ["```text", *(f"{name}: {kind}" for name, kind in _fields(Asked) if name not in Options.__annotations__)]
+    lines += ["```", ""]
     lines += [
         "## Budgets",
         "",
@@ -96,6 +102,11 @@ def reference() -> str:
         (inspect.getmodule(dpsql.Error).__doc__ or "").split("\n\n", 1)[1].strip(),
     ]
     return "\n".join([*lines, "```"])
+
+
+def _fields(options: type) -> list[tuple[str, str]]:
+    """The names of a TypedDict and their types, as they are written."""
+    return [(name, kind.__forward_arg__) for name, kind in options.__annotations__.items()]
 
 
 def _driver() -> list[str]:
@@ -128,13 +139,17 @@ def _function(name: str, function: Callable[..., Any], level: str) -> list[str]:
         if p.kind is p.KEYWORD_ONLY and not seen_keyword:
             shown.append("*")
             seen_keyword = True
-        text = p.name if p.annotation is p.empty else f"{p.name}: {p.annotation}"
+        shown_name, kind = p.name, str(p.annotation)
+        if p.kind is p.VAR_KEYWORD:
+            shown_name, kind = f"**{p.name}", kind.removeprefix("Unpack[").removesuffix("]")
+        text = shown_name if p.annotation is p.empty else f"{shown_name}: {kind}"
         shown.append(text if p.default is p.empty else f"{text} = {p.default!r}")
     result = inspect.signature(function).return_annotation
     one = f"{name}({', '.join(shown)}) -> {result}"
     if len(one) > 100:
         one = f"{name}(\n" + "".join(f"    {part},\n" for part in shown) + f") -> {result}"
-    return [f"{level} {name}", "", "```text", one, "```", "", _doc(function), ""]
+    keywords = [] if "**" not in one else ["Keywords: [dpsql.Options](#dpsqloptions).", ""]
+    return [f"{level} {name}", "", "```text", one, "```", "", _doc(function), "", *keywords]
 
 
 def _doc(thing: object) -> str:

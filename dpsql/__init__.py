@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from dpsql.results.answer import Release
     from dpsql.service.check import check
     from dpsql.service.query import Query
+    from dpsql.service.settings import Options
     from dpsql.service.verify import Verification, verify_policy
 
 __version__ = "0.1.0"
@@ -85,6 +86,7 @@ _HOMES = {
     "NUMBER": "dpsql.api.types",
     "NotSupportedError": "dpsql.diagnostics.errors",
     "OperationalError": "dpsql.diagnostics.errors",
+    "Options": "dpsql.service.settings",
     "Policy": "dpsql.policy.policy",
     "PrivacyLoss": "dpsql.core.privacy_loss",
     "ProgrammingError": "dpsql.diagnostics.errors",
@@ -129,6 +131,7 @@ __all__ = [
     "InternalError",
     "NotSupportedError",
     "OperationalError",
+    "Options",
     "Policy",
     "PrivacyLoss",
     "ProgrammingError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Unpack
 
 from dpsql.api.cursor import Cursor
 from dpsql.core.engine import Engine
@@ -17,7 +17,7 @@ from dpsql.service.arguments import Parameters
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from dpsql.service.session import Session
-from dpsql.service.settings import USUAL, Amount, Asked
+from dpsql.service.settings import Amount, Asked, settled
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +64,7 @@ def connect(
     keeper: object = ledger
     if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
-    settings = Asked(epsilon, delta, allow_dearer=allow_dearer).settled(Settings())
+    settings = settled({"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer}, Settings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     return Connection(completed, engine, analyst, ledger, settings)
 
@@ -135,25 +135,14 @@ class Connection(Session):
         sql: str,
         parameters: Parameters = (),
         *,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
         fresh: bool = False,
+        **asked: Unpack[Asked],
     ) -> Cursor:
         """`Cursor.execute` on a new cursor, which also has the columns, intervals, notes and frames of the answer.
 
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        return self.cursor().execute(
-            sql, parameters, epsilon=epsilon, delta=delta, rho=rho,
-            max_error=max_error, confidence=confidence, weights=weights, allow_dearer=allow_dearer,
-            coverage=coverage, fresh=fresh,
-        )  # fmt: skip
+        return self.cursor().execute(sql, parameters, fresh=fresh, **asked)
 
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]], *, epsilon: Amount | None = None

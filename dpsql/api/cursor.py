@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from dpsql.api.answer import Answer
 from dpsql.api.statements import Explain, Set, Show, in_full, setting_text, special
@@ -14,7 +14,7 @@ from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
-from dpsql.service.settings import USUAL, Amount, Asked
+from dpsql.service.settings import Amount, Asked
 
 if TYPE_CHECKING:
     from dpsql.api.connection import Connection
@@ -54,17 +54,10 @@ class Cursor(Answer):
         sql: str,
         parameters: Parameters = (),
         *,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
         fresh: bool = False,
+        **asked: Unpack[Asked],
     ) -> Self:
-        """Run a query now and pay for it; the keywords mean what they mean to `Query.run`. Returns the cursor itself.
+        """Run a query now and pay for it; the keywords are those of `Query.run`. Returns the cursor itself.
 
         sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage), which hold for later
             queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
@@ -72,7 +65,6 @@ class Cursor(Answer):
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
         self._require_open()
         self._sets.clear()
         self._sets.append(self._run(sql, parameters, asked, fresh))
@@ -96,7 +88,7 @@ class Cursor(Answer):
         self._sets.clear()
         for one in parameters:
             try:
-                self._sets.append(self._run(sql, one, Asked(epsilon=epsilon), False))
+                self._sets.append(self._run(sql, one, {"epsilon": epsilon}, False))
             except Error as error:
                 if done := len(self._sets):
                     note = f"this is run {done + 1}: those before it stay charged, and their rows can be fetched"
@@ -120,22 +112,14 @@ class Cursor(Answer):
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:
-                    lines = query.explain(
-                        asked.epsilon, asked.delta, rho=asked.rho,
-                        max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                        allow_dearer=asked.allow_dearer, coverage=asked.coverage,
-                    )  # fmt: skip
+                    lines = query.explain(**asked)
                 except Error as error:
                     error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
                     raise
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case None:
                 query = self.connection.sql(sql, parameters)
-                release = query.run(
-                    asked.epsilon, asked.delta, rho=asked.rho,
-                    max_error=asked.max_error, confidence=asked.confidence, weights=asked.weights,
-                    allow_dearer=asked.allow_dearer, coverage=asked.coverage, fresh=fresh,
-                )  # fmt: skip
+                release = query.run(fresh=fresh, **asked)
                 return _Set(release.columns, release.types, release)
 
     # --- rows ------------------------------------------------------------------------------------------------------

@@ -34,11 +34,14 @@ def read_asked(
     Raises Rejected DP406.
     """
     from dpsql.planner.settings import Settings
-    from dpsql.service.settings import Asked
+    from dpsql.service.settings import settled
 
-    errors, weights = _pairs("max-error", max_error), _pairs("weight", weight)
-    asked = Asked(epsilon, delta, rho, errors, confidence, weights, allow_dearer, coverage)
-    asked.settled(Settings())
+    asked: Asked = {
+        "epsilon": epsilon, "delta": delta, "rho": rho, "max_error": _pairs("max-error", max_error),
+        "confidence": confidence, "weights": _pairs("weight", weight), "allow_dearer": allow_dearer,
+        "coverage": coverage,
+    }  # fmt: skip
+    settled(asked, Settings())
     return asked
 
 

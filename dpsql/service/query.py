@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
@@ -17,7 +16,7 @@ from dpsql.planner import explain
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question
-from dpsql.service.settings import USUAL, Amount, Asked, confidence_level
+from dpsql.service.settings import USUAL, Amount, Asked, Options, asked_for, confidence_level
 
 if TYPE_CHECKING:
     from dpsql.service.session import Session
@@ -55,40 +54,24 @@ class Query:
         """Its text."""
         return self._question.sql
 
-    def plan(
-        self,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
-    ) -> Plan:
-        """The plan of a run with these settings; they mean what they mean to `run`. Raises Rejected."""
-        return self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+    def plan(self, epsilon: Amount | None = None, delta: Amount | None = None, **options: Unpack[Options]) -> Plan:
+        """The plan of a run with these settings. Raises Rejected."""
+        return self._planned(asked_for(epsilon, delta, options))
 
     def explain(
         self,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
         format: str = "text",
         engine_sql: bool = False,
+        **options: Unpack[Options],
     ) -> str:
         """The annotated tree as `text` or `json`, with what `cost` says. Without an ε anywhere, priced at ε = 1.
 
         Raises Rejected.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
+        asked = asked_for(epsilon, delta, options)
         if format not in ("text", "json"):
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
         plan = self._session.previewed(self._question, asked)
@@ -96,16 +79,7 @@ class Query:
         return explain.dumps(plan, charge) if format == "json" else explain.as_text(plan, engine_sql, charge)
 
     def cost(
-        self,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
+        self, epsilon: Amount | None = None, delta: Amount | None = None, **options: Unpack[Options]
     ) -> PrivacyLoss:
         """What a run charges if nothing is bought or spent in between (the largest over all privacy units), stored
         answers considered. It is at most `plan(…).loss`, the price of new noise for all of it, unless dearer stored
@@ -113,60 +87,38 @@ class Query:
 
         Raises Rejected, CannotOpen.
         """
-        return self._session.price(
-            self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
-        )
+        return self._session.price(self._planned(asked_for(epsilon, delta, options)))
 
     def accuracy(
-        self,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
+        self, epsilon: Amount | None = None, delta: Amount | None = None, **options: Unpack[Options]
     ) -> dict[str, float | None]:
-        """Expected ± per released column at this confidence, from public facts; None where it depends on the data.
-        Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
+        """Expected ± per released column at the `confidence` that is asked for, from public facts; None where it
+        depends on the data. Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
 
         An average's error depends on the size of its group. Unless that is public, it is None before the run.
         Raises Rejected.
         """
-        level = confidence_level(confidence)
-        return accuracy(self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights)), level)
+        level = confidence_level(options.get("confidence", USUAL))
+        return accuracy(self._planned(asked_for(epsilon, delta, options)), level)
 
     def run(
         self,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
         fresh: bool = False,
+        **options: Unpack[Options],
     ) -> Release:
         """Charge the ledger durably, then run; what was released before, as accurately or better, is not charged again.
 
-        epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself.
-        delta: for private group keys and Gaussian noise; charged only if it is used.
-        max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets
-            all of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least
-            of the named ones.
-        weights: column → its part of ε in proportion to the others', which have 1.
-        allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which
-            they do where they are more accurate. None: as the session says, else the policy. Without it new noise is
-            drawn then.
-        coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
-            (`Release.coverage`). None: as the session says, else not.
+        epsilon: what the query may spend in all. delta: for private group keys and Gaussian noise; charged only if it
+            is used. None: as the session says, else the policy.
+        options: see `Options`.
         fresh: pay for new noise, whatever is stored.
         Gives a UtilityWarning before it spends, where declared numbers alone say that the answer will be noise (DP5xx).
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        plan = self._planned(Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage))
+        plan = self._planned(asked_for(epsilon, delta, options))
         against = self._session.warnings(plan, fresh=fresh)
         if against:
             warnings.warn(UtilityWarning(against), stacklevel=_callers_level())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from dpsql.answers.resolve import resolve
 from dpsql.core.ledger.ledger import Ledger
@@ -23,7 +23,7 @@ from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.ledgers import Place
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
-from dpsql.service.settings import USUAL, Amount, Asked, switch
+from dpsql.service.settings import Amount, Asked, Options, asked_for, settled, switch
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -70,16 +70,10 @@ class Session:
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
-        *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
+        **options: Unpack[Options],
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
+        asked = asked_for(epsilon, delta, options)
         return self.planned(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def preview(
@@ -89,28 +83,22 @@ class Session:
         epsilon: Amount | None = None,
         delta: Amount | None = None,
         dialect: str = "duckdb",
-        *,
-        rho: Amount | None = None,
-        max_error: Mapping[str, Amount] | None = None,
-        confidence: Amount = USUAL,
-        weights: Mapping[str, Amount] | None = None,
-        allow_dearer: bool | None = None,
-        coverage: bool | None = None,
+        **options: Unpack[Options],
     ) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.
 
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
-        asked = Asked(epsilon, delta, rho, max_error, confidence, weights, allow_dearer, coverage)
+        asked = asked_for(epsilon, delta, options)
         return self.previewed(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def planned(self, question: Question, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
-        return pipeline.compile(self.service, question, asked.settled(self.settings))
+        return pipeline.compile(self.service, question, settled(asked, self.settings))
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""
-        return self.service.planner.preview(question, asked.settled(self.settings))
+        return self.service.planner.preview(question, settled(asked, self.settings))
 
     def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
@@ -139,11 +127,11 @@ class Session:
             case "delta", None:
                 return replace(now, delta=opened.delta)
             case "epsilon", _:
-                return Asked(epsilon=amount).settled(now)
+                return settled({"epsilon": amount}, now)
             case "rho", _:
-                return Asked(rho=amount).settled(now)
+                return settled({"rho": amount}, now)
             case "delta", _:
-                return Asked(delta=amount).settled(now)
+                return settled({"delta": amount}, now)
         raise reject(
             "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer or coverage"]
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypedDict
 
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import exact, exact_delta, exact_epsilon
@@ -22,64 +22,92 @@ _LEAST_LEVEL: Final = Fraction(1, 10**6)
 _SWITCHED: Final = {"on": True, "true": True, "off": False, "false": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of one query: how much to spend, on what, how exactly. They mean what they mean to `Query.run`.
+class Options(TypedDict, total=False):
+    """What may be asked of one query besides ε and δ. None, as what is left out: as the session says, else the policy.
 
-    None: as the session says, else the policy.
+    rho: what the query may spend in all, in place of ε; under zCDP.
+    max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets all
+        of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of the
+        named ones.
+    confidence: of `max_error` and of `accuracy`; 0.95 if it is left out.
+    weights: column → its part of ε in proportion to the others', which have 1.
+    allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which they
+        do where they are more accurate. Without it new noise is drawn then.
+    coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
+        (`Release.coverage`).
     """
 
-    epsilon: Amount | None = None
-    delta: Amount | None = None
-    rho: Amount | None = None
-    max_error: Mapping[str, Amount] | None = None
-    confidence: Amount = USUAL
-    weights: Mapping[str, Amount] | None = None
-    allow_dearer: bool | None = None
-    coverage: bool | None = None
+    rho: Amount | None
+    max_error: Mapping[str, Amount] | None
+    confidence: Amount
+    weights: Mapping[str, Amount] | None
+    allow_dearer: bool | None
+    coverage: bool | None
 
-    def settled(self, base: Settings) -> Settings:
-        """`base` with what is asked for in place of it.
 
-        ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
-        Rejected DP406 for values that are no privacy parameters, for two of the three at once, for weights beside a
-        largest error, which says how ε is split as well, and for a switch that is neither on nor off.
-        """
-        said = {"epsilon": self.epsilon, "rho": self.rho, "max_error": self.max_error}
-        given = [name for name, amount in said.items() if amount is not None]
-        if len(given) > 1:
-            raise reject(
-                "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
-                help=["leave all but one of them out"],
-            )  # fmt: skip
-        if self.max_error is not None and self.weights is not None:
-            raise reject(
-                "DP406", "weights were given beside max_error, which says how ε is split, too",
-                help=["leave the weights out, or name more columns in max_error"],
-            )  # fmt: skip
-        try:
-            if given:
-                base = replace(
-                    base,
-                    epsilon=None if self.epsilon is None else exact_epsilon(self.epsilon),
-                    rho=None if self.rho is None else exact_epsilon(self.rho, "rho"),
-                    max_error={} if self.max_error is None else _by_column(self.max_error, "max_error", "{'n': 50}"),
-                )
-            if self.delta is not None:
-                base = replace(base, delta=exact_delta(self.delta))
-        except ValueError as error:
-            raise reject(
-                "DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]
-            ) from None
-        if self.weights is not None:
-            base = replace(base, weights=_by_column(self.weights, "weights", "{'n': 2}"))
-        elif self.max_error is not None:
-            base = replace(base, weights={})
-        if self.allow_dearer is not None:
-            base = replace(base, allow_dearer=switch(self.allow_dearer, "allow_dearer"))
-        if self.coverage is not None:
-            base = replace(base, coverage=switch(self.coverage, "coverage"))
-        return replace(base, confidence=confidence_level(self.confidence))
+class Asked(Options, total=False):
+    """`Options`, and ε and δ.
+
+    epsilon: what the query may spend in all; under zCDP ρ = ε²/2, unless `rho` gives that itself.
+    delta: for private group keys and Gaussian noise; charged only if it is used.
+    """
+
+    epsilon: Amount | None
+    delta: Amount | None
+
+
+def asked_for(epsilon: Amount | None, delta: Amount | None, options: Options) -> Asked:
+    """All of it together."""
+    return {"epsilon": epsilon, "delta": delta, **options}
+
+
+def settled(asked: Asked, base: Settings) -> Settings:
+    """`base` with what is asked for in place of it.
+
+    ε, ρ and a largest error each say how much to spend: the one that is given replaces whichever `base` has. Raises
+    Rejected DP406 for values that are no privacy parameters, for two of the three at once, for weights beside a
+    largest error, which says how ε is split as well, and for a switch that is neither on nor off; TypeError for other
+    names.
+    """
+    for name in asked.keys() - Asked.__optional_keys__:
+        known = ", ".join(sorted(Asked.__optional_keys__))
+        raise TypeError(f"unexpected keyword argument {name!r}; what may be asked of a query: {known}")
+    epsilon, rho, max_error = asked.get("epsilon"), asked.get("rho"), asked.get("max_error")
+    weights, delta = asked.get("weights"), asked.get("delta")
+    said = {"epsilon": epsilon, "rho": rho, "max_error": max_error}
+    given = [name for name, amount in said.items() if amount is not None]
+    if len(given) > 1:
+        raise reject(
+            "DP406", f"{' and '.join(given)} were given together, and each says how much to spend",
+            help=["leave all but one of them out"],
+        )  # fmt: skip
+    if max_error is not None and weights is not None:
+        raise reject(
+            "DP406", "weights were given beside max_error, which says how ε is split, too",
+            help=["leave the weights out, or name more columns in max_error"],
+        )  # fmt: skip
+    try:
+        if given:
+            base = replace(
+                base,
+                epsilon=None if epsilon is None else exact_epsilon(epsilon),
+                rho=None if rho is None else exact_epsilon(rho, "rho"),
+                max_error={} if max_error is None else _by_column(max_error, "max_error", "{'n': 50}"),
+            )
+        if delta is not None:
+            base = replace(base, delta=exact_delta(delta))
+    except ValueError as error:
+        raise reject("DP406", str(error), help=["epsilon is a number above 0, e.g. 0.5; delta one in [0, 1)"]) from None
+    if weights is not None:
+        base = replace(base, weights=_by_column(weights, "weights", "{'n': 2}"))
+    elif max_error is not None:
+        base = replace(base, weights={})
+    dearer, coverage = asked.get("allow_dearer"), asked.get("coverage")
+    if dearer is not None:
+        base = replace(base, allow_dearer=switch(dearer, "allow_dearer"))
+    if coverage is not None:
+        base = replace(base, coverage=switch(coverage, "coverage"))
+    return replace(base, confidence=confidence_level(asked.get("confidence", USUAL)))
 
 
 def switch(given: object, name: str) -> bool:

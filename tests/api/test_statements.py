@@ -106,4 +106,4 @@ def test_the_shell_goes_back_to_what_it_was_started_with(opened: Opener) -> None
             assert shell.told(name, amount) == told
         with pytest.raises(dpsql.Rejected):
             shell.set_amount("confidence", "2")
-        assert shell.asked.confidence == 0.95 and con.settings.epsilon == 2
+        assert shell.confidence == 0.95 and con.settings.epsilon == 2

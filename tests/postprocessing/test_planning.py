@@ -12,7 +12,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.planning.plan import post_processing
 from dpsql.service.check import static_plan
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 from tests.support.planning import policy
 
 POLICY = policy("""
@@ -31,7 +31,7 @@ def test_without_releases_it_reads_the_engines_tables_and_else_copies() -> None:
     assert not public.releases and 'FROM "towns" AS' in public.post.sql
     assert [table for table, _ in public.post.public_tables] == ["towns"]
     both = "SELECT name, n FROM towns JOIN (SELECT town, COUNT(*) AS n FROM people GROUP BY town) ON id = town"
-    mixed = static_plan(Source(both), POLICY, settings=Asked(1).settled(Settings()))
+    mixed = static_plan(Source(both), POLICY, settings=settled({"epsilon": 1}, Settings()))
     assert mixed.releases and '"memory"."main"."public towns"' in mixed.post.sql and '"people"' not in mixed.post.sql
 
 
@@ -41,7 +41,7 @@ def test_without_releases_it_reads_the_engines_tables_and_else_copies() -> None:
 )
 def test_a_private_table_that_nothing_covers_is_refused(sql: str) -> None:
     """As if a release had been forgotten: what is below it, as an answer."""
-    plan = static_plan(Source(sql), POLICY, settings=Asked(1).settled(Settings()))
+    plan = static_plan(Source(sql), POLICY, settings=settled({"epsilon": 1}, Settings()))
     (below,) = releases_of(plan.tree).distinct[0].inputs
     with pytest.raises(Rejected, match=r"DP904.*people would be read without noise"):
         post_processing(below, output_columns(below.node), (), releases_of(below), identifier)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.api.connection import connect
+from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.settings import Settings
-from dpsql.service.settings import Asked
+from dpsql.service.settings import Options, settled
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 PRIVATE = "SELECT note, COUNT(*) AS n FROM members GROUP BY note"
@@ -81,7 +81,7 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
 @pytest.mark.parametrize("epsilon", [0, -1, "0", "-0.5", float("nan"), float("inf"), "x", "", True, [], 10**400])
 def test_epsilon_is_checked(epsilon: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        Asked(epsilon, None).settled(Settings())  # type: ignore[arg-type]
+        settled({"epsilon": epsilon, "delta": None}, Settings())  # type: ignore[arg-type]
     (diagnostic,) = refusal.value.diagnostics
     assert diagnostic.code == "DP406" and diagnostic.help
 
@@ -89,13 +89,13 @@ def test_epsilon_is_checked(epsilon: object) -> None:
 @pytest.mark.parametrize("delta", [-1, 1, "1", 2, float("nan"), "x", True])
 def test_delta_is_checked(delta: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        Asked(None, delta).settled(Settings())  # type: ignore[arg-type]
+        settled({"epsilon": None, "delta": delta}, Settings())  # type: ignore[arg-type]
     assert code(refusal) == "DP406"
 
 
 @pytest.mark.parametrize("spelled", [0.1, "0.1", Fraction(1, 10), "1/10", "1e-1"])
 def test_numbers_are_read_exactly(spelled: float | str | Fraction) -> None:
-    assert Asked(spelled, spelled).settled(Settings()) == Settings(Fraction(1, 10), Fraction(1, 10))
+    assert settled({"epsilon": spelled, "delta": spelled}, Settings()) == Settings(Fraction(1, 10), Fraction(1, 10))
 
 
 def test_settings_are_not_shared(club_folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
 def test_decimals_are_refused_or_exact() -> None:
     """A Decimal is exact as well; whichever way, it never passes through a float."""
     try:
-        settings = Asked(Decimal("0.1"), None).settled(Settings())  # type: ignore[arg-type]
+        settings = settled({"epsilon": Decimal("0.1"), "delta": None}, Settings())  # type: ignore[arg-type]
     except Rejected as refusal:
         assert refusal.diagnostics[0].code == "DP406"
     else:
@@ -126,3 +126,33 @@ def test_a_nominal_delta_shows_no_noise_that_a_run_would_not_draw(club_folder: P
         assert "gaussian" not in con.sql(wide).explain()
         assert "gaussian" in con.sql(wide).explain(delta="1e-9")
         assert "shown from a noisy count" in con.sql("SELECT note, COUNT(*) FROM members GROUP BY note").explain()
+
+
+@pytest.mark.parametrize("method", ["plan", "explain", "cost", "accuracy", "run"])
+def test_a_keyword_that_nobody_knows_is_no_option(con: Connection, ledger: MemoryLedger, method: str) -> None:
+    """Said at once, with those that there are: a misspelled one must not be passed over."""
+    with pytest.raises(TypeError, match=r"'max_eror'; what may be asked of a query: .*max_error"):
+        getattr(con.sql(COUNT), method)(epsilon=1, max_eror={"n": 50})
+    with pytest.raises(TypeError, match="max_eror"):
+        con.execute(COUNT, max_eror={"n": 50})  # type: ignore[call-arg]
+    assert not ledger.history()
+
+
+def test_epsilon_and_delta_come_by_place_and_options_by_name(con: Connection) -> None:
+    query = con.sql(COUNT)
+    assert query.plan("0.5", "1e-6") == query.plan(epsilon="0.5", delta="1e-6") == con.plan(COUNT, (), "0.5", "1e-6")
+    options: Options = {"max_error": {"n": 50}, "confidence": 0.9}
+    assert query.cost(**options) == query.cost(max_error={"n": 50}, confidence=0.9)
+
+
+def test_each_option_is_said_once_and_settled() -> None:
+    """A name that is declared and not read would be passed over in silence."""
+    assert set(Options.__optional_keys__) == {
+        "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage",
+    }  # fmt: skip
+    for name, value in {
+        "epsilon": 1, "delta": "1e-6", "rho": 1, "max_error": {"n": 1}, "confidence": 0.5, "weights": {"n": 2},
+        "allow_dearer": True, "coverage": True,
+    }.items():  # fmt: skip
+        assert settled({name: value}, Settings()) != Settings(), name  # type: ignore[misc]
+    assert settled({}, Settings()) == Settings()

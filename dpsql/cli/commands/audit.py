@@ -15,7 +15,7 @@ from dpsql.cli.options import ExplainFormat
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.layout import printable
 from dpsql.planner.settings import Settings
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 
 LEAST_RUNS, MOST_RUNS = 100, 10_000_000
 
@@ -33,7 +33,7 @@ def run(
     """Raises dpsql.Error."""
     if not LEAST_RUNS <= runs <= MOST_RUNS:
         raise reject("DP903", f"--runs is from {LEAST_RUNS:,} to {MOST_RUNS:,}, not {runs:,}")
-    settings = replace(Asked(epsilon, delta).settled(Settings()), dialect=dialect)
+    settings = replace(settled({"epsilon": epsilon, "delta": delta}, Settings()), dialect=dialect)
     source = one_query(sql, file)
     found: Audit
     try:

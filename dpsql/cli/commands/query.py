@@ -13,7 +13,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Error
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question
-from dpsql.service.settings import Asked, confidence_level
+from dpsql.service.settings import USUAL, Asked, confidence_level
 
 
 def run(
@@ -44,7 +44,7 @@ def run(
             raise pointing_into(error, source) from None
         left = left_after(connection, release)
         remarks = tuple(r for r in (account_remark(connection, analyst),) if r)
-        level = confidence_level(asked.confidence)
+        level = confidence_level(asked.get("confidence", USUAL))
         shown = level if format in WITH_WIDTHS else None
         print_answer(release, format, footer_of(release, left, remarks, shown), sys.stdout, level)
     return 0

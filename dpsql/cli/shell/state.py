@@ -52,7 +52,7 @@ class Shell:
     @property
     def asked(self) -> Asked:
         """What is asked of a query beyond the session's settings."""
-        return Asked(confidence=self.confidence)
+        return {"confidence": self.confidence}
 
     def set_amount(self, name: str, amount: str | None) -> None:
         """Set what holds for the queries that follow, or (None) go back to how the shell was started.

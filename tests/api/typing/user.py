@@ -14,6 +14,12 @@ def ask(path: str) -> list[tuple[object, ...]]:
         loss: dpsql.PrivacyLoss = q.cost(max_error={"n": 50})
         widths: dict[str, float | None] = q.accuracy(epsilon=1)
         release: dpsql.Release = q.run(epsilon=Fraction(1, 3), allow_dearer=True, fresh=True)
+        options: dpsql.Options = {"max_error": {"n": 50}, "confidence": "0.9"}
+        print(q.run(**options), q.plan(0.5, "1e-6", weights={"n": 2}), con.execute("SELECT 1", epsilon=1, **options))
+        # What nobody knows, or of another kind, is an error while it is typed.
+        q.run(1, max_eror={"n": 50})  # type: ignore[call-arg]
+        q.cost(max_error=50)  # type: ignore[arg-type]
+        con.execute("SELECT 1", coverage="yes")  # type: ignore[arg-type]
         bounds = release.intervals(0.9)[0]["n"]
         if bounds is not None:
             low, high = bounds

@@ -25,7 +25,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import static_plan
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 
 POLICY = """\
 version: 1
@@ -51,7 +51,7 @@ def component(
         POLICY.replace("TYPE", type_).replace("LOW", str(low)).replace("HIGH", str(high)).replace("MORE", more)
     )
     source = Source(f"SELECT {aggregate}(x) FROM t")
-    plan = static_plan(source, load_policy(path), settings=Asked(1).settled(Settings()))
+    plan = static_plan(source, load_policy(path), settings=settled({"epsilon": 1}, Settings()))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
     found = next(c for c in tagged.node.components if c.measure is Measure.SUM)
     assert found.arg is not None

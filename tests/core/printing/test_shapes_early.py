@@ -15,7 +15,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import static_plan
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 
 POLICY = """\
 version: 1
@@ -69,7 +69,7 @@ LATE = [
 def plan_of(folder: Path, sql: str) -> Plan:
     path = folder / "shop.yaml"
     path.write_text(POLICY)
-    return static_plan(Source(sql), load_policy(path), settings=Asked(1).settled(Settings()))
+    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
 
 
 def early_of(plan: Plan) -> bool:

@@ -19,7 +19,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import static_plan
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 
 POLICY = """\
 version: 1
@@ -50,7 +50,7 @@ def toward_zero(a: int, b: int) -> int:
 def plan_of(tmp_path: Path, sql: str, limits: str) -> Plan:
     path = tmp_path / "visits.yaml"
     path.write_text(POLICY.replace("LIMITS", limits))
-    return static_plan(Source(sql), load_policy(path), settings=Asked(1).settled(Settings()))
+    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
 
 
 @pytest.mark.parametrize("floors", [{"n": 10}, {"n": 5, "kk": 5}, {"nn": 1}, {"n": 2**20, "kk": 3}])

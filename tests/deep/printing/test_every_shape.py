@@ -33,7 +33,7 @@ from dpsql.planner.rewrites.context import Limits
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
 from dpsql.service.check import static_plan
-from dpsql.service.settings import Asked
+from dpsql.service.settings import settled
 from tests.deep.printing.test_shapes import _towards_zero
 
 POLICY = """\
@@ -374,7 +374,7 @@ def check(seed: int, shapes: Sequence[Shape], seen: set[str]) -> int:
     by_rows = rng.random() < 0.2
     connection, people, orders = database(rng)
     text, source, by, limits = query(rng, by_rows)
-    settings = Asked(1, "1e-6").settled(replace(Settings(), limits=limits))
+    settings = settled({"epsilon": 1, "delta": "1e-6"}, replace(Settings(), limits=limits))
     plan = static_plan(Source(text), parse_policy(ROWS if by_rows else POLICY), settings=settings)
     (tagged,) = (t for t in plan.tree.walk() if isinstance(t.node, Release))
     node = tagged.node

@@ -86,7 +86,7 @@ def cost(shell: Shell, sql: str) -> None:
     if left is not None and price != PrivacyLoss():
         words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
     shell.output.line(words)
-    for column, error in accuracy(plan, confidence_level(shell.asked.confidence)).items():
+    for column, error in accuracy(plan, confidence_level(shell.confidence)).items():
         around = "depends on the data" if error is None else f"{error:.4g}"
         shell.output.line(f"  {one_line(column)}  ± {around}")
 
@@ -178,7 +178,7 @@ def _complain(against: Sequence[Diagnostic]) -> None:
 def show(shell: Shell, release: Release) -> None:
     """Print an answer as the looks say, with its footer."""
     looks, out = shell.looks, shell.output
-    level = confidence_level(shell.asked.confidence)
+    level = confidence_level(shell.confidence)
     style = Style(looks.intervals, looks.null, not looks.tuples_only, looks.fieldsep, out.color)
     format = looks.format
     if looks.expanded and format in (Format.TABLE, Format.BOX, Format.UNALIGNED):
