@@ -303,7 +303,7 @@ MUTATIONS = (
         "if not column.type.one_form or not all(",
         "if not all(",
         "0.0 and -0.0 are equal and have two texts",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     Mutation(
         "image-of-the-longest-list",
@@ -311,7 +311,7 @@ MUTATIONS = (
         "return sum(p for p in parts if p is not None) if None not in parts else None",
         "return max(p for p in parts if p is not None) if None not in parts else None",
         "x = a OR x = b leaves two values",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     Mutation(
         "image-without-else",
@@ -319,7 +319,7 @@ MUTATIONS = (
         "[*args[1::2], *args[-1:]]",
         "args[1::2]",
         "the value of ELSE is one more",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     Mutation(
         "image-of-real-arithmetic",
@@ -329,7 +329,7 @@ MUTATIONS = (
         "        case Kind.INTEGER if value.interval.lo is not None and value.interval.hi is not None:\n"
         "            return max(0, int(value.interval.hi // 1) - int(-(-value.interval.lo // 1)) + 1)\n",
         "whole numbers made of DOUBLEs may leave the interval of real arithmetic",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     Mutation(
         "image-without-null",
@@ -337,7 +337,7 @@ MUTATIONS = (
         "int(not strict and _may_be_null(a, facts))",
         "0",
         "a function that gives something for NULL has one more value",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     Mutation(
         "image-by-a-promise",
@@ -345,7 +345,7 @@ MUTATIONS = (
         "return bool(columns_of(expr)) or facts.value(expr).nullable",
         "return facts.value(expr).nullable",
         "a column that is promised to be never NULL is believed",
-        ("tests/core/analysis/test_images.py",),
+        ("tests/core/analysis/test_distinct_values.py",),
     ),
     # --- coverage ---
     Mutation(
@@ -670,8 +670,8 @@ MUTATIONS = (
     Mutation(
         "union-not-adding",
         "dpsql/core/analysis/rules/set_operation.py",
-        "stability=_least(sums(left.stability, right.stability), changed(slices))",
-        "stability=_least({**left.stability, **right.stability}, changed(slices))",
+        "stability=_least(sums(left.stability, right.stability), changed_rows(slices))",
+        "stability=_least({**left.stability, **right.stability}, changed_rows(slices))",
         "rows of both branches differ",
         ("tests/core/analysis/test_set_operation.py",),
     ),

@@ -12,7 +12,7 @@ from dpsql.core.analysis.rules.contribution_bounding import bound_contributions
 from dpsql.core.analysis.rules.filter import filter_
 from dpsql.core.analysis.rules.group_keys import group_keys
 from dpsql.core.analysis.rules.join import join
-from dpsql.core.analysis.rules.private_aggregate import aggregate, combined
+from dpsql.core.analysis.rules.private_aggregate import aggregate, mixed_with_private_rows
 from dpsql.core.analysis.rules.project import project
 from dpsql.core.analysis.rules.public_rows import grouped, order, window
 from dpsql.core.analysis.rules.release import release
@@ -115,5 +115,5 @@ def _aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
         if node.inner:
             return aggregate(node, below, ctx)
         if not ctx.drafting:
-            raise combined(node)
+            raise mixed_with_private_rows(node)
     return grouped(node)

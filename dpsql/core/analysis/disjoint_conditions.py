@@ -37,7 +37,7 @@ End = tuple[Any, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Possible:
+class PossibleValues:
     """Values that an expression may have: some set of non-NULL ones, and NULL.
 
     null: NULL is one. values: the others, if they are listed. low, high: else where they lie, each with whether the end
@@ -55,16 +55,16 @@ class Possible:
         """True if no value is left. False may mean that none is left, too: no integer lies between 1 and 2."""
         return not self.null and (not self.values if self.values is not None else self._empty(self.low, self.high))
 
-    def meet(self, other: Possible) -> Possible:
+    def meet(self, other: PossibleValues) -> PossibleValues:
         """Values that both allow."""
         null = self.null and other.null
         listed = [p.values for p in (self, other) if p.values is not None]
         if listed:
             kept = frozenset.intersection(*listed)
-            return Possible(null, frozenset(v for v in kept if self._holds(v) and other._holds(v)))
-        return Possible(null, None, *self._ends(other), self.without | other.without)
+            return PossibleValues(null, frozenset(v for v in kept if self._holds(v) and other._holds(v)))
+        return PossibleValues(null, None, *self._ends(other), self.without | other.without)
 
-    def excludes(self, other: Possible) -> bool:
+    def excludes(self, other: PossibleValues) -> bool:
         """True if there is no value that both allow: `self.meet(other).nothing`, in less time."""
         if self.null and other.null:
             return False
@@ -77,7 +77,7 @@ class Possible:
         low, high = self._ends(other)
         return self._empty(low, high) or other._empty(low, high)
 
-    def _ends(self, other: Possible) -> tuple[End | None, End | None]:
+    def _ends(self, other: PossibleValues) -> tuple[End | None, End | None]:
         """The ends of what both allow. Of equal ends the one that is left out."""
         low, high = self.low, self.high
         if low is None or (other.low is not None and other.low > low):
@@ -105,7 +105,7 @@ class Possible:
 Subject = tuple[Expr, tuple[float, ...]]
 """An expression. -0.0 = 0.0, although they are two arguments: so with the signs of its zeros."""
 
-Case = Mapping[Subject, Possible]
+Case = Mapping[Subject, PossibleValues]
 Cases = tuple[Case, ...]
 
 ANY: Cases = ({},)
@@ -128,12 +128,13 @@ def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
             each = [cases_of(arg, truth) for arg in args]
             if (name == "and") is truth:
                 found = ANY
-                for one in (*each, _one(condition, Possible(values=frozenset({truth})))):
+                for one in (*each, _one(condition, PossibleValues(values=frozenset({truth})))):
                     found = both(found, one)
                 return found
             return _few(tuple(case for one in each for case in one))
         case Call(function="is_null" | "is_not_null" as name, args=(arg,)):
-            return _one(arg, Possible(null=True, values=frozenset()) if (name == "is_null") is truth else Possible())
+            only_null = PossibleValues(null=True, values=frozenset())
+            return _one(arg, only_null if (name == "is_null") is truth else PossibleValues())
         case Call(function=name, args=(Literal() as a, b)) if name in _MIRRORED and not isinstance(b, Literal):
             return cases_of(replace(condition, function=_MIRRORED[name], args=(b, a)), truth)
         case Call(function=name, args=(arg, Literal(value=bool() as value))) if name in _TESTS and arg.type == BOOLEAN:
@@ -152,7 +153,7 @@ def _other(condition: Expr, truth: bool) -> Cases:
         case Call(function="not", args=(arg,)):
             return _other(arg, not truth)
         case Call(function="and" | "or" as name, args=args):
-            found = _one(condition, Possible(null=True, values=frozenset({not truth})))
+            found = _one(condition, PossibleValues(null=True, values=frozenset({not truth})))
             for arg in args if (name == "or") is truth else ():  # none of the terms is
                 found = both(found, _other(arg, truth))
             return found
@@ -193,7 +194,7 @@ def _few(cases: Cases) -> Cases:
     return cases if len(cases) <= MOST_CASES else ANY
 
 
-def _one(expr: Expr, possible: Possible) -> Cases:
+def _one(expr: Expr, possible: PossibleValues) -> Cases:
     zeros = (e.value for e in walk(expr) if isinstance(e, Literal) and isinstance(e.value, float) and e.value == 0)
     return ({(expr, tuple(math.copysign(1.0, zero) for zero in zeros)): possible},)
 
@@ -220,19 +221,19 @@ def _compared(term: Call, name: str, arg: Expr, literal: Literal, truth: bool) -
         if name not in ("is_distinct_from", "is_not_distinct_from"):
             return ()
         only_null = name == "is_not_distinct_from"
-        return _one(arg, Possible(null=True, values=frozenset()) if only_null else Possible())
+        return _one(arg, PossibleValues(null=True, values=frozenset()) if only_null else PossibleValues())
     value = _key(arg.type, literal)
     if value is None:
         return _opaque(term, truth)
     match name:
         case "eq" | "is_not_distinct_from":
-            possible = Possible(values=frozenset({value}))
+            possible = PossibleValues(values=frozenset({value}))
         case "ne" | "is_distinct_from":
-            possible = Possible(null=name == "is_distinct_from", without=frozenset({value}))
+            possible = PossibleValues(null=name == "is_distinct_from", without=frozenset({value}))
         case "lt" | "le":
-            possible = Possible(high=(value, name == "lt"))
+            possible = PossibleValues(high=(value, name == "lt"))
         case _:
-            possible = Possible(low=(value, name == "gt"))
+            possible = PossibleValues(low=(value, name == "gt"))
     return _one(arg, possible)
 
 
@@ -265,8 +266,8 @@ def _listed(term: Expr, arg: Expr, items: Sequence[Expr], truth: bool) -> Cases:
             return _opaque(term, truth)
         values.add(value)
     if truth:
-        return _one(arg, Possible(values=frozenset(values)))
-    return () if null else _one(arg, Possible(without=frozenset(values)))
+        return _one(arg, PossibleValues(values=frozenset(values)))
+    return () if null else _one(arg, PossibleValues(without=frozenset(values)))
 
 
 _NULL = SqlType(Kind.NULL, '"NULL"')
@@ -280,7 +281,7 @@ def _opaque(term: Expr, truth: bool) -> Cases:
         case Call(function="gt" | "le" as name, args=(a, b)):
             return _opaque(replace(term, function=_MIRRORED[name], args=(b, a)), truth)
         case _:
-            return _one(term, Possible(values=frozenset({truth})))
+            return _one(term, PossibleValues(values=frozenset({truth})))
 
 
 def _key(type_: SqlType, literal: Literal) -> Any:

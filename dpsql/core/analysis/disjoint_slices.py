@@ -1,19 +1,25 @@
-"""Which rows of one table the rows of a relation are made of: branches of a UNION that no row of it reaches together.
+"""Disjoint slices: branches of a UNION in which no row of one table has a part together.
 
-Claim. A relation that has slices: each of its rows is made of one row of a slice's table that satisfies the slice's
-    condition, of public rows, and in a table of ids of rows of the same id; at most `most` of each such row. In a set
-    of slices of one table whose conditions are pairwise disjoint, a row of the table has a part in one slice at most.
-    So k rows of it that differ change at most k·max(most) rows [tight]. Rows that agree on columns that are the same
-    bare columns of the table in all slices are at most as many as the table's, times max(most) [tight]. Several sets
-    add up. Of a SEMI or ANTI join of a table with itself, each equality comparing a column with itself, promised
-    frequency f on these columns: k·f rows change [tight].
-Why: filters and projections read one row; a look-up of public rows by a row gives at most m rows, whatever other rows
-    there are; DISTINCT moves no two relations further apart. A row that comes or goes can change, in a join of its
-    table with itself on equal columns, only rows with its own values there, itself among them: at most f.
-When it would be false: a condition on a partner's column, which one row satisfies in one branch with one partner and in
-    the other with another; a limit that leaves out rows below the condition, in one branch only (what one branch gains
-    the other loses); partners that are private rows of somebody else; ids that differ, taken for rows; a column that is
-    another one of the table in each branch; an equality of two different columns; a frequency made true by truncation.
+Claim. Each row of a relation that has slices is made of one row of a slice's table, which satisfies the slice's
+    condition, and of public rows; in a table of ids also of rows of the same id. Of each row of the table at most
+    `most` are made.
+    - In a set of slices of one table whose conditions are pairwise disjoint, a row of the table has a part in one slice
+      at most. So k rows of it that differ change at most k·max(most) rows. [tight]
+    - Rows that agree on columns that are the same bare columns of the table in all slices are at most as many as the
+      table's, times max(most). [tight]
+    - Several sets add up.
+    - A SEMI or ANTI join of a table with itself, in which each equality compares a column with itself, and these
+      columns have a promised frequency f: k·f rows change. [tight]
+Why: filters and projections read one row. A look-up of public rows by a row gives at most m rows, whatever other rows
+    there are. DISTINCT moves no two relations further from each other. A row that comes or goes can change, in a join
+    of its table with itself on equal columns, only rows with its own values there, itself among them: at most f.
+When it would be false:
+    - a condition on a partner's column: one row satisfies it in one branch with one partner and in the other with
+      another;
+    - a limit that leaves out rows below the condition, in one branch only: what one branch gains the other loses;
+    - partners that are private rows of somebody else; ids that differ, taken for rows;
+    - a column that is another one of the table in each branch; an equality of two different columns;
+    - a frequency made true by truncation.
 Tested by: tests/deep/analysis/test_operator_tightness.py, tests/deep/analysis/test_broken_operator_rules.py,
     tests/deep/analysis/test_operators.py, tests/core/analysis/test_slices.py
 """
@@ -149,12 +155,12 @@ def _joined(node: Join, ctx: Derivation) -> Slices | None:
     return _each(slices_of(node.left, ctx), lambda s: s.times(most))
 
 
-def exclusive(slices: Slices | None) -> bool:
+def of_one_table(slices: Slices | None) -> bool:
     """Whether all of it is made of one table, and no row of that has a part in two slices."""
     return slices is not None and len(slices) == 1
 
 
-def changed(slices: Slices | None, *, replaced: bool = False) -> dict[str, Cap]:
+def changed_rows(slices: Slices | None, *, replaced: bool = False) -> dict[str, Cap]:
     """Unit → rows of the relation that change (replaced: that are replaced one by one); nothing where it is not known.
 
     Ids are no rows: nothing is said of tables of an id unit.
@@ -171,16 +177,16 @@ def changed(slices: Slices | None, *, replaced: bool = False) -> dict[str, Cap]:
     return total
 
 
-def repeated(slices: Slices | None) -> dict[Columns, Cap]:
+def frequencies(slices: Slices | None) -> dict[Columns, Cap]:
     """Column set of the relation → most rows that agree on it under `=`."""
     found: dict[Columns, Cap] | None = None
     for members in slices or ():
-        own = dict(_repeated(members))
+        own = dict(_frequencies(members))
         found = own if found is None else {c: add(found[c], own[c]) for c in found.keys() & own.keys()}
     return found or {}
 
 
-def _repeated(members: Sequence[Slice]) -> Iterator[tuple[Columns, Cap]]:
+def _frequencies(members: Sequence[Slice]) -> Iterator[tuple[Columns, Cap]]:
     first, scan = members[0], members[0].scan
     places = {uid: at for at, uid in enumerate(scan.columns)}
     most = reduce(larger, (s.most for s in members))
@@ -195,7 +201,7 @@ def _repeated(members: Sequence[Slice]) -> Iterator[tuple[Columns, Cap]]:
             yield frozenset(choice), times(cap, most)
 
 
-def same_rows(node: Join, ctx: Derivation) -> Cap | None:
+def self_join_frequency(node: Join, ctx: Derivation) -> Cap | None:
     """f of a join that compares columns of a table with themselves: most rows of it that agree on these columns."""
     match slices_of(node.left, ctx), slices_of(node.right, ctx):
         case ((one,),), ((other,),) if one.plain and other.plain and one.table == other.table:

@@ -1,14 +1,16 @@
 """How many different values an expression can have, whatever the rows are.
 
 Claim: over all rows of all neighbouring databases an expression has at most so many different values, NULL not counted.
-Why: a column of a type has the type's values; a condition that every row satisfies leaves it those that it lists; whole
-    numbers lie in the range that their function or CLIP keeps them in; CASE and the like give a value of one of their
-    branches; and any function, being one, gives no more values than its arguments have combinations.
-When it would be false: a declared `domain`, `bounds`, `nullable: false` or an engine's ENUM taken for an image: rows
-    may hold other values. Only what a CLIP or a type keeps values in is enforced (`Value.range`; a DOUBLE may leave its
-    `interval`). A condition that some rows do not meet; equal values that are not one value (DOUBLE, INTERVAL: 0.0 and
-    -0.0).
-Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_images.py,
+Why: a column of a type has the type's values; a condition that every row satisfies leaves it those that it lists. Whole
+    numbers lie in the range that their function or CLIP keeps them in. CASE and the like give a value of one of their
+    branches. Any function, being one, gives no more values than its arguments have combinations.
+When it would be false:
+    - a declared `domain`, `bounds`, `nullable: false` or an engine's ENUM taken for all values that there are: rows may
+      hold others. Only what a CLIP or a type keeps values in is enforced (`Value.range`; a DOUBLE may leave its
+      `interval`);
+    - a condition that some rows do not meet;
+    - equal values that are not one value (DOUBLE, INTERVAL: 0.0 and -0.0).
+Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_distinct_values.py,
 tests/core/functions/test_function_contract.py
 """
 
@@ -31,7 +33,7 @@ MOST = 2**20
 """Larger images are not told apart: no limit on contributions is above them."""
 
 
-def image(expr: Expr, facts: Facts, condition: Expr | None = None) -> int | None:
+def most_values(expr: Expr, facts: Facts, condition: Expr | None = None) -> int | None:
     """The most different values of an expression over these rows; None if it is not known to be a small number.
 
     condition: what else is true of the rows.
@@ -41,13 +43,13 @@ def image(expr: Expr, facts: Facts, condition: Expr | None = None) -> int | None
     return None if found is None or found > MOST else found
 
 
-def listed(term: Expr, column: Column) -> int | None:
+def listed_values(term: Expr, column: Column) -> int | None:
     """How many values a condition that lists them leaves to a column; None if it does not."""
     match term:
         case Call(function="and", args=args):
-            return _least(*(listed(a, column) for a in args))
+            return _least(*(listed_values(a, column) for a in args))
         case Call(function="or", args=args):
-            parts = [listed(a, column) for a in args]
+            parts = [listed_values(a, column) for a in args]
             return sum(p for p in parts if p is not None) if None not in parts else None
         case Call(function="is_null", args=(x,)) if x == column:
             return 0
@@ -72,7 +74,7 @@ def _image(expr: Expr, facts: Facts, terms: Sequence[Expr]) -> int | None:
         case Literal(value=value):
             return int(value is not None)
         case Column(uid=uid):
-            return _least(facts.columns[uid].values, _held(facts.value(expr)), *(listed(t, expr) for t in terms))
+            return _least(facts.columns[uid].values, _held(facts.value(expr)), *(listed_values(t, expr) for t in terms))
         case Cast(arg=arg):
             return _least(_image(arg, facts, terms), _held(facts.value(expr)))
         case Call(function="case" | "if", args=args):

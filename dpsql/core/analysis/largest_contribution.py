@@ -1,4 +1,4 @@
-"""How much of one component a single unit can contribute: in all, and in one group.
+"""The largest contribution of one unit to a component: in all groups together, and in one group.
 
 Claim: with contributions bounded as `limits` says, the integers of one unit, before the weight grid F, have
     Σ|v| ≤ in_all, Σv² ≤ squares and max|v| ≤ in_group.
@@ -6,9 +6,11 @@ Why: each of at most G groups (or of c rows) holds at most M rows of at most B u
     unit's own total of a group to [a, b], a group holds at most T = max(|a|, |b|) instead. Under a limit of C rows in
     all, both hold: at most C·B in all, and at most T in each of at most G groups; Σv² is convex, so largest where
     groups are full. A unit is in a group or not. Of V possible values a group counts each once, however often.
-When it would be false: a clip, a weight or a limit on distinct values that the emitted SQL does not apply (it reads
-    them from here; only the weighted shapes do, hence `scaled`); a number of groups that nothing enforces; an image
-    with more than V values (`Component.values`, checked by the rule of releases).
+When it would be false:
+    - a clip, a weight or a limit on distinct values that the emitted SQL does not apply (it reads them from here; only
+      the weighted shapes do, hence `scaled`);
+    - a number of groups that nothing enforces;
+    - an argument with more than V values (`Component.values`, checked by the rule of releases).
 Tested by: tests/deep/analysis/test_contribution_bounding.py, tests/deep/analysis/test_public_groups.py
 """
 

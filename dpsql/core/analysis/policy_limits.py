@@ -1,10 +1,12 @@
 """What the policy's limits per unit mean for the rows of a relation.
 
-Limits count joined rows. `lineitem JOIN orders` gives rows of lineitem, each with its one order: a
-limit on the orders of a customer would throw most of them away, and one on lineitem is meant for exactly these rows.
-In a union the limits of both sides add up, unless both are made of one table, and no row of it is in both (2023's
-orders and 2024's): then they are its own. Any limit is sound, because it is enforced; which one applies is a matter of
-what people mean by it.
+Limits count joined rows. `lineitem JOIN orders` gives rows of lineitem, each with its one order. A limit on lineitem is
+meant for exactly these rows; one on the orders of a customer would throw most of them away.
+
+In a union the limits of both sides add up. Where both are made of one table, and no row of it is in both (2023's orders
+and 2024's), they do not: the rows of the union are the table's own.
+
+Any limit is sound, because it is enforced. Which one applies is a matter of what people mean by it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import exclusive, slices_of
+from dpsql.core.analysis.disjoint_slices import of_one_table, slices_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
@@ -67,7 +69,7 @@ def policy_limits(node: Node, ctx: Derivation) -> PolicyLimits:
             return policy_limits(left, ctx).smaller(policy_limits(right, ctx))
         case SetOperation(kind=SetKind.UNION, left=left, right=right):
             a, b = _branch(left, ctx), _branch(right, ctx)
-            if exclusive(slices_of(node, ctx)):
+            if of_one_table(slices_of(node, ctx)):
                 return a.larger(b)
             return PolicyLimits(_sum(a.rows, b.rows), _sum(a.per_group, b.per_group), _sum(a.groups, b.groups))
         case SetOperation(left=left):

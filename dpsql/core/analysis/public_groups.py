@@ -1,12 +1,13 @@
-"""How many groups a release with public keys shows, and in how many of them the rows of one id can be.
+"""How many groups a release with public keys has, and in how many of them the rows of one id can be.
 
-Claim: P groups are shown, whatever the data. The rows of one id lie in at most P′ of them: the different combinations
-    of those keys that are no functions of the id.
-Why: only listed keys are released, and rows that have others are dropped. All rows of an id agree on what is a function
-    of the id, so that two of its groups differ in the other keys, and each is one of the listed combinations.
-When it would be false: a list whose length depends on private data (keys that are found by a threshold or were released
-    before; the lists here are those of the plan, made of the policy, the query and public tables); a column that is
-    taken for a function of the id and is none (`Facts.by_id`).
+Claim: P groups are released, whatever the data. The rows of one id lie in at most P′ of them: the different
+    combinations of those keys that are no functions of the id.
+Why: all listed keys are released, and rows that have others are dropped. All rows of an id agree on what is a function
+    of the id. So two of its groups differ in the other keys, and each is one of the listed combinations.
+When it would be false:
+    - a list whose length depends on private data: keys that partition selection shows or an earlier release gave. The
+      lists here are those of the plan, made of the policy, the query and public tables;
+    - a column that is taken for a function of the id and is none (`Facts.by_id`).
 Tested by: tests/deep/analysis/test_public_groups.py, tests/deep/analysis/test_contribution_bounding.py
 """
 

@@ -1,9 +1,12 @@
-"""Public lists of group keys, in the order in which they are found.
+"""Public lists of group-by keys.
 
-`rows` says what a row is made of and which conditions it meets; `public` looks for keys in each kind of row (padded by
-an outer join or not) by `search`: equal columns are one of its `variables`, `tables` of public rows are joined, and
-conditions `narrow` single columns to lists and `ranges`. `compute` tests conditions on single rows. `lone` tells
-private groups that hold one unit each.
+`public` looks for the keys of each kind of row, padded by an outer join or not, with the help of
 
-All of it is a guess: a list that is too short costs rows, and one that is too long empty groups.
+- `rows`: what a row is made of, and which conditions it meets;
+- `search`: the keys of one kind of row. `variables` are columns that are equal. `tables` of public rows are filtered
+  and joined. Conditions `narrow` a single column to lists and `ranges`; `compute` tests them on single rows.
+
+`long_lists` are too long to be released; `single_unit_groups` are private groups that hold one unit each.
+
+All of it is a guess: a list that is too short costs rows, and one that is too long gives empty groups.
 """

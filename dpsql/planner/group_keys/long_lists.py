@@ -1,7 +1,7 @@
-"""Keys whose public list is longer than a release may show: private ones, of which none lies outside of its list.
+"""Public lists that are longer than may be released: their keys are private instead, and stay within the lists.
 
-A policy that says `private_keys: auto` lets such lists give way to a threshold. Rows outside are dropped all the same,
-column by column: what a list forbids is not shown, however many units have it.
+A policy that says `private_keys: auto` lets partition selection take the place of such lists. Rows with other values
+are dropped all the same, column by column: what a list forbids is not shown, however many units have it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Declared domains, booleans, bounded integers and dates, columns of public tables
 filtered as the query does it; conditions that list or bound a column or an expression; functions of all these.
 
 A list is a choice of keys and no fact about private data: one that is too short costs rows, and one that is too long
-gives empty groups. So conditions shorten a list only where they hold for every row (`row_conditions`), and what cannot
-be told while planning leaves it longer.
+gives empty groups. So conditions shorten a list only where they hold for every row (`rows`). What cannot be
+told while planning leaves it longer.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.nodes import Node, SetKind, SetOperation
-from dpsql.planner.group_keys.rows import Origin, Pad, Rows, rows_of
+from dpsql.planner.group_keys.rows import Origin, Padding, Rows, rows_of
 from dpsql.planner.group_keys.search import Part, TooLong, search
 from dpsql.planner.rewrites.context import RewriteContext
 
-MOST_PADS = 4
+MOST_PADDINGS = 4
 """Most outer joins whose padded and unpadded rows are told apart: each doubles the work."""
 
 
@@ -53,15 +53,15 @@ class _Finder:
 
     def _cases(self, exprs: Sequence[Expr], rows: Rows, unusable: frozenset[int]) -> list[Part] | None:
         """Rows that an outer join padded have other keys than those that it did not: look for each kind by itself."""
-        pads = _told_apart(exprs, rows)
-        if len(pads) > MOST_PADS:
+        paddings = _distinguished(exprs, rows)
+        if len(paddings) > MOST_PADDINGS:
             return None
         found: list[list[Part]] = []
-        for active in chain.from_iterable(combinations(pads, n) for n in range(len(pads) + 1)):
-            cleared: Pad = frozenset().union(*active)
-            if any(p < cleared and p not in active for p in pads):
+        for active in chain.from_iterable(combinations(paddings, n) for n in range(len(paddings) + 1)):
+            null_columns: Padding = frozenset().union(*active)
+            if any(p < null_columns and p not in active for p in paddings):
                 continue  # the same rows as where it is active, too
-            case = search(exprs, rows, frozenset(active), frozenset(pads), unusable, self.ctx, self.domain)
+            case = search(exprs, rows, frozenset(active), frozenset(paddings), unusable, self.ctx, self.domain)
             if case is None:
                 return None
             if case or not exprs:
@@ -122,7 +122,7 @@ def source_of(part: Part, origin: str) -> KeySource:
     return KeySource(part.positions, LazyKeys(part.domain), origin, part.covers, ends(part.domain))
 
 
-def _told_apart(exprs: Sequence[Expr], rows: Rows) -> list[Pad]:
+def _distinguished(exprs: Sequence[Expr], rows: Rows) -> list[Padding]:
     """The paddings that can make a column of the keys NULL, or one that is equal to such a column."""
     read = {uid for e in exprs for uid in columns_of(e)}
     equal = [
@@ -131,7 +131,7 @@ def _told_apart(exprs: Sequence[Expr], rows: Rows) -> list[Pad]:
     while True:
         more = {uid for pair in equal if pair & read for uid in pair} - read
         if not more:
-            return sorted((p for p in rows.pads if p & read), key=sorted)
+            return sorted((p for p in rows.paddings if p & read), key=sorted)
         read |= more
 
 

@@ -41,9 +41,9 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.types import BOOLEAN
 
-Pad = frozenset[int]
+Padding = frozenset[int]
 """Columns of one side of an outer join: where it pads, all of them are NULL at once."""
-NEVER: frozenset[Pad] = frozenset()
+NEVER: frozenset[Padding] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Term:
     """A condition over table columns that is true for every row, unless one of these paddings made it up."""
 
     condition: Expr
-    unless: frozenset[Pad] = NEVER
+    unless: frozenset[Padding] = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class Rows:
     """The rows of a tree.
 
     origins: the columns below, by number. definitions: what projected columns are, in terms of origins.
-    computed: origins that are expressions of a padded side. terms: conditions. pads: what may be padded.
+    computed: origins that are expressions of a padded side. terms: conditions. paddings: what may be padded.
     """
 
     origins: dict[int, Origin]
     definitions: dict[int, Expr]
     computed: dict[int, Computed]
     terms: tuple[Term, ...]
-    pads: frozenset[Pad]
+    paddings: frozenset[Padding]
 
     def resolve(self, expr: Expr) -> Expr:
         """The expression in terms of origins."""
@@ -150,7 +150,7 @@ def _defined(below: Rows, items: Iterable[Item]) -> Rows:
     return replace(below, definitions={**below.definitions, **new})
 
 
-def _where(below: Rows, conditions: Iterable[Expr], unless: frozenset[Pad] = NEVER) -> Rows:
+def _where(below: Rows, conditions: Iterable[Expr], unless: frozenset[Padding] = NEVER) -> Rows:
     """What a constant leaves no row for shows all keys that it would show with rows."""
     new = [Term(t, unless) for c in conditions for t in conjuncts(below.resolve(c)) if not never(t)]
     return replace(below, terms=(*below.terms, *new))
@@ -168,23 +168,23 @@ def _join(node: Join, ctx: Derivation) -> Rows:
     right = rows_of(node.right, ctx)
     unless = NEVER
     if node.narrowed or node.kind in (JoinKind.LEFT, JoinKind.FULL):
-        right, pad = _padded(right)
-        unless |= pad
+        right, padding = _padded(right)
+        unless |= padding
     if node.kind is JoinKind.FULL:
-        left, pad = _padded(left)
-        unless |= pad
+        left, padding = _padded(left)
+        unless |= padding
     both = Rows(
         {**left.origins, **right.origins},
         {**left.definitions, **right.definitions},
         {**left.computed, **right.computed},
         left.terms + right.terms,
-        left.pads | right.pads,
+        left.paddings | right.paddings,
     )
     conditions: list[Expr] = [Call("eq", (e.left, e.right), BOOLEAN) for e in node.equalities]
     return _where(both, conditions if node.residual is None else [*conditions, node.residual], unless)
 
 
-def _padded(side: Rows) -> tuple[Rows, frozenset[Pad]]:
+def _padded(side: Rows) -> tuple[Rows, frozenset[Padding]]:
     """The side where it may be missing. What was computed from its columns is NULL there, too: it has to stay whole."""
     if not side.origins:
         return side, NEVER
@@ -198,4 +198,4 @@ def _padded(side: Rows) -> tuple[Rows, frozenset[Pad]]:
         computed[uid] = Computed(expr, side)
     mark = frozenset({frozenset(origins)})
     terms = tuple(Term(t.condition, t.unless | mark) for t in side.terms)
-    return Rows(origins, definitions, computed, terms, side.pads | mark), mark
+    return Rows(origins, definitions, computed, terms, side.paddings | mark), mark

@@ -21,7 +21,7 @@ from dpsql.core.policy.tables import TableDomain
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
 from dpsql.planner.group_keys.narrow import Narrowed, narrowed, subjects
-from dpsql.planner.group_keys.rows import Origin, Pad, Rows
+from dpsql.planner.group_keys.rows import Origin, Padding, Rows
 from dpsql.planner.group_keys.tables import KeyTable, by_variable, combined, without_null
 from dpsql.planner.group_keys.variables import is_trivial, replaced, variables
 from dpsql.planner.rewrites.context import RewriteContext
@@ -61,18 +61,18 @@ class Part:
 def search(
     exprs: Sequence[Expr],
     rows: Rows,
-    active: frozenset[Pad],
-    apart: frozenset[Pad],
+    active: frozenset[Padding],
+    distinguished: frozenset[Padding],
     unusable: frozenset[int],
     ctx: RewriteContext,
     keys_of: Keys,
 ) -> list[Part] | None:
-    """Keys of the rows that exactly the `active` ones of the paddings `apart` made up; [] if there is no such row.
+    """Keys of the rows that exactly the `active` ones of the `distinguished` paddings made up; [] if there is none.
 
     unusable: scans (by their first column) whose keys are too many. keys_of: domains of columns that are no table's.
     None if an expression has no public keys. Raises TooLong.
     """
-    case = _Case(rows, active, apart, unusable, ctx, keys_of)
+    case = _Case(rows, active, distinguished, unusable, ctx, keys_of)
     return case.parts(exprs)
 
 
@@ -80,14 +80,16 @@ class _Case:
     """One conjunctive query: columns that are equal are one variable, and tables of public rows meet in variables."""
 
     def __init__(
-        self, rows: Rows, active: frozenset[Pad], apart: frozenset[Pad], unusable: frozenset[int], ctx: RewriteContext,
-        keys_of: Keys,
+        self, rows: Rows, active: frozenset[Padding], distinguished: frozenset[Padding], unusable: frozenset[int],
+        ctx: RewriteContext, keys_of: Keys,
     ) -> None:  # fmt: skip
         self.rows, self.ctx, self.keys_of = rows, ctx, keys_of
-        self.cleared = frozenset(uid for pad in active for uid in pad)
-        sure = apart - active
-        hidden = frozenset(uid for pad in rows.pads - sure for uid in pad)
-        terms = [t for term in rows.terms if term.unless <= sure for t in conjuncts(self._with_nulls(term.condition))]
+        self.null_columns = frozenset(uid for padding in active for uid in padding)
+        inactive = distinguished - active
+        hidden = frozenset(uid for padding in rows.paddings - inactive for uid in padding)
+        terms = [
+            t for term in rows.terms if term.unless <= inactive for t in conjuncts(self._with_nulls(term.condition))
+        ]
         self.variable = variables(terms)
         self.present = frozenset(v for uid, v in self.variable.items())
         self.terms = [t for t in (self._renamed(t) for t in terms) if not is_trivial(t)]
@@ -98,7 +100,7 @@ class _Case:
             and o.source.columns[0].uid not in unusable
         }  # fmt: skip
         in_scans = {c.uid for s in self.scans.values() for c in s.columns}
-        self.own = [o for uid, o in rows.origins.items() if uid not in self.cleared and uid not in in_scans]
+        self.own = [o for uid, o in rows.origins.items() if uid not in self.null_columns and uid not in in_scans]
         self.env: dict[int, Value] = {}
         for uid, o in sorted(rows.origins.items()):
             self.env.setdefault(self._variable(uid), o.value.without_domain())
@@ -106,10 +108,10 @@ class _Case:
         self.narrow: dict[int, Narrowed] = {}
 
     def _with_nulls(self, expr: Expr) -> Expr:
-        if not self.cleared & columns_of(expr):
+        if not self.null_columns & columns_of(expr):
             return expr
         return transform_expr(
-            expr, lambda e: Literal(None, e.type) if isinstance(e, Column) and e.uid in self.cleared else e
+            expr, lambda e: Literal(None, e.type) if isinstance(e, Column) and e.uid in self.null_columns else e
         )
 
     def _variable(self, uid: int) -> int:

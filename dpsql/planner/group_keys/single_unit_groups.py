@@ -1,4 +1,4 @@
-"""Private groups that can hold one unit only, so that no threshold would ever show one: `GROUP BY order_id`.
+"""Private groups that can hold one unit only, so that partition selection would never show one: `GROUP BY order_id`.
 
 A guess for the analyst's sake. Such a query is safe, but it costs budget and answers nothing.
 """

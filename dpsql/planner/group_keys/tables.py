@@ -106,29 +106,29 @@ def combined(
     Columns that nothing reads any more are dropped. Where a product would be too long, the tables stay apart.
     """
     shown = frozenset(uid for item in items for uid in columns_of(item))
-    spans = [*(columns_of(i) for i in items)]
-    apart: set[tuple[frozenset[int], frozenset[int]]] = set()
+    item_columns = [*(columns_of(i) for i in items)]
+    too_long: set[tuple[frozenset[int], frozenset[int]]] = set()
 
-    def settled(table: KeyTable, others: Sequence[KeyTable]) -> KeyTable:
+    def reduced(table: KeyTable, others: Sequence[KeyTable]) -> KeyTable:
         """Filtered, and without the columns that only conditions read which can tell nothing more."""
         beyond = frozenset(uid for t in others for uid in t.columns)
         later = [read for t in terms if (read := columns_of(t)) & beyond and not read <= set(table.columns)]
         return table.where(terms, env).project(shown | beyond | frozenset().union(*later))
 
     left = list(tables)
-    left = [settled(t, [o for o in left if o is not t]) for t in left]
+    left = [reduced(t, [o for o in left if o is not t]) for t in left]
     while True:
-        pair = _next(left, shown, spans, terms, apart)
+        pair = _next(left, shown, item_columns, terms, too_long)
         if pair is None:
             return [t for t in left if shown & set(t.columns)]
         a, b = pair
         product = joined(a, b, most if set(a.columns) & set(b.columns) else ENUMERABLE)
         if product is None:
-            apart.add((frozenset(a.columns), frozenset(b.columns)))
+            too_long.add((frozenset(a.columns), frozenset(b.columns)))
             continue
         at = left.index(a)
         rest = [t for t in left if t is not a and t is not b]
-        left = [*rest[:at], settled(product, rest), *rest[at:]]
+        left = [*rest[:at], reduced(product, rest), *rest[at:]]
 
 
 def _next(
@@ -136,7 +136,7 @@ def _next(
     shown: frozenset[int],
     items: Sequence[frozenset[int]],
     terms: Sequence[Expr],
-    apart: set[tuple[frozenset[int], frozenset[int]]],
+    too_long: set[tuple[frozenset[int], frozenset[int]]],
 ) -> tuple[KeyTable, KeyTable] | None:
     """The next two tables to combine, joins before products, short ones first."""
     take(len(tables) ** 2)
@@ -144,7 +144,7 @@ def _next(
         (a, b)
         for i, a in enumerate(tables)
         for b in tables[i + 1 :]
-        if (frozenset(a.columns), frozenset(b.columns)) not in apart
+        if (frozenset(a.columns), frozenset(b.columns)) not in too_long
     ]
     pairs.sort(key=lambda p: len(p[0].rows) * len(p[1].rows))
     for a, b in pairs:

@@ -1,7 +1,7 @@
-"""Which keys a release shows: a public list if every group column has one, else private keys above a threshold.
+"""Group-by keys of a release: a public list if every group column has one, else private keys by partition selection.
 
-Where a list is longer than may be released, the policy says which: a refusal, or private keys among those listed. Lists
-are found by `public_keys`; here they are put into the plan, and their combinations counted.
+`public_keys` finds the lists; here they are put into the plan, and their combinations counted. Where a list is longer
+than may be released, the policy says which: a refusal, or partition selection among the keys that are listed.
 
 Example:
     >>> before_after(add_group_keys, "SELECT region, COUNT(*) FROM patients GROUP BY region")

@@ -1,13 +1,17 @@
-"""Choose how the contribution of one id is bounded, and put the bounding node under the release.
+"""Contribution bounding: choose how much of one id counts, and put the bounding node under the release.
 
-Which limits apply: the smallest of each kind over the private tables whose rows are counted, and the
-query. Without groups, or with the group a function of the id: C if given, else M. Otherwise (M, G) if both are given,
-else C. Where the tree already proves that an id has few enough rows, no weights are needed and no node is added. Where
-an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
+The limits are C rows in all, M rows in each group, and G groups. Each is the smallest that the query or a private table
+whose rows are counted gives. Which of them is used:
 
-Bounds of single aggregates (`contribution_bounds_per_group`) tighten these: they take the place of M for their own
-component, never above what M or C allow. What a query asks for is enforced or refused: its C beside the policy's M and
-G if it is at most both, its G beside C by leaving out further groups.
+- without groups, or where the group is a function of the id: C, else M;
+- otherwise M and G if both are given, else C;
+- none, and no node, where the tree already proves that an id has few enough rows.
+
+Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
+
+Bounds of a single aggregate (`contribution_bounds_per_group`) take the place of M for its own component, never above
+what M or C allow. What a query asks for is enforced or refused. Its C stands beside the policy's M and G if it is at
+most both. Its G stands beside C: rows in any further groups are left out.
 
 Example:
     >>> before_after(bound_contributions, "SELECT COUNT(*) FROM visits")
@@ -59,7 +63,7 @@ def _bounded(node: Release, ctx: RewriteContext) -> Release:
     bounding = _choose(node, node.input, facts, limits, ctx)
     if bounding is None:
         return node
-    most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.real else None
+    most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
     return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
 
 
@@ -78,7 +82,7 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
     )
 
 
-def _free(components: Sequence[Component]) -> bool:
+def _needs_limits(components: Sequence[Component]) -> bool:
     """Whether a component needs the limits of the release: it has no bounds of its own, and counts more than ids."""
     return any(c.per_group is None and c.measure is not Measure.UNITS for c in components)
 
@@ -99,8 +103,8 @@ def _choose(
                 raise _unreachable(node, asked, per_group, groups)
             per_group = groups = None
     # A limit C of the query alone takes nothing away from the policy's M and G.
-    alone = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
-    if alone and total is not None and per_group is not None:
+    only_asked = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
+    if only_asked and total is not None and per_group is not None:
         if one_group:
             total = min(total, per_group)
         elif groups is None and total > per_group:
@@ -125,7 +129,7 @@ def _choose(
             raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
     possible = groups_of_an_id(keyed, facts.by_id)
-    asked = groups if alone else ctx.limits.groups
+    asked = groups if only_asked else ctx.limits.groups
     few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
     if per_group is not None and groups is not None:
         if proven is not None and proven <= per_group * groups and few_enough:
@@ -157,14 +161,14 @@ def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) 
 class _Limits:
     """What bounds a release: rows per id that the tree proves, and C, M, G as given by policy and query.
 
-    real: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
+    for_all: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
     """
 
     proven: int | None
     rows: int | None
     per_group: int | None
     groups: int | None
-    real: bool = True
+    for_all: bool = True
 
 
 def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
@@ -181,10 +185,10 @@ def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) 
         rows = proven if rows is None else min(rows, proven)
         if per_group is None or groups is None or per_group * groups > rows:
             per_group = groups = None
-    if rows is not None or per_group is not None or _free(node.components):
+    if rows is not None or per_group is not None or _needs_limits(node.components):
         return _Limits(None, rows, per_group, groups)
     most = max((int(c.per_group[1]) for c in own if c.measure is Measure.COUNT and c.per_group), default=1)
-    return _Limits(None, None, most, groups, real=False)
+    return _Limits(None, None, most, groups, for_all=False)
 
 
 def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:

@@ -1,10 +1,11 @@
-"""Give every component its integer grid: what one unit is worth, where it is clipped, how fine the weights are.
+"""Give every component its integer grid: what one integer is worth, where it is clipped, how fine the weights are.
 
 Public facts alone decide, and the noise is computed from the grid, never the grid from the noise. A COUNT(DISTINCT …)
-gets the number of values that it can count at most, where that is less than an id has rows.
-With B the clip bound in grid units, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰, so that
-every integer the engine computes fits its type. Where totals per group are clipped, what a unit can reach with them
-stands in place of r·B.
+gets the most values that it can count, where these are fewer than the rows of an id.
+
+With B the clip bound in integers, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰. So every
+integer that the engine computes fits its type. Where totals per group are clipped, the largest contribution under that
+clip stands in place of r·B.
 
 Example:
     >>> before_after(choose_grids, "SELECT SUM(cost) FROM visits")
@@ -18,7 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.analysis.rules.release import contribution
@@ -74,7 +75,7 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
-    most = image(c.arg, facts, c.filter)
+    most = most_values(c.arg, facts, c.filter)
     return c if most is None or most >= limits.rows else replace(c, values=max(1, most))
 
 

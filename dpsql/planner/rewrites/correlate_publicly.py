@@ -1,8 +1,8 @@
-"""A correlated subquery is computed for the public values it is asked for, where its correlation names public columns.
+"""A subquery that is correlated with public columns is computed for the public values that it is looked up by.
 
-`(SELECT AVG(l.qty) FROM lineitem l WHERE l.partkey = part.partkey)` is grouped by l.partkey, whose values are private;
-only those of the part table, under the query's own conditions on it, are ever looked up. A semi join with a second
-reading of these rows makes them the public list of groups, and changes no answer.
+`(SELECT AVG(l.qty) FROM lineitem l WHERE l.partkey = part.partkey)` is grouped by l.partkey, whose values are private.
+Only those of the part table, under the query's own conditions on it, are ever looked up. A semi join with a second
+reading of these rows makes them the public list of groups. It changes no answer.
 
 Example:
     >>> before_after(

@@ -1,13 +1,14 @@
-"""Coverage: how many units are above the limits of a release, as one more release of the same query.
+"""Coverage: how many units are above the limits of a release, counted by one more release of the same query.
 
-*Claim.* One id changes one cell of the histogram by one (two cells where ids are replaced). *Why.* Nothing is claimed
-here: the tree counts totals per id and is a plan like any other, so the analysis derives what it costs (rules/
-core/analysis/rules/private_aggregate.py: one row per id). *When it would be false.* If a unit were counted once for
-each of its groups: the number of rows in a group is therefore reduced to the largest of an id before anything is
-compared. *Tested by* tests/deep/analysis/test_coverage_histogram.py.
+Claim: one id changes one cell of the histogram by one; where ids are replaced, two cells.
+Why: the tree counts totals per id, so that each id has one row (`core/analysis/rules/private_aggregate.py`). Nothing
+    rests on this file: the tree is a plan like any other, and the analysis derives what it costs.
+When it would be false: a unit that is counted once for each of its groups. Therefore the rows of an id's groups are
+    reduced to those of its largest group before anything is compared.
+Tested by: tests/deep/analysis/test_coverage_histogram.py
 
-Which limits are counted: those that the bounding node enforces on numbers of this release. "Above" means more than the
-limit; what is at the limit loses nothing.
+Counted are the limits that the bounding node enforces on numbers of this release. "Above" means more than the limit:
+what is at the limit loses nothing.
 
 Example:
     >>> release_before_after(
@@ -95,7 +96,7 @@ class _Maker:
         present: Expr = Call("is_not_null", (c.arg,), BOOLEAN)
         if c.filter is not None:
             present = Call("and", (present, c.filter), BOOLEAN)
-        rows = Filter(self._owned(), present)
+        rows = Filter(self._rows_with_an_id(), present)
         listed = Aggregate(rows, self._keyed(b.id, *b.keys, c.arg), (), inner=True)
         owner, n = self._column("id", b.id.type), self._column("n", BIGINT)
         call = AggregateCall("count", None, n)
@@ -108,8 +109,8 @@ class _Maker:
         owner, n = self._column("id", b.id.type), self._column("n", BIGINT)
         counted = AggregateCall("count", None, n)
         if not in_groups:
-            return _PerId(Aggregate(self._owned(), (Item(owner, b.id),), (counted,), inner=True), n, n, n)
-        groups = Aggregate(self._owned(), self._keyed(b.id, *b.keys), (counted,), inner=True)
+            return _PerId(Aggregate(self._rows_with_an_id(), (Item(owner, b.id),), (counted,), inner=True), n, n, n)
+        groups = Aggregate(self._rows_with_an_id(), self._keyed(b.id, *b.keys), (counted,), inner=True)
         total, largest, k = self._column("n", HUGEINT), self._column("m", BIGINT), self._column("k", BIGINT)
         calls = (
             AggregateCall("sum", n, total),
@@ -119,7 +120,7 @@ class _Maker:
         node = Aggregate(groups, (Item(owner, groups.keys[0].column),), calls, inner=True)
         return _PerId(node, total, largest, k)
 
-    def _owned(self) -> Node:
+    def _rows_with_an_id(self) -> Node:
         """The rows that are bounded; without an id they are nobody's, and dropped."""
         return Filter(self.bounding.input, Call("is_not_null", (self.bounding.id,), BOOLEAN))
 

@@ -105,8 +105,8 @@ def _called(node: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]
             below, items = _called(child, items)
             return replace(node, input=below), items
         case Aggregate(calls=calls):
-            given = {i.expr.uid: i.column.name for i in items if isinstance(i.expr, Column)}
-            named = {c.column.uid: replace(c.column, name=given.get(c.column.uid, c.column.name)) for c in calls}
+            names = {i.expr.uid: i.column.name for i in items if isinstance(i.expr, Column)}
+            named = {c.column.uid: replace(c.column, name=names.get(c.column.uid, c.column.name)) for c in calls}
             renamed = tuple(
                 replace(i, expr=replace(i.expr, name=named[i.expr.uid].name))
                 if isinstance(i.expr, Column) and i.expr.uid in named

@@ -1,11 +1,21 @@
-"""Which aggregates over private rows are releases, and which stay private operators.
+"""Which aggregates over private rows become releases, and which stay private operators.
 
-An aggregate whose groups contain the unit's id makes totals per unit; under a row unit, groups that another aggregate
-adds up again stay private as well (each row then moves two of them). Everything else is released: what has no groups,
-what a scalar subquery computes, what nothing above aggregates, what other private rows are joined with (a public
-number for each key joins them at no cost, a private one needs their keys to repeat seldom), and what is aggregated by
-something that could not be released itself (MIN, MAX, DISTINCT), because public numbers can be. Under a row unit the
-sides of a set operation go together: where private rows come from one, what the other counts stays private as well.
+An aggregate below another one stays private
+
+- under an id unit, if its groups contain the id: it makes totals per unit;
+- under a row unit, if it has groups, and the other one adds them up and is released. Each row that changes then moves
+  two of them.
+
+Everything else is released:
+
+- what has no groups, what a scalar subquery computes, and what no aggregate stands above;
+- what other private rows are joined with: a public number for each key joins them at no cost, while a private one
+  needs their keys to repeat seldom;
+- what is read by MIN, MAX or DISTINCT: they cannot be released over private rows, but can be computed of public
+  numbers.
+
+Under a row unit the two sides of a set operation go together. Where private rows come from one side, the counts of the
+other side stay private as well.
 
 Example:
     >>> before_after(

@@ -1,7 +1,7 @@
-"""Joins of private tables on something else than their owner: declared limits are made true where they are needed.
+"""Where private tables are joined on something other than their privacy unit, declared limits are made true.
 
-A limit that the policy wants enforced (`max_frequency`, `unique`) truncates the side of such a join, above its filters.
-Rows without an id are left out, because they are nobody's and no limit counts them.
+A limit that the policy wants enforced (`max_frequency`, `unique`) truncates its side of such a join, above its filters.
+Rows without an id are left out: they are nobody's, and no limit counts them.
 
 Example:
     >>> before_after(limit_frequencies, "SELECT COUNT(*) FROM calls c JOIN alarms a ON c.phone = a.phone")

@@ -1,9 +1,14 @@
 """Outer joins whose padded rows never count become inner joins: the same answer, with less noise.
 
-A LEFT join is an inner one if a condition above it cannot hold for padded rows, or if the aggregate above it leaves
-them out: every argument is NULL for them (`public LEFT JOIN t … COUNT(t.id)`). Where the public side lists the group
-keys, groups without rows are released all the same. A grouped aggregate that another one reads keeps them: its groups
-of padded rows alone (customers without orders) are rows of the other, unless the public side lists them here, too.
+A LEFT join becomes an inner one in two cases:
+
+- a condition above it cannot hold for padded rows;
+- the aggregate above it counts none of them, because each of its arguments is NULL there
+  (`public LEFT JOIN t … COUNT(t.id)`). Where the public side lists the group keys, groups without rows are released
+  all the same.
+
+The second case needs care where another aggregate reads the groups. A group of padded rows alone (a customer without
+orders) is a row of that aggregate. So the join stays as it is, unless the public side lists these groups here, too.
 
 Example:
     >>> before_after(

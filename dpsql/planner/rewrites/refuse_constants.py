@@ -1,10 +1,7 @@
 """A CLIP that leaves one value is refused: its answer is known before it is paid for.
 
-    bounds: [0, 5000] of cost      SUM(CLIP(cost, 0, 100))       as it is
-                                   SUM(CLIP(cost, 6000, 9000))   DP204: every value would be 6000
-
-What a column holds is what the policy declares, an end that is open aside. Predicates and group keys, which see raw
-values, are let through, and so is what is public or released.
+A column holds what the policy declares, and at an open end what its type can hold. Predicates and group keys see raw
+values and are let through. So is what is public or released.
 
 Example:
     >>> before_after(refuse_constants, "SELECT SUM(CLIP(cost, 6000, 9000)) FROM visits")
@@ -68,9 +65,9 @@ def _require_range(clip: Call, env: Env) -> None:
     if low == high:
         message = f"{what} is one value, whatever {shown} is"
     elif most is not None and most <= low:
-        message = f"{what} {_outside(shown, least, most, low, type_)}"
+        message = f"{what} {_beyond_bounds(shown, least, most, low, type_)}"
     elif least is not None and least >= high:
-        message = f"{what} {_outside(shown, least, most, high, type_)}"
+        message = f"{what} {_beyond_bounds(shown, least, most, high, type_)}"
     else:
         return
     lower_end = "lower" if known.lo is None else _amount(known.lo, type_, math.floor)
@@ -81,7 +78,7 @@ def _require_range(clip: Call, env: Env) -> None:
     )  # fmt: skip
 
 
-def _outside(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
+def _beyond_bounds(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
     return f"lies outside of the bounds of {shown}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
 
 

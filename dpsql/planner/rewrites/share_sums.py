@@ -1,18 +1,19 @@
 """SUM(x) from the centred sum and the count that AVG(x) is made of: Σx = Σ(x - mid) + mid·COUNT(x).
 
-Claim: over the same rows with the same weights both sides are the same number, and what is measured stays a sum and a
+Claim: over the same rows with the same weights both sides are the same number. What is measured stays a sum and a
     count, each with its own sensitivity.
 Why: every row with a valid x adds (x - mid) to one and 1 to the other.
-When it would be false: rows that count in one and not in the other (NULL, NaN, FILTER: the count has the sum's argument
-    and filter); contributions that are bounded, where a sum alone is clipped per unit and a paired one is scaled with
-    its count: there the two forms differ in more than noise, so nothing is changed below a
-    BoundContributions node, nor for aggregates that bring their own bounds.
+When it would be false:
+    - rows that count in one and not in the other (NULL, NaN, FILTER): the count has the sum's argument and filter;
+    - contributions that are bounded. There a sum alone is clipped per unit, and a paired one is scaled with its count,
+      so that the two forms differ in more than noise. So nothing is changed below a BoundContributions node, nor for
+      aggregates that bring their own bounds.
 Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
 tests/planner/test_share_sums.py
 
-Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2, never more than max(L², U²) of
-the plain sum, and a component that AVG or COUNT need anyway is not paid twice. Where nothing else needs the count, one
-sum alone is better plain. So `choose_components` compares the forms.
+Why it helps: for x in [L, U] the squared errors of the two parts add up to (L² + U²)/2. That is never more than the
+max(L², U²) of the plain sum, and a component that AVG or COUNT needs anyway is not paid twice. Where nothing else needs
+the count, the plain sum is better. So `choose_components` compares the forms.
 
 Example:
     >>> release_before_after(lambda r, f: [*sum_forms(r, f)][-1], "SELECT SUM(age), AVG(age) FROM patients")

@@ -1,18 +1,22 @@
 """COUNT(*) from the counts of disjoint slices that are measured beside it, and the count of all other rows.
 
-Claim: where no row satisfies two of f₁ … fⱼ, COUNT(x) is Σ COUNT(x) FILTER (fᵢ), and beside it COUNT(x) FILTER (
-    (f₁ OR … OR fⱼ) IS NOT TRUE); what is measured stays counts, each with its own sensitivity.
+Claim: where no row satisfies two of f₁ … fⱼ, COUNT(x) is Σ COUNT(x) FILTER (fᵢ) plus
+    COUNT(x) FILTER ((f₁ OR … OR fⱼ) IS NOT TRUE). What is measured stays counts, each with its own sensitivity.
 Why: each row with a valid x counts in exactly one of them. Under limits on contributions all have the weights of all
-    rows of the id; rounding takes less than 1/F of a row from each part of an id that is above its limit.
-When it would be false: NOT in place of IS NOT TRUE (where an fᵢ is NULL, a row would count nowhere); filters that one
-    row satisfies both; totals that are clipped per id and group, presence of ids, distinct values, sums that are
-    clipped by themselves: what an id adds to all parts is not the sum of what it adds to each. The rest is left out
-    where it has no rows because a column is promised never to be NULL, as COUNT(x) is taken for COUNT(*) there.
+    rows of the id. Rounding takes less than 1/F of a row from each part of an id that is above its limit.
+When it would be false:
+    - NOT in place of IS NOT TRUE: where an fᵢ is NULL, a row would count nowhere;
+    - filters that one row satisfies both;
+    - totals that are clipped per id and group, presence of ids, distinct values, sums that are clipped by themselves:
+      what an id adds to all parts is not the sum of what it adds to each.
+    The count of other rows is left out where there are none because a column is promised never to be NULL. COUNT(x) is
+    taken for COUNT(*) there, too.
 Tested by: tests/planner/test_split_counts.py, tests/deep/planner/test_split_counts.py
 
-Why it helps: together the parts cost what one of them costs (`core/noise/parallel_composition.py`), so that ε is not
-divided between the total and its slices. The total error says where that is better. A count that an average or a sum
-needs as well stays as it is: beside its parts it would take from the share of other columns.
+Why it helps: by parallel composition the parts cost together what one of them costs
+(`core/noise/parallel_composition.py`), so that ε is not divided between the total and its slices. The total error says
+where that is better. A count that an average or a sum needs as well stays as it is: beside its parts it would take from
+the share of other columns.
 
 Example:
     >>> release_before_after(split_counts, "SELECT COUNT(*), COUNT(*) FILTER (WHERE age < 18) FROM patients")

@@ -25,7 +25,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.explain import expected_error, output_error
 from dpsql.planner.rewrites.context import Limits
 from dpsql.planner.warnings.clipping import discarded
-from dpsql.planner.warnings.plausible_sizes import Most, Plausible, plausible
+from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes
 
 MOST_EPSILON: Final = 20.0
 """A repair never names a larger ε: it would protect nobody."""
@@ -47,7 +47,7 @@ class _Release:
     """One release with what its warnings are made from."""
 
     measured: MeasuredRelease
-    plausible: Plausible
+    sizes: DeclaredSizes
     source: Source
     epsilon: Fraction
     at: Remeasure
@@ -67,7 +67,7 @@ def warnings_of(
     below: its input, with facts. limits: those that the query sets itself. epsilon: what the whole query may lose; at:
     the release at another one, for repairs that name a number.
     """
-    own = _Release(release, plausible(below, release.node), source, epsilon, at)
+    own = _Release(release, declared_sizes(below, release.node), source, epsilon, at)
     try:
         found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own))
     except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
@@ -95,7 +95,7 @@ def _drowned(own: _Release, facts: Facts) -> Iterator[Diagnostic]:
 
 def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
     """The largest number that a count or a sum can be."""
-    found, components = own.plausible, own.measured.node.components
+    found, components = own.sizes, own.measured.node.components
     each, component = formula(output).largest_of_row(components), components[output.recipe.components[0]]
     rows = found.per_group
     if component.measure is Measure.UNITS:
@@ -122,11 +122,11 @@ def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
 
 
 def _hidden(own: _Release) -> Iterator[Diagnostic]:
-    """A threshold of private groups that none of them can plausibly reach: all would stay hidden."""
+    """A threshold above the most units that a private group can have by declared numbers: all would stay hidden."""
     threshold, node = own.measured.threshold, own.measured.node
     if threshold is None or node.threshold is None:
         return
-    found, deciding = own.plausible, node.components[node.threshold]
+    found, deciding = own.sizes, node.components[node.threshold]
     most = found.per_group if deciding.measure is Measure.COUNT else _smaller(found.units, found.per_group)
     if most is None or threshold.threshold <= most.count:
         return
@@ -147,7 +147,7 @@ def _shows(measured: MeasuredRelease, most: int) -> bool:
 
 def _thin(own: _Release) -> Iterator[Diagnostic]:
     """The first count or sum whose expected error is larger than what an average group can hold."""
-    found, groups = own.plausible, own.plausible.groups
+    found, groups = own.sizes, own.sizes.groups
     average = found.average
     if average is None or found.total is None or found.per_group is None or groups < 2:
         return
@@ -177,8 +177,8 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
 
 
 def _averages(own: _Release) -> Iterator[Diagnostic]:
-    """The first AVG, VAR or STDDEV whose sum, over a plausible group, is noise as wide as all possible answers."""
-    rows = _plausible_rows(own)
+    """The first AVG, VAR or STDDEV whose noise, in a group of the declared size, is as wide as all possible answers."""
+    rows = _rows_of_a_mean(own)
     if rows is None or rows.count < 1:
         return
     for output in own.measured.node.outputs:
@@ -203,14 +203,14 @@ def _averages(own: _Release) -> Iterator[Diagnostic]:
         return
 
 
-def _plausible_rows(own: _Release) -> Most | None:
+def _rows_of_a_mean(own: _Release) -> Most | None:
     """Rows of an average group; where keys are private, the most in a group that is only just shown."""
     threshold = own.measured.threshold
     if threshold is None:
-        return own.plausible.average
+        return own.sizes.average
     rows = own.measured.contribution.rows_in_one_group
     most = Most(threshold.threshold * rows, f"groups are shown from {threshold.threshold:,} units on")
-    return _smaller(own.plausible.per_group, most)
+    return _smaller(own.sizes.per_group, most)
 
 
 def _noise_of_mean(measured: MeasuredRelease, output: Output, rows: int) -> tuple[float, float] | None:

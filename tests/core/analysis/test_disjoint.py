@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, Possible, are_disjoint, cases_of
+from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, PossibleValues, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Project, Scan
@@ -173,12 +173,12 @@ def test_both_ways_of_meeting_agree() -> None:
     """`excludes` says what `meet` finds, over all pairs of small sets; and a value that both hold is never lost."""
     ends = [None, *((n, out) for n in (1, 2) for out in (False, True))]
     ranges = [
-        Possible(null, None, low, high, without)
+        PossibleValues(null, None, low, high, without)
         for null, low, high, without in product(
             (False, True), ends, ends, (frozenset(), frozenset({1}), frozenset({2}))
         )
     ]
-    listed = [Possible(null, frozenset(v)) for null in (False, True) for v in ((), (1,), (2,), (1, 2), (0, 3))]
+    listed = [PossibleValues(null, frozenset(v)) for null in (False, True) for v in ((), (1,), (2,), (1, 2), (0, 3))]
     every = [*ranges, *listed]
     for a, b in product(every, every):
         found = a.meet(b)

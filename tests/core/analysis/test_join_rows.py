@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.core.analysis.rules.join_by_frequency import as_rows
+from dpsql.core.analysis.rules.join_by_frequency import counted_by_rows
 from dpsql.core.ir.nodes import Filter, JoinKind, Truncate
 from dpsql.diagnostics.errors import Rejected
 from tests.support.plan_nodes import at, facts_of, filled, join, keys, refused, scan, stability
@@ -76,12 +76,12 @@ def test_different_neighbours() -> None:
 def test_rows_of_nobody_are_not_counted_by_their_owner() -> None:
     """A promise of four rows for each id says nothing of the rows whose id is NULL."""
     facts = facts_of(visits := scan("visits"))
-    assert {unit: str(cap) for unit, cap in as_rows(facts).stability.items()} == {"person": "4"}
+    assert {unit: str(cap) for unit, cap in counted_by_rows(facts).stability.items()} == {"person": "4"}
     id_ = at(visits, "id").uid
     columns = {
         **facts.columns,
         id_: replace(facts.columns[id_], value=replace(facts.columns[id_].value, nullable=True)),
     }
     with pytest.raises(Rejected) as refusal:
-        as_rows(replace(facts, columns=columns))
+        counted_by_rows(replace(facts, columns=columns))
     assert refusal.value.diagnostics[0].code == "DP230"

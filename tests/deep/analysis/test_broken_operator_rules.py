@@ -115,7 +115,7 @@ def partners_known(m: pytest.MonkeyPatch) -> None:
 
 
 def any_columns(m: pytest.MonkeyPatch) -> None:
-    m.setattr(rows_rule, "same_rows", lambda node, ctx: ctx.fact(node.left).most_rows(
+    m.setattr(rows_rule, "self_join_frequency", lambda node, ctx: ctx.fact(node.left).most_rows(
         frozenset(e.left.uid for e in node.equalities)
     ))  # fmt: skip
 
@@ -170,7 +170,9 @@ TABLE: dict[str, tuple[Patch, Case]] = {
     ),
     "frequencies ignored": (lambda m: m.setattr(rows_rule, "_times", first_only), CASES["semi join, f = 2"]),
     "rows of ids counted as ids": (
-        lambda m: m.setattr(rows_rule, "as_rows", lambda s, node=None: replace(s, ids=frozenset(), by_id=frozenset())),
+        lambda m: m.setattr(
+            rows_rule, "counted_by_rows", lambda s, node=None: replace(s, ids=frozenset(), by_id=frozenset())
+        ),
         CASES["rows of ids"],
     ),
     "padding of dropped keys forgotten": (
@@ -350,7 +352,7 @@ def any_union(m: pytest.MonkeyPatch) -> None:
 
 def residual_ignored(m: pytest.MonkeyPatch) -> None:
     original = public_rule.determined
-    m.setattr(public_rule, "determined", lambda node, *rest: original(replace(node, residual=None), *rest))
+    m.setattr(public_rule, "determined_columns", lambda node, *rest: original(replace(node, residual=None), *rest))
 
 
 def owner_residual_ignored(m: pytest.MonkeyPatch) -> None:
@@ -383,12 +385,12 @@ def _left_keys(node: Any, found: Facts, left: Facts, *_: Any) -> Any:
 
 
 def full_like_left(m: pytest.MonkeyPatch) -> None:
-    original = matches_rule.repetition
+    original = matches_rule.keys_and_frequencies
 
     def mutated(node: Any, *rest: Any) -> Any:
         return original(replace(node, kind=JoinKind.LEFT) if node.kind is JoinKind.FULL else node, *rest)
 
-    m.setattr(public_rule, "repetition", mutated)
+    m.setattr(public_rule, "keys_and_frequencies", mutated)
 
 
 def ids_counted(m: pytest.MonkeyPatch) -> None:
@@ -398,13 +400,13 @@ def ids_counted(m: pytest.MonkeyPatch) -> None:
 
 
 def padded_agree(m: pytest.MonkeyPatch) -> None:
-    original = matches_rule.repetition
+    original = matches_rule.keys_and_frequencies
 
     def mutated(node: Any, left: Facts, right: Facts, a: Any, b: Any) -> Any:
         keys, frequency = original(node, left, right, a, b)
         return keys, {**frequency, frozenset(): ONE}
 
-    m.setattr(join_rule, "repetition", mutated)
+    m.setattr(join_rule, "keys_and_frequencies", mutated)
 
 
 PEOPLE_ORDERS = ("people", "orders")

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dpsql.core.analysis import disjoint_conditions as disjoint
-from dpsql.core.analysis.disjoint_conditions import Possible, are_disjoint, cases_of
+from dpsql.core.analysis.disjoint_conditions import PossibleValues, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.types import BOOLEAN
@@ -120,7 +120,7 @@ def test_no_row_satisfies_two_conditions_thoroughly() -> None:
     assert not found and claimed > 48_000
 
 
-def _unlike(self: Possible, other: Possible) -> bool:
+def _unlike(self: PossibleValues, other: PossibleValues) -> bool:
     return self != other and self.values is not None and other.values is not None
 
 
@@ -151,7 +151,7 @@ def _two_valued(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "lists that share a value": lambda m: m.setattr(Possible, "excludes", _unlike),
+    "lists that share a value": lambda m: m.setattr(PossibleValues, "excludes", _unlike),
     "<= against >=": lambda m: m.setattr(disjoint, "_compared", _touching(disjoint._compared)),
     "decimals in DOUBLE": lambda m: m.setattr(disjoint, "_exact", _coarse),
     "NULL with its argument only": lambda m: m.setattr(

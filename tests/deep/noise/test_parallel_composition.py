@@ -334,7 +334,7 @@ def test_bundled_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "conditions"),
     [
-        (disjoint.Possible, "excludes", _unlike, ("g IN ('a', 'b')", "g IN ('b', 'c')")),
+        (disjoint.PossibleValues, "excludes", _unlike, ("g IN ('a', 'b')", "g IN ('b', 'c')")),
         (disjoint, "_compared", _compared, ("x <= 9", "x >= 9")),
         (disjoint, "are_disjoint", lambda a, b: True, ("g = 'a'", "x > 0")),
     ],

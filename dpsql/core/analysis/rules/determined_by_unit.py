@@ -1,12 +1,14 @@
-"""Which columns of joined rows are functions of the id.
+"""Columns of joined rows that are functions of the id.
 
-Claim: where all columns that find a row of the other side are functions of the id, and at most one row matches, so are
-    all columns of that row. In an inner join, so is a column that equals one.
+Claim: where at most one row of the other side matches, and all columns that it is found by are functions of the id, so
+    are all columns of that row. In an inner join, so is a column that equals a function of the id.
 Why: all rows of an id look for the same row, and find it, or none. Of an outer join without another condition, all
     rows of an id have their partner or none has; an inner join drops those without. Equal values are one value.
-When it would be false: a residual condition of an outer join, which pads some rows of an id and not others; a key that
-    repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409); a function of an equal
-    value of another form (DOUBLE: 0.0 and -0.0), or of only some of the columns that find the row.
+When it would be false:
+    - a residual condition of an outer join, which pads some rows of an id and not others;
+    - a key that repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409);
+    - a function of an equal value of another form (DOUBLE: 0.0 and -0.0);
+    - a function of only some of the columns that find the row.
 Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
 
 Example:
@@ -24,7 +26,7 @@ from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import Cap, Finite
 
 
-def determined(node: Join, by_id: Columns, other: Facts, m: Cap, from_left: bool) -> Columns:
+def determined_columns(node: Join, by_id: Columns, other: Facts, m: Cap, from_left: bool) -> Columns:
     """Columns of the other side that are functions of the id.
 
     by_id: such columns of the side that is known, the left one if `from_left`. m: rows of the other side that match.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.core.analysis.distinct_values import listed
+from dpsql.core.analysis.distinct_values import listed_values
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, walk
@@ -37,7 +37,7 @@ def filter_(node: Filter, below: Facts) -> Facts:
                 fact = columns[uid]
                 columns[uid] = replace(fact, value=replace(fact.value, nullable=False))
         for column in {e.uid: e for e in walk(term) if isinstance(e, Column)}.values():
-            fact, most = columns[column.uid], listed(term, column)
+            fact, most = columns[column.uid], listed_values(term, column)
             if most is not None and (fact.values is None or most < fact.values):
                 columns[column.uid] = replace(fact, values=most)
     return Facts(

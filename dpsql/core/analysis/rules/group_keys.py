@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.rules.project import added
+from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.ir.nodes import GroupKeys
 
 
@@ -28,4 +28,4 @@ def group_keys(node: GroupKeys, below: Facts) -> Facts:
         note = "private keys" if node.items else "no groups"
     else:
         note = " × ".join(s.origin for s in node.sources) or "no groups"
-    return replace(added(node.items, below, keep=True), rule="group keys", note=note)
+    return replace(with_columns(node.items, below, keep=True), rule="group keys", note=note)

@@ -22,7 +22,7 @@ from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.join_by_frequency import join_by_frequency
-from dpsql.core.analysis.rules.join_multiplicity import joined_columns, most_matches, repetition, same_type
+from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies, most_matches, same_type
 from dpsql.core.analysis.rules.join_same_unit import join_same_unit, joins_same_unit
 from dpsql.core.analysis.rules.join_with_public import join_with_public
 from dpsql.core.ir.nodes import Join
@@ -42,7 +42,7 @@ def join(node: Join, left: Facts, right: Facts, ctx: Derivation) -> Facts:
     m_left = most_matches(node.left, left, tuple(e.left for e in node.equalities), node, ctx)
     m_right = most_matches(node.right, right, tuple(e.right for e in node.equalities), node, ctx)
     if left.public and right.public:
-        keys, frequency = repetition(node, left, right, m_left, m_right)
+        keys, frequency = keys_and_frequencies(node, left, right, m_left, m_right)
         return Facts(joined_columns(node, left, right), keys=keys, frequency=frequency, rule="public join")
     if left.public or right.public:
         return join_with_public(node, left, right, m_left, m_right)

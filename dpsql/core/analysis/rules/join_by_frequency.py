@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import same_rows
+from dpsql.core.analysis.disjoint_slices import self_join_frequency
 from dpsql.core.analysis.facts import Columns, Facts
-from dpsql.core.analysis.rules.join_multiplicity import joined_columns, repetition
+from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
@@ -42,9 +42,9 @@ def join_by_frequency(node: Join, left: Facts, right: Facts, m_left: Cap, m_righ
     """Facts of a join of two private sides on something other than their owner. Raises Rejected DP230."""
     if isinstance(m_left, Unbounded) or (isinstance(m_right, Unbounded) and not node.kind.filters):
         raise _unbounded(node, left, right, m_left, m_right)
-    by_rows = as_rows(left, node), as_rows(right, node)
-    keys, frequency = repetition(node, left, right, m_left, m_right)
-    same = same_rows(node, ctx) if node.kind.filters else None
+    by_rows = counted_by_rows(left, node), counted_by_rows(right, node)
+    keys, frequency = keys_and_frequencies(node, left, right, m_left, m_right)
+    same = self_join_frequency(node, ctx) if node.kind.filters else None
     changed = _stability(node, *by_rows, m_left, m_right) if same is None else _times(by_rows[0].stability, same)
     return Facts(
         joined_columns(node, left, right), stability=changed, keys=keys, frequency=frequency, replaced=left.replaced,
@@ -53,7 +53,7 @@ def join_by_frequency(node: Join, left: Facts, right: Facts, m_left: Cap, m_righ
     )  # fmt: skip
 
 
-def as_rows(side: Facts, node: Join | None = None) -> Facts:
+def counted_by_rows(side: Facts, node: Join | None = None) -> Facts:
     """The same rows counted one by one instead of by their owner. Raises Rejected DP230 if an owner's are unlimited."""
     if not side.ids and not side.hops:
         return side

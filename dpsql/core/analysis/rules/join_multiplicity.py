@@ -2,8 +2,8 @@
 
 Claim: the number returned bounds, in every neighbouring database, the rows of this side that satisfy all equalities
     with one given row of the other side.
-Why: it is a declared, derived or measured frequency of (a part of) the bare columns that the equalities compare, in the
-    join's own comparison; a residual predicate only removes matches.
+Why: it is a declared, derived or measured frequency of bare columns that the equalities compare, all of them or some,
+    in the join's own comparison. A residual predicate only removes matches.
 When it would be false: a frequency counted under another comparison (so both sides have the same type); a key of the
     join that is computed (several values of a column may give one); a frequency of padded columns counting NULL (the
     frequencies of this package are those of `=`, under which NULL matches nothing).
@@ -158,7 +158,7 @@ def _exact_comparison(a: SqlType, b: SqlType) -> bool:
 # --- keys and frequencies ------------------------------------------------------------------------------------------
 
 
-def repetition(
+def keys_and_frequencies(
     node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap
 ) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
     """Keys and frequencies of the joined rows.

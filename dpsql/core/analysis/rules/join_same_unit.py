@@ -22,8 +22,8 @@ Example:
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.rules.determined_by_unit import determined
-from dpsql.core.analysis.rules.join_multiplicity import joined_columns, repetition
+from dpsql.core.analysis.rules.determined_by_unit import determined_columns
+from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import Cap
@@ -88,11 +88,11 @@ def join_same_unit(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: 
             label="whose rows these are cannot be told from one column",
             help=["use a LEFT join from the table that has every id, or UNION ALL of the two tables"],
         )  # fmt: skip
-    keys, frequency = repetition(node, left, right, m_left, m_right)
+    keys, frequency = keys_and_frequencies(node, left, right, m_left, m_right)
     ids, by_id, stability = left.ids, left.by_id, left.stability
-    found = determined(node, left.by_id, right, m_right, from_left=True)
+    found = determined_columns(node, left.by_id, right, m_right, from_left=True)
     if node.kind is JoinKind.INNER:
-        found |= determined(node, right.by_id, left, m_left, from_left=False)
+        found |= determined_columns(node, right.by_id, left, m_left, from_left=False)
         ids, by_id = left.ids | right.ids, left.by_id | right.by_id
         stability = left.stability if left.ids else right.stability
     elif node.residual is None and all(

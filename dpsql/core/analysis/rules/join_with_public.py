@@ -30,8 +30,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.rules.determined_by_unit import determined
-from dpsql.core.analysis.rules.join_multiplicity import joined_columns, repetition
+from dpsql.core.analysis.rules.determined_by_unit import determined_columns
+from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import ONE, Cap, finite, larger, times
@@ -49,7 +49,7 @@ def join_with_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, 
             rule=f"{node.kind.value} join with a public table",
         )  # fmt: skip
     m = m_right if from_left else m_left
-    keys, frequency = repetition(node, left, right, m_left, m_right)
+    keys, frequency = keys_and_frequencies(node, left, right, m_left, m_right)
     found = Facts(
         joined_columns(node, left, right), stability=private.stability, ids=private.ids, keys=keys, frequency=frequency,
         by_id=private.by_id, hops=private.hops, promised_keys=private.promised_keys, replaced=private.replaced,
@@ -59,7 +59,7 @@ def join_with_public(node: Join, left: Facts, right: Facts, m_left: Cap | None, 
         if kept or node.kind is JoinKind.FULL:
             raise _public_side_kept(node, private, from_left)
         public = right if from_left else left
-        by_id = private.by_id | determined(node, private.by_id, public, m, from_left)
+        by_id = private.by_id | determined_columns(node, private.by_id, public, m, from_left)
         return replace(found, by_id=by_id, rule="join a public table")
     factor = _factor(node.kind, from_left, m)
     stability = {unit: times(cap, factor) for unit, cap in private.stability.items()}

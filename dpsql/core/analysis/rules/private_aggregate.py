@@ -1,15 +1,19 @@
 """Aggregates over private rows that stay private: totals per unit, and groups below another aggregate. DISTINCT.
 
-Claim: ROW: GROUP BY with aggregates 2k, without keys at most 2 [tight]; DISTINCT k [tight]. ID, with the bare id among
-    the keys: still only that id's rows differ. Afterwards the keys are unique, NULL counted as a value. Of a row that
-    looks groups up in a LEFT join by keys alone, at most 2k partners and padded rows change [tight].
+Claim:
+    - ROW: GROUP BY with aggregates 2k, without keys at most 2 [tight]; DISTINCT k [tight].
+    - ID, with the bare id among the keys: still only that id's rows differ.
+    - Afterwards the keys are unique, NULL counted as a value.
+    - Of a row that looks groups up in a LEFT join by keys alone, at most 2k partners and padded rows change. [tight]
 Why: a row that differs changes its group's row into another one: one leaves, one enters. Of DISTINCT the row is there
     or not. Groups that contain the id are made of that id's rows alone. A row that looks groups up sees one leave and
     another enter; the padded row that stands for none comes or goes only where one of the two is missing.
-When it would be false: an aggregate whose value depends on the order of rows or on how they are spread over threads (a
-    sum of DOUBLEs; the emitted sums are of integers), or that can fail (a sum that overflows); a group without the id,
-    which is made of everybody's rows: that is a release. Groups that are looked up by an aggregate's value: the one
-    that leaves and the one that enters have different values there, so that other rows look each of them up.
+When it would be false:
+    - an aggregate whose value depends on the order of rows or on how threads divide them (a sum of DOUBLEs; the emitted
+      sums are of integers), or that can fail (a sum that overflows);
+    - a group without the id: it is made of everybody's rows, and is a release;
+    - groups that are looked up by an aggregate's value: the one that leaves and the one that enters have different
+      values there, so that other rows look each of them up.
 Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
 
 Example:
@@ -25,11 +29,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
-from dpsql.core.analysis.rules.project import added
+from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
@@ -53,10 +57,10 @@ def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
                 span=key.column.span,
                 help=["group by a number, text, date or boolean"],
             )  # fmt: skip
-    grouped = added(node.keys, below)
+    grouped = with_columns(node.keys, below)
     group = frozenset(k.column.uid for k in node.keys)
     if (below.ids or below.hops) and not grouped.ids:
-        raise combined(node)
+        raise mixed_with_private_rows(node)
     per_group = _most_rows(node, below)
     limit = _enforced(node.input, ctx) if grouped.ids else None
     columns = dict(grouped.columns)
@@ -86,7 +90,7 @@ def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
     return replace(found, stability=stability, padding={group: stability})
 
 
-def combined(node: Aggregate) -> Rejected:
+def mixed_with_private_rows(node: Aggregate) -> Rejected:
     """Refusal of everybody's aggregate beside private rows."""
     where = node.span or next((c.span for c in node.calls), None)
     return reject(
@@ -140,7 +144,7 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
             null = nullable and (call.filter is not None or not node.keys or (keys is not None and keys.null))
             domain = None if keys is None else replace(keys, null=null)
             value = Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain)
-            return ColumnFact(value, values=image(call.arg, below, call.filter))
+            return ColumnFact(value, values=most_values(call.arg, below, call.filter))
         case "avg", False:
             _require_exact(call, arg)
             return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))

@@ -1,8 +1,8 @@
 """Project.
 
-Claim: stability is that of the input; a column that is passed on bare keeps its id, key and frequency; any other
-    expression loses them, and has as many values as `images` tells. Rows that lose their id are counted one by one from
-    there on.
+Claim: stability is that of the input. A column that is passed on bare keeps its id, key and frequency. Any other
+    expression loses them, and has as many values as `distinct_values` tells. Rows that lose their id are counted one by
+    one from there on.
 Why: one output row per input row, each a total function of its own row. [tight]
 When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
     an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice, product
 
-from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Item, Project
@@ -36,7 +36,7 @@ MOST_NAMES = 64
 
 def project(node: Project, below: Facts) -> Facts:
     """Facts of the projected rows."""
-    found = replace(added(node.items, below), rule="project")
+    found = replace(with_columns(node.items, below), rule="project")
     if not below.ids or found.ids:
         return found
     (unit,) = below.stability
@@ -58,14 +58,14 @@ def _id_lost(node: Project, below: Facts) -> Reason:
     )
 
 
-def added(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
+def with_columns(items: tuple[Item, ...], below: Facts, keep: bool = False) -> Facts:
     """Facts when these columns are computed; with `keep`, the input's columns stay as well."""
     columns = dict(below.columns) if keep else {}
     renamed: dict[int, set[int]] = {}
     by_id: set[int] = set(below.by_id) if keep else set()
     for item in items:
         hint = below.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint, image(item.expr, below))
+        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint, most_values(item.expr, below))
         if isinstance(item.expr, Column):
             renamed.setdefault(item.expr.uid, set()).add(item.column.uid)
         if below.by_id and columns_of(item.expr) <= below.by_id:

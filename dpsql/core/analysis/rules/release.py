@@ -1,9 +1,9 @@
 """Release: the only node above which everything is public.
 
-Claim: its rows depend on private data only through noisy integers that `measure` calibrates to the contribution
-    given here: c rows of a row unit, c replaced rows where rows are replaced one by one; the enforced limits, or the
-    proven frequency of the id, for an id unit. Of several units the noise follows the one that changes most. An id that
-    has one row in each group has at most as many as there are groups for it.
+Claim: its rows depend on private data only through noisy integers, which are calibrated to the contribution given here.
+    Of a row unit that is c rows, or c replaced rows where rows are replaced one by one. Of an id unit it is the
+    enforced limits, or the proven frequency of the id. Of several units the noise follows the one that changes most. An
+    id that has one row in each group has at most as many rows as there are groups for it.
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.functions.value import Value, type_range
@@ -52,7 +52,7 @@ def _check_values(node: Release, component: Component, below: Facts) -> None:
     """The plan's own claim of how many values a COUNT(DISTINCT …) can count."""
     if component.values is None:
         return
-    most = None if component.arg is None else image(component.arg, below, component.filter)
+    most = None if component.arg is None else most_values(component.arg, below, component.filter)
     if most is None or most > component.values:
         raise reject(
             "DP211", "more values are possible than the plan claims", span=node.span,

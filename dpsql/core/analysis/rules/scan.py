@@ -42,7 +42,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
     table = ctx.table(node.table)
     numbers = {c.name.lower(): c.uid for c in node.columns}
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
-    keys, frequency = _repetition(table, numbers)
+    keys, frequency = _keys_and_frequencies(table, numbers)
     note = "public" if table.public else ""
     plain = Facts(
         columns, keys=keys, frequency=frequency, promised_keys=_promised_keys(table, numbers), rule="table", note=note
@@ -98,7 +98,7 @@ def _ownerless(node: Scan, table: Table) -> Reason:
     )
 
 
-def _repetition(table: Table, numbers: dict[str, int]) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
+def _keys_and_frequencies(table: Table, numbers: dict[str, int]) -> tuple[frozenset[Columns], dict[Columns, Cap]]:
     """Keys and frequencies that the policy promises (on public tables: whatever it declares, re-checked at the run)."""
     keys: set[Columns] = set()
     frequency: dict[Columns, Cap] = {}

@@ -1,11 +1,12 @@
 """UNION, INTERSECT and EXCEPT, with and without ALL.
 
-Claim. s: rows of a branch that differ, per unit. ROW: UNION [ALL] s_L + s_R; INTERSECT and EXCEPT [ALL] s_L + s_R
-    [tight]; a public branch adds nothing. ID: still only that id's rows differ if every private branch carries the bare
-    id of the same unit at the same position, and the other branch is private too, or it is the right one of EXCEPT, or
-    one of INTERSECT. Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes. Branches of a
-    UNION that no row of one table reaches together change by the larger of their changes
-    (`core/analysis/disjoint_slices.py`).
+Claim. s: rows of a branch that differ, per unit.
+    - ROW: UNION [ALL] s_L + s_R; INTERSECT and EXCEPT [ALL] s_L + s_R [tight]; a public branch adds nothing.
+    - ID: still only that id's rows differ, if every private branch carries the bare id of the same unit at the same
+      position, and a public branch is the right one of EXCEPT, or one of INTERSECT.
+    - Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes.
+    - Branches of a UNION that are disjoint slices of one table change by the larger of their changes
+      (`core/analysis/disjoint_slices.py`).
 Why: the multiplicity of a row in the result is a function of its multiplicities in the branches that moves by at most
     the sum of their moves (a + b, min(a, b), max(0, a - b), and the same with 1 for any positive number). Rows that are
     equal carry the same id, so that the rows of an id come from that id's rows alone.
@@ -28,10 +29,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import Slices, changed, repeated, slices_of
+from dpsql.core.analysis.disjoint_slices import Slices, changed_rows, frequencies, slices_of
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, Hint
-from dpsql.core.analysis.rules.join_by_frequency import as_rows, sums
+from dpsql.core.analysis.rules.join_by_frequency import counted_by_rows, sums
 from dpsql.core.functions.value import MISSING, Domain, Value
 from dpsql.core.ir.expressions import Cast, Column, Expr, columns_of
 from dpsql.core.ir.nodes import SetColumn, SetKind, SetOperation
@@ -75,13 +76,13 @@ def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation
         raise _id_lost(node)
     if left.units == right.units and (left.ids or right.ids):
         raise _id_lost(node)
-    left, right = as_rows(left), as_rows(right)
-    found = replace(found, stability=_least(sums(left.stability, right.stability), changed(slices)))
+    left, right = counted_by_rows(left), counted_by_rows(right)
+    found = replace(found, stability=_least(sums(left.stability, right.stability), changed_rows(slices)))
     if node.kind is SetKind.UNION and node.all:
         replaced = _replaced_rows(left), _replaced_rows(right)
         if replaced[0] is not None and replaced[1] is not None:
             size = None if left.size is None or right.size is None else left.size + right.size
-            most = _least(sums(replaced[0], replaced[1]), changed(slices, replaced=True))
+            most = _least(sums(replaced[0], replaced[1]), changed_rows(slices, replaced=True))
             return replace(found, replaced_rows=most, size=size)
     return found
 
@@ -190,7 +191,7 @@ def _frequency(node: SetOperation, left: Facts, right: Facts, slices: Slices | N
     a, b = _renamed(node, left, 0), _renamed(node, right, 1)
     match node.kind:
         case SetKind.UNION:
-            found = repeated(slices)
+            found = frequencies(slices)
             for known in a.keys() & b.keys():
                 added = add(a[known], b[known])
                 found[known] = smaller(found[known], added) if known in found else added

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.analysis.distinct_values import image
+from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.diagnostic import Source
 from tests.support.planning import below_release, planned, policy
@@ -123,7 +123,7 @@ def counted_values(sql: str) -> int | None:
     plan = planned(sql, POLICY)
     (component,) = plan.releases[0].measured.node.components
     assert component.measure is Measure.DISTINCT and component.arg is not None
-    found = image(component.arg, below_release(plan), component.filter)
+    found = most_values(component.arg, below_release(plan), component.filter)
     assert component.values == (found if found is None or found < 100_000 else None)
     return found
 

@@ -43,8 +43,8 @@ class Most:
 
 
 @dataclass(frozen=True, slots=True)
-class Plausible:
-    """What a release can count. None: no declared number tells.
+class DeclaredSizes:
+    """How much a release can count, by declared numbers. None: none of them tells.
 
     total: rows in all groups together. per_group: in one group. units: privacy units. groups: public groups, 0 where
     they are private or their list is not known.
@@ -64,7 +64,7 @@ class Plausible:
         return share if self.per_group is None or share.count < self.per_group.count else self.per_group
 
 
-def plausible(below: Tagged[Facts], node: Release) -> Plausible:
+def declared_sizes(below: Tagged[Facts], node: Release) -> DeclaredSizes:
     """What the rows of a release's input (`below`) can be at most."""
     facts = below.fact
     units = _units(facts)
@@ -74,7 +74,7 @@ def plausible(below: Tagged[Facts], node: Release) -> Plausible:
     per_group = _least(total, alone, _counted(facts, units, in_one_group=True))
     sources = key_sources(node) if node.keys else ()
     groups = prod(len(source.keys) for source in sources) if sources else 0
-    return Plausible(total, per_group, units, groups)
+    return DeclaredSizes(total, per_group, units, groups)
 
 
 def _units(facts: Facts) -> Most | None:
@@ -106,18 +106,18 @@ def _counted(facts: Facts, units: Most | None, in_one_group: bool) -> Most | Non
     return Most(units.count * rows, units.why if rows == 1 else f"{units.why}, at most {rows:,} rows each")
 
 
-def _listed(facts: Facts, given: Columns) -> Most | None:
-    """Rows that agree on `given`, by the least of the keys whose other columns have listed or bounded values."""
+def _listed(facts: Facts, columns: Columns) -> Most | None:
+    """Rows that agree on these columns, by the least of the keys whose other columns have listed or bounded values."""
     found = None
     for key in facts.keys:
-        rows = _product(facts, key - given)
+        rows = _product(facts, key - columns)
         if rows is not None:
             names = ", ".join(sorted(_name(facts, uid) for uid in key))
             found = _least(found, Most(rows, f"`unique: [{names}]`"))
-    if given:
-        promised = facts.most_rows(given)
+    if columns:
+        promised = facts.most_rows(columns)
         if isinstance(promised, Finite):
-            names = ", ".join(sorted(_name(facts, uid) for uid in given))
+            names = ", ".join(sorted(_name(facts, uid) for uid in columns))
             found = _least(
                 found, Most(int(promised.value), f"at most {int(promised.value):,} rows with the same {names}")
             )
