@@ -228,11 +228,11 @@ def _initialize(ls: Server, params: types.InitializeParams) -> None:
     options = given if isinstance(given, dict) else {}
     policy, dialect = options.get("policy"), options.get("dialect")
     root = Path(ls.workspace.root_path or ".")
-    if isinstance(policy, str) and policy and ls.asked.policy is None:
+    if isinstance(policy, str) and policy and ls.asked.get("policy") is None:
         policy = str((root / policy).absolute())
     else:
-        policy = ls.asked.policy
-    dialect = ls.asked.dialect or (dialect if isinstance(dialect, str) and dialect else None)
+        policy = ls.asked.get("policy")
+    dialect = ls.asked.get("dialect") or (dialect if isinstance(dialect, str) and dialect else None)
     ls.project = Project(Asked(policy=policy, dialect=dialect))
 
 

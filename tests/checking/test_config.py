@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from dpsql.checking.examine.config import Configuration, find_configuration, read_configuration
+from dpsql.checking.examine.config import KEYS, find_configuration, read_configuration
+from dpsql.checking.examine.options import Configuration, OutputFormat, declared
 from dpsql.checking.examine.settings import Asked, settle
 from dpsql.checking.report.formats import FORMATS
-from dpsql.cli.commands.check_options import CheckFormat
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 
 EVERY_KEY = """
@@ -42,7 +43,8 @@ def test_every_key(tmp_path: Path) -> None:
     values = found.values
     assert found.folder == tmp_path and found.file == tmp_path / "dpsql.toml"
     assert values.max_epsilon == Fraction(1, 10) and values.max_epsilon_per_file == 1  # exactly
-    assert len(values.model_fields_set) == len([line for line in EVERY_KEY.splitlines() if line[:1].isalpha()]) + 1
+    said = [name for name, key in KEYS.items() if getattr(values, name) != key.default]
+    assert len(said) == len([line for line in EVERY_KEY.splitlines() if line[:1].isalpha()]) + 1
     settings = settle(Asked(), tmp_path)
     assert settings.policy == "clinic.yaml" and str(settings.baseline) == "known.json"
     assert (settings.output_format, settings.strict, settings.jobs, settings.cache) == ("sarif", True, 2, None)
@@ -148,7 +150,7 @@ def test_files_that_hold_none(content: bytes | None, tmp_path: Path) -> None:
     "asked",
     [
         {}, {"policy": "p", "max_epsilon": "-1"}, {"policy": "p", "max_epsilon_per_file": "much"},
-        {"policy": "p", "ignore": ["DP5,DP2"]}, {"policy": "p", "select": ["all"]},
+        {"policy": "p", "max_epsilon": ""}, {"policy": "p", "ignore": ["DP5,DP2"]}, {"policy": "p", "select": ["all"]},
     ],
 )  # fmt: skip
 def test_options_that_are_wrong(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -156,6 +158,44 @@ def test_options_that_are_wrong(asked: dict[str, Any], tmp_path: Path) -> None:
         settle(Asked(**asked), tmp_path)
 
 
-def test_the_formats_have_the_same_names_everywhere() -> None:
-    (literal,) = [a for a in get_args(Configuration.model_fields["output_format"].annotation) if get_args(a)]
-    assert list(get_args(literal)) == list(FORMATS) == [f.value for f in CheckFormat]
+def test_an_empty_text_of_the_command_line_leaves_it_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "dpsql.toml").write_text(EVERY_KEY)
+    nothing = Asked(policy="", dialect="", baseline="", cache_dir="", select=[], jobs=None, strict=False, cache=True)
+    assert settle(nothing, tmp_path) == settle(Asked(), tmp_path)
+    with pytest.raises(CannotOpen, match="DP910"):
+        settle(Asked(policy="p", config=""), tmp_path)
+
+
+def test_the_formats_are_those_that_can_be_asked_for() -> None:
+    assert list(get_args(OutputFormat)) == list(FORMATS)
+
+
+def test_every_option_of_the_command_line_is_settled_like_its_key(tmp_path: Path) -> None:
+    """Each is given a value of its kind, once as an option and once in the file, of which a field is made."""
+    texts: dict[str, tuple[Any, Any]] = {
+        "text": ("postgres", "'postgres'"), "path": ("p", "'p'"), "texts": (["p"], "['p']"), "count": (2, "2"),
+        "codes": (["DP3,DP412"], "['DP3', 'DP412']"), "ignored": (["DP5"], "['DP5']"), "amount": ("0.5", "0.5"),
+        "parameters": (["a=1"], "{a = 1}"), "variables": (["a=1"], "{a = '1'}"),
+    }  # fmt: skip
+    tried = 0
+    for name, option in declared(Configuration).items():
+        if not option.flag or not option.key:
+            continue
+        if option.kind == "switch":
+            given, written = not option.default, str(not option.default).lower()
+        elif option.kind == "choice":
+            given = get_args(get_args(option.type)[0])[-1]
+            written = repr(given)
+        else:
+            given, written = texts[option.kind]
+        (tmp_path / "dpsql.toml").write_text("" if name == "policy" else 'policy = "p.yaml"\n')
+        asked = replace(settle({name: given}, tmp_path), root=None)
+        nothing = None if name == "policy" else replace(settle({}, tmp_path), root=None)
+        with (tmp_path / "dpsql.toml").open("a") as file:
+            file.write(f"{name} = {written}\n")
+        filed = replace(settle({}, tmp_path), root=None)
+        if name == "template_macros":  # the file's are told from wherever the check runs
+            filed = replace(filed, making=replace(filed.making, macros=("p",)))
+        assert asked == filed != nothing, name
+        tried += 1
+    assert tried > 15

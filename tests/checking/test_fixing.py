@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dpsql.checking.examine.settings import Asked
 from dpsql.checking.report.finding import Finding
 from dpsql.checking.report.fixing import ROUNDS, apply_fixes, fix_text, write_fixed
-from dpsql.cli.commands.check import Wish, run
+from dpsql.cli.commands.check import run
+from dpsql.cli.commands.check_options import Wish
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Span
 from dpsql.diagnostics.errors import Rejected
 

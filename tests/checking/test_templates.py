@@ -13,7 +13,7 @@ import pytest
 from dpsql.checking.documents import rendering
 from dpsql.checking.documents.document import Document
 from dpsql.checking.documents.rendering import Failure, Limits, Renderer
-from dpsql.checking.documents.sources import variables_of
+from dpsql.checking.documents.sources import given_variables, plain
 from dpsql.checking.documents.templates import Templater, Templates
 from dpsql.checking.examine.statements import Options, check_document
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
@@ -175,7 +175,8 @@ def test_variables() -> None:
     from decimal import Decimal
 
     configured = {"a": Decimal("2"), "b": [Decimal("0.5"), {"c": Decimal("1")}], "d": True}
-    assert variables_of(configured, ["a=x=y"]) == {"a": "x=y", "b": [0.5, {"c": 1}], "d": True}
+    assert plain(configured) == {"a": 2, "b": [0.5, {"c": 1}], "d": True}
+    assert given_variables(["a=x=y"]) == {"a": "x=y"}
     for wrong in ("a", "=x", "1a=2"):
         with pytest.raises(Rejected, match="NAME=VALUE"):
-            variables_of({}, [wrong])
+            given_variables([wrong])

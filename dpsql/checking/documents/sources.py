@@ -24,9 +24,9 @@ class Making:
     macros: tuple[str, ...] = ()
 
 
-def variables_of(configured: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Variables of the configuration, and NAME=VALUE of the command line, which are stronger. Raises Rejected DP903."""
-    found = {name: _plain(value) for name, value in configured.items()}
+def given_variables(given: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE of the command line. Raises Rejected DP903."""
+    found = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier():
@@ -37,14 +37,14 @@ def variables_of(configured: Mapping[str, Any], given: Sequence[str]) -> dict[st
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Numbers of a TOML file as a template would print them."""
     match value:
         case Decimal():
             return int(value) if value.adjusted() < 400 and value == value.to_integral_value() else float(value)
         case list():
-            return [_plain(each) for each in value]
+            return [plain(each) for each in value]
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: plain(each) for name, each in value.items()}
         case _:
             return value

@@ -10,24 +10,27 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
     StrictStr,
     ValidationError,
+    create_model,
 )
 
 from dpsql.checking.documents.checkout import strays
+from dpsql.checking.documents.sources import plain
 from dpsql.checking.documents.values import configured, named
+from dpsql.checking.examine.options import MOST_JOBS, Configuration, Kind, declared
 from dpsql.checking.examine.selection import wrong_codes
 from dpsql.core.privacy_loss import exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
@@ -58,39 +61,32 @@ Parameter = Annotated[StrictStr, AfterValidator(named)]
 Ignored = Annotated[list[StrictStr], _codes(True)]
 
 
-class Configuration(BaseModel):
-    """The keys of the file. None, or an empty list: the file says nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-    policy: StrictStr | None = None
-    dialect: StrictStr | None = None
-    include: list[StrictStr] | None = None
-    exclude: list[StrictStr] = []
-    gitignore: StrictBool = True
-    select: Annotated[list[StrictStr], _codes(False)] = []
-    ignore: Ignored = []
-    per_file_ignores: dict[StrictStr, Ignored] = {}
-    max_epsilon: Amount | None = None
-    max_epsilon_per_file: Amount | None = None
-    baseline: StrictStr | None = None
-    output_format: Literal["full", "concise", "json", "github", "sarif", "junit", "gitlab"] | None = None
-    strict: StrictBool = False
-    cache: StrictBool = True
-    cache_dir: StrictStr | None = None
-    jobs: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    dbt: StrictStr | None = None
-    dbt_tables: dict[StrictStr, StrictStr] = {}
-    templater: Literal["none", "jinja"] | None = None
-    templates: dict[StrictStr, Any] = {}
-    template_macros: list[StrictStr] = []
-    parameters: dict[Parameter, Annotated[Any, AfterValidator(configured)]] = {}
+_KINDS: Final[Mapping[Kind, Any]] = {
+    "text": StrictStr | None,
+    "path": StrictStr | None,
+    "switch": StrictBool,
+    "count": Annotated[int, Field(strict=True, ge=1, le=MOST_JOBS)] | None,
+    "amount": Amount | None,
+    "texts": list[StrictStr],
+    "codes": Annotated[list[StrictStr], _codes(False)],
+    "ignored": Ignored,
+    "ignored by file": dict[StrictStr, Ignored],
+    "names": dict[StrictStr, StrictStr],
+    "variables": dict[StrictStr, Annotated[Any, AfterValidator(plain)]],
+    "parameters": dict[Parameter, Annotated[Any, AfterValidator(configured)]],
+}
+KEYS: Final = {name: each for name, each in declared(Configuration).items() if each.key}
+"""What a file may say."""
+_Keys = create_model(
+    "_Keys",
+    __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True),
+    **{name: (_KINDS.get(each.kind, each.type), each.default) for name, each in KEYS.items()},
+)  # type: ignore[call-overload]
 
 
-class Found(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Found:
     """A configuration and the file that it was read from; without one, the current folder and the defaults."""
-
-    model_config = ConfigDict(frozen=True)
 
     values: Configuration
     folder: Path
@@ -104,7 +100,7 @@ def find_configuration(folder: Path) -> Found:
             return read_configuration(place / OWN)
         if (place / SHARED).is_file() and (found := _read(place / SHARED, needed=False)) is not None:
             return found
-    return Found(values=Configuration(), folder=folder)
+    return Found(Configuration(), folder)
 
 
 def read_configuration(file: Path) -> Found:
@@ -144,7 +140,7 @@ def _read(file: Path, needed: bool) -> Found | None:
             raise _wrong(source, None, "it has no table [tool.dpsql]")
         if not isinstance(table, Mapping):
             raise _wrong(source, _key_place(source, prefix), "[tool.dpsql] must be a table")
-    return Found(values=_validated(table, source, prefix), folder=file.absolute().parent, file=file)
+    return Found(_validated(table, source, prefix), file.absolute().parent, file)
 
 
 def _validated(table: Mapping[str, Any], source: Source, prefix: tuple[str, ...]) -> Configuration:
@@ -155,9 +151,10 @@ def _validated(table: Mapping[str, Any], source: Source, prefix: tuple[str, ...]
             raise _wrong(source, _key_place(source, (*prefix, key)), f"{key} is given twice")
         named[plain] = value
     try:
-        return Configuration.model_validate(named)
+        known = _Keys.model_validate(named)
     except ValidationError as error:
         raise CannotOpen([_mistake(source, prefix, table, dict(e)) for e in error.errors(include_url=False)]) from None
+    return Configuration(**{name: getattr(known, name) for name in known.model_fields_set})
 
 
 def _mistake(source: Source, prefix: tuple[str, ...], table: Mapping[str, Any], error: Mapping[str, Any]) -> Diagnostic:
@@ -165,7 +162,7 @@ def _mistake(source: Source, prefix: tuple[str, ...], table: Mapping[str, Any], 
     written = next((key for key in table if key.replace("-", "_") == keys[0]), keys[0])
     place = _key_place(source, (*prefix, written, *keys[1:2])) or _key_place(source, (*prefix, written))
     if error["type"] == "extra_forbidden":
-        known = ", ".join(name.replace("_", "-") for name in Configuration.model_fields)
+        known = ", ".join(name.replace("_", "-") for name in KEYS)
         return _finding(source, place, f"unknown key {written!r}", f"the keys are {known}")
     return _finding(source, place, f"{written}: {_words(str(error['msg']).removeprefix('Value error, '))}")
 

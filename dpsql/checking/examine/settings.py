@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from dpsql.checking.documents.checkout import checkout_of, require_own
 from dpsql.checking.documents.discovery import Wanted
-from dpsql.checking.documents.sources import Making, variables_of
+from dpsql.checking.documents.sources import Making, given_variables
 from dpsql.checking.documents.values import given_values
 from dpsql.checking.examine.cache import FOLDER
 from dpsql.checking.examine.limits import Limits
-from dpsql.checking.examine.selection import Selection, selection, wrong_codes
+from dpsql.checking.examine.options import Configuration, Option, declared
+from dpsql.checking.examine.selection import selection, wrong_codes
 from dpsql.checking.examine.statements import Options
 from dpsql.core.privacy_loss import exact_epsilon
 from dpsql.diagnostics.errors import reject
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The options of the command line as they were given; None or empty: not given."""
-
-    policy: str | None = None
-    dialect: str | None = None
-    config: str | None = None
-    no_config: bool = False
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    gitignore: bool = True
-    force_exclude: bool = False
-    select: Sequence[str] = ()
-    ignore: Sequence[str] = ()
-    max_epsilon: str | None = None
-    max_epsilon_per_file: str | None = None
-    baseline: str | None = None
-    output_format: str | None = None
-    strict: bool = False
-    cache: bool = True
-    cache_dir: str | None = None
-    jobs: int | None = None
-    dbt: str | None = None
-    templater: str | None = None
-    template_vars: Sequence[str] = ()
-    template_macros: Sequence[str] = ()
-    parameters: Sequence[str] = ()
+_OPTIONS: Final = declared(Configuration)
+Asked: TypeAlias = dict[str, Any]
+"""Fields of Configuration as the command line gives them, its texts not yet read. None, or an empty list: not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,78 +47,82 @@ class Settings:
 
 def settle(asked: Asked, folder: Path) -> Settings:
     """The settings for a run in this folder. Raises CannotOpen DP910 (configuration), Rejected DP903 (options)."""
-    from dpsql.checking.examine.config import Configuration, Found, find_configuration, read_configuration
+    from dpsql.checking.examine.config import Found, find_configuration, read_configuration
 
-    if asked.config is not None:
-        found = read_configuration(Path(asked.config))
-    elif asked.no_config:
-        found = Found(values=Configuration(), folder=folder)
+    given = {name: value for name, value in asked.items() if _is_given(_OPTIONS[name], value)}
+    if "config" in given:
+        found = read_configuration(Path(given["config"]))
+    elif "no_config" in given:
+        found = Found(Configuration(), folder)
     else:
         found = find_configuration(folder)
-    values, root = found.values, found.folder
-
-    def beside(path: str | None) -> str | None:
-        return None if path is None else _shown(root / path, folder)
-
-    policy = asked.policy or beside(values.policy)
+    root, own = found.folder, checkout_of(found.folder) or found.folder
+    filed = _placed(found.values, root, folder)
+    policy = given.get("policy") or filed.policy
     if policy is None:
         raise reject(
             "DP903", "no policy was given",
             help=["name it with  --policy FILE,  or write  policy = \"FILE\"  into dpsql.toml"],
         )  # fmt: skip
-    own = checkout_of(root) or root
-    macros = tuple(str(root / path) for path in values.template_macros)
-    for named in (
-        None if asked.baseline else beside(values.baseline),
-        None if asked.dbt else beside(values.dbt),
-        *macros,
-    ):
-        if named is not None:
-            require_own(os.path.join(folder, named), own, named)
-    baseline = asked.baseline or beside(values.baseline)
+    for name in ("baseline", "dbt"):
+        if name not in given and getattr(filed, name) is not None:
+            require_own(os.path.join(folder, getattr(filed, name)), own, getattr(filed, name))
+    for macros in filed.template_macros:
+        require_own(os.path.join(folder, macros), own, macros)
+    said = _together(filed, given)
     # Without a configuration the current folder may be anybody's: nothing is left there unless it is asked for.
-    cache = asked.cache_dir or beside(values.cache_dir) or (None if found.file is None else str(root / FOLDER))
-    include = asked.include or values.include
+    cache = said.cache_dir or (None if found.file is None else str(root / FOLDER))
+    caching = "cache" not in given and (filed.cache or "cache_dir" in given)
     return Settings(
         policy,
         Options(
-            asked.dialect or values.dialect or "duckdb",
-            _selection(asked, values.select, values.ignore, values.per_file_ignores, root),
-            Limits(
-                _amount("--max-epsilon", asked.max_epsilon) or values.max_epsilon,
-                _amount("--max-epsilon-per-file", asked.max_epsilon_per_file) or values.max_epsilon_per_file,
-            ),
-            {**values.parameters, **given_values(asked.parameters)},
+            said.dialect or "duckdb",
+            selection(said.select, said.ignore, said.per_file_ignores, str(root)),
+            Limits(said.max_epsilon, said.max_epsilon_per_file),
+            said.parameters,
         ),
-        Wanted(
-            str(root),
-            tuple(include) if include else None,
-            (*values.exclude, *asked.exclude),
-            asked.gitignore and values.gitignore,
-            asked.force_exclude,
-        ),
-        None if baseline is None else Path(baseline),
-        asked.output_format or values.output_format or "full",
-        asked.strict or values.strict,
-        Path(cache) if cache is not None and asked.cache and (values.cache or asked.cache_dir is not None) else None,
-        asked.jobs or values.jobs,
+        Wanted(str(root), tuple(said.include) or None, tuple(said.exclude), said.gitignore, said.force_exclude),
+        None if said.baseline is None else Path(said.baseline),
+        said.output_format or "full",
+        said.strict,
+        Path(cache) if cache is not None and caching else None,
+        said.jobs,
         Making(
-            asked.dbt or beside(values.dbt),
-            values.dbt_tables,
-            asked.dialect or values.dialect,
-            asked.templater or values.templater or "none",
-            variables_of(values.templates, asked.template_vars),
-            (*macros, *asked.template_macros),
+            said.dbt,
+            said.dbt_tables,
+            said.dialect,
+            said.templater or "none",
+            said.templates,
+            tuple(said.template_macros),
         ),
-        None if asked.policy else own,
+        None if "policy" in given else own,
     )
 
 
-def _selection(
-    asked: Asked, select: Sequence[str], ignore: Sequence[str], per_file: dict[str, list[str]], root: Path
-) -> Selection:
-    selected, ignored = _codes("--select", asked.select), _codes("--ignore", asked.ignore)
-    return selection(selected or select, [*ignore, *ignored], per_file, str(root))
+def _is_given(option: Option, value: Any) -> bool:
+    """Whether the command line says something. An empty text leaves it to the file, save where a limit was to stand."""
+    return value not in (None, (), [], option.default) and (value != "" or not option.key or option.kind == "amount")
+
+
+def _placed(values: Configuration, root: Path, folder: Path) -> Configuration:
+    """What a file says, its paths as somebody in `folder` would write them."""
+    placed: dict[str, Any] = {"template_macros": [str(root / path) for path in values.template_macros]}
+    for name, option in _OPTIONS.items():
+        if option.kind == "path" and (path := getattr(values, name)) is not None:
+            placed[name] = _shown(root / path, folder)
+    return replace(values, **placed)
+
+
+def _together(filed: Configuration, given: Mapping[str, Any]) -> Configuration:
+    """What is given, and otherwise what a file says; or both."""
+    said = {}
+    for name, value in given.items():
+        option = _OPTIONS[name]
+        said[name] = _READ[option.kind](option.flag, value) if option.kind in _READ else value
+        if option.adds:
+            before = getattr(filed, name)
+            said[name] = {**before, **said[name]} if isinstance(before, Mapping) else [*before, *said[name]]
+    return replace(filed, **said)
 
 
 def _codes(option: str, given: Sequence[str]) -> list[str]:
@@ -152,13 +133,21 @@ def _codes(option: str, given: Sequence[str]) -> list[str]:
     return codes
 
 
-def _amount(option: str, given: str | None) -> Fraction | None:
-    if given is None:
-        return None
+def _amount(option: str, given: str) -> Fraction:
     try:
         return exact_epsilon(given, option)
     except ValueError as error:
         raise reject("DP903", str(error), help=[f"e.g.  {option} 0.5"]) from None
+
+
+_READ: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "codes": _codes,
+    "ignored": _codes,
+    "amount": _amount,
+    "variables": lambda _, given: given_variables(given),
+    "parameters": lambda _, given: given_values(given),
+}
+"""Kinds of options that are more than the texts of the command line: from an option and its texts to its value."""
 
 
 def _shown(path: Path, folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -16,25 +16,11 @@ from dpsql.checking.examine.settings import Asked, Settings, settle
 from dpsql.checking.report import baseline as baselines
 from dpsql.checking.report.finding import Report
 from dpsql.cli import exits
+from dpsql.cli.commands.check_options import Wish
 from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.layout import one_line
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be done with the findings, beyond the settings."""
-
-    stdin_filename: str | None = None
-    write_baseline: str | None = None
-    statistics: bool = False
-    budget_report: bool = False
-    exit_zero: bool = False
-    allow_empty: bool = False
-    fix: bool = False
-    diff: bool = False
-    unsafe_fixes: bool = False
 
 
 def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
