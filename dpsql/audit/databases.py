@@ -18,7 +18,7 @@ from dpsql.core.ir.types import INTEGER, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table, TableDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.engines.duckdb.synthetic import Row
+from dpsql.engines.synthetic import Row
 
 Mode = Literal["same", "group", "row"]
 Tables = Mapping[str, tuple[Row, ...]]

@@ -21,7 +21,7 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.walk import expressions
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.expressions import constant
+from dpsql.engines.synthetic import DIALECT
 from dpsql.planner.plan import Plan
 
 Place = tuple[str, str]
@@ -121,7 +121,7 @@ class _Reader:
                             item = items[position]
                             if isinstance(item.expr, Column):
                                 for place in self.origins(item.expr):
-                                    values_ = [constant(k[at], item.expr.type) for k in list(source.keys)[:8]]
+                                    values_ = [DIALECT.constant(k[at], item.expr.type) for k in list(source.keys)[:8]]
                                     listed.setdefault(place, []).extend(values_)
                 case Release(components=components):
                     for c in components:

@@ -131,7 +131,9 @@ def audit(
 
 
 def _planned(source: Source, policy: Policy, settings: Settings, world: World) -> Plan:
-    return FactStore(world).compile(lambda public: compile_query(source, policy, public, settings, (), world.table_sql))
+    return FactStore(world).compile(
+        lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
+    )
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:

@@ -123,7 +123,9 @@ class Search:
                 found.append(exact_totals(planned, self.maker.world, SALT, self._earlier))
                 if planned.label not in self._earlier and self._is_read(planned):
                     rows_ = tuple(tuple(row) for row in found[-1].values())
-                    self._earlier[planned.label] = as_query(NoisyRelease.of_rows(planned, tuple(found[-1]), rows_))
+                    self._earlier[planned.label] = as_query(
+                        NoisyRelease.of_rows(planned, tuple(found[-1]), rows_), self.maker.world.dialect
+                    )
             self._vectors[known] = tuple(found)
         return self._vectors[known]
 

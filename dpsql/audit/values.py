@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import INTEGER, Kind, SqlType, value_range
 from dpsql.core.policy.tables import Bound, Column, ValuesDomain
-from dpsql.core.printing.expressions import constant, text
+from dpsql.engines.synthetic import DIALECT
 
 NULL = "NULL"
 _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
@@ -31,7 +31,7 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
     low, high = column.bounds or (None, None)
     found = [*_ends(low, high, type_), *listed]
     if isinstance(column.domain, ValuesDomain):
-        found += [constant(value, type_) for value in column.domain.values]
+        found += [DIALECT.constant(value, type_) for value in column.domain.values]
     found += [*_near(literals, type_), NULL]
     match type_.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
@@ -40,7 +40,7 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
         case Kind.BOOLEAN:
             found += ["TRUE", "FALSE"]
         case Kind.VARCHAR:
-            found += [] if isinstance(column.domain, ValuesDomain) and len(found) > 3 else map(text, _TEXTS)
+            found += [] if isinstance(column.domain, ValuesDomain) and len(found) > 3 else map(DIALECT.text, _TEXTS)
         case Kind.LIST:
             assert type_.item is not None
             found += _lists(pool(Column("", sql_type=type_.item)), (column.max_length or 1) + 2)
@@ -60,9 +60,9 @@ def fresh(number: int, type_: SqlType, items: int = 2) -> str:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             return _number(number, type_)
         case Kind.VARCHAR:
-            return text(f"u{number}")
+            return DIALECT.text(f"u{number}")
         case Kind.DATE:
-            return constant(_EPOCH + number * _DAY, type_)
+            return DIALECT.constant(_EPOCH + number * _DAY, type_)
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             stamp = dt.datetime.combine(_EPOCH, dt.time()) + number * _DAY
             return f"CAST('{stamp.isoformat(sep=' ')}' AS {type_.name})"
@@ -76,7 +76,7 @@ def fresh(number: int, type_: SqlType, items: int = 2) -> str:
             assert type_.item is not None
             return f"[{', '.join(fresh(items * number + i, type_.item) for i in range(items))}]"
         case Kind.BLOB:
-            return f"CAST({text(f'u{number}')} AS BLOB)"
+            return f"CAST({DIALECT.text(f'u{number}')} AS BLOB)"
         case _:
             return NULL
 
@@ -87,7 +87,7 @@ def _number(number: Fraction | int, type_: SqlType) -> str:
     if held is not None and held.lo is not None and held.hi is not None:
         number = min(max(Fraction(number), held.lo), held.hi)
     if type_.kind is Kind.INTEGER:
-        return constant(round(number), type_)
+        return DIALECT.constant(round(number), type_)
     if type_.kind is Kind.DECIMAL:
         units = round(Fraction(number) * 10**type_.scale)  # not by Decimal, whose context has 28 digits
         whole, rest = divmod(abs(units), 10**type_.scale)
@@ -99,7 +99,7 @@ def _ends(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
     """Both ends, the farther from 0 first; for times some moments between them, too."""
     if isinstance(low, dt.date) and isinstance(high, dt.date):
         step = (high - low) / (_STEPS - 1)
-        return [constant(moment, type_) for moment in (*(low + i * step for i in range(_STEPS - 1)), high)]
+        return [DIALECT.constant(moment, type_) for moment in (*(low + i * step for i in range(_STEPS - 1)), high)]
     ends = [e for e in (low, high) if isinstance(e, Fraction)]
     return [_number(e, type_) for e in sorted(ends, key=abs, reverse=True)]
 
@@ -131,9 +131,9 @@ def _near(literals: Iterable[LiteralValue], type_: SqlType) -> list[str]:
                 exact = Fraction(value)
                 found += [_number(exact + step, type_) for step in (0, 1, -1)]
             case str() if type_.kind is Kind.VARCHAR:
-                found += [text(value), text(value.replace("%", "").replace("_", "a"))]
+                found += [DIALECT.text(value), DIALECT.text(value.replace("%", "").replace("_", "a"))]
             case dt.date() if type_.kind in (Kind.DATE, Kind.TIMESTAMP):
-                found += [constant(value + step, type_) for step in (0 * _DAY, _DAY, -_DAY)]
+                found += [DIALECT.constant(value + step, type_) for step in (0 * _DAY, _DAY, -_DAY)]
             case _:
                 continue
     return found

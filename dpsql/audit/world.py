@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dpsql.audit.values import NULL, fresh, pool
-from dpsql.core.engine import Engine, quoted
-from dpsql.core.ir.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, Kind
+from dpsql.core.engine import Engine
+from dpsql.core.ir.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, VARCHAR, Kind
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
-from dpsql.core.printing.expressions import constant, text
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.duckdb.synthetic import Row, SyntheticEngine
+from dpsql.engines.synthetic import DIALECT, Row, SyntheticEngine
 
 MOST_PUBLIC_ROWS = 50_000
 """More rows of a public table are not copied: a part of it is as good a public table."""
@@ -71,9 +70,9 @@ class World(SyntheticEngine):
 
     def _read(self, table: Table) -> list[Row]:
         assert self._source is not None and table.public
-        columns = list(table.columns.values())
+        columns, d = list(table.columns.values()), self._source.dialect
         listed = ", ".join(
-            f"CAST({quoted(c.name)} AS VARCHAR)" if c.sql_type in _AS_TEXT else quoted(c.name) for c in columns
+            d.cast(d.identifier(c.name), VARCHAR) if c.sql_type in _AS_TEXT else d.identifier(c.name) for c in columns
         )
         relation = self._source.table_sql(table.name)
         found = self._source.fetch(f"SELECT {listed} FROM {relation} LIMIT {MOST_PUBLIC_ROWS}")
@@ -116,8 +115,8 @@ def _literal(value: object, column: Column) -> str:
         items = Column("", sql_type=type_.item)
         return f"[{', '.join(_literal(v, items) for v in _elements(value))}]"
     if type_ in _AS_TEXT:
-        return f"CAST({text(str(value))} AS {type_.name})"
-    return constant(value, type_)  # type: ignore[arg-type]
+        return DIALECT.cast(DIALECT.text(str(value)), type_)
+    return DIALECT.constant(value, type_)  # type: ignore[arg-type]
 
 
 def _elements(value: object) -> Iterator[object]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from dpsql.core.policy.catalogue import Catalogue
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, EngineError
@@ -50,8 +51,8 @@ class Engine(Protocol):
     """A database that holds the tables of one policy."""
 
     @property
-    def dialect(self) -> str:
-        """The name of the SQL dialect to print, e.g. `duckdb`."""
+    def dialect(self) -> Dialect:
+        """The SQL to print for it."""
         ...
 
     @property
@@ -110,11 +111,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of the data. Closing twice is allowed; fetching afterwards raises EngineError."""
         ...
-
-
-def quoted(identifier: str) -> str:
-    """An identifier as SQL text, in double quotes."""
-    return '"' + identifier.replace('"', '""') + '"'
 
 
 def engine_failed() -> EngineError:

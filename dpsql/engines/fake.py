@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpsql.core.engine import RawTable, T, cannot_open, guarded, quoted
+from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 
 Answer = RawTable | BaseException
 
@@ -17,7 +18,7 @@ class FakeEngine:
     snapshots: for every query, whether it was fetched inside a transaction.
     """
 
-    dialect = "duckdb"
+    dialect = DUCKDB
     version = "0.0"
     notes: tuple[str, ...] = ()
 
@@ -50,7 +51,7 @@ class FakeEngine:
         """`"fake"."main"."name"` for the tables it was given, whatever the case."""
         if name.lower() not in self._tables:
             raise cannot_open(f"the data has no table `{name}`", code="DP004")
-        return f'"fake"."main".{quoted(self._tables[name.lower()])}'
+        return f'"fake"."main".{self.dialect.identifier(self._tables[name.lower()])}'
 
     def in_snapshot(self, action: Callable[[], T]) -> T:
         """Marks what is fetched inside."""

@@ -32,13 +32,15 @@ from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.request import Request
 from dpsql.core.numbers.normal import root
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.expressions import TableNames, identifier
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.printing.shapes.statement import placeholder
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.engines.open import dialect_of
 from dpsql.frontend import dialects
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.bound import Bound
@@ -67,17 +69,20 @@ def compile_query(
     public: PublicFacts,
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any] = (),
-    tables: TableNames = identifier,
+    tables: TableNames | None = None,
+    dialect: Dialect | None = None,
 ) -> Plan:
     """Compile one query.
 
     public: measured facts about public tables; what is missing is noted in it (`public.missing`).
-    tables: policy table → the engine's qualified name.
+    tables: policy table → the engine's qualified name; its own by default.
+    dialect: that of the engine; by default of the one that the policy's data asks for.
     Raises Rejected with every diagnostic pointing into `source`.
     """
+    target = dialect or dialect_of(policy)
     steps.begin()
     try:
-        return _compile(source, policy, public, settings, parameters, tables)
+        return _compile(source, policy, public, settings, parameters, target, tables or target.identifier)
     except Rejected as refusal:
         refusal.diagnostics = tuple(_as_written(d.at(source)) for d in refusal.diagnostics)
         raise
@@ -117,20 +122,21 @@ def _compile(
     public: PublicFacts,
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any],
+    dialect: Dialect,
     tables: TableNames,
 ) -> Plan:
     ctx = Context(policy, public, policy.defaults.max_keys)
     parsed = parse(source, settings.dialect)
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
-    bound = bind(parsed, policy, parameters)
+    bound = bind(parsed, policy, parameters, dialect)
     dialects.check_types(bound.root, parsed.dialect)
     if not settings.max_error:
-        return _planned(source, ctx, limits, settings, parsed, bound, tables, total_error)
+        return _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, total_error)
     # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
-    plain = _planned(source, ctx, limits, settings, parsed, bound, tables, None)
+    plain = _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, None)
     try:
-        shared = _planned(source, ctx, limits, settings, parsed, bound, tables, total_error)
+        shared = _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, total_error)
     except Rejected:
         return plain
     return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
@@ -143,6 +149,7 @@ def _planned(
     settings: Settings,
     parsed: Parsed,
     bound: Bound,
+    dialect: Dialect,
     tables: TableNames,
     error: Callable[[Release, Facts], float] | None,
 ) -> Plan:
@@ -187,10 +194,10 @@ def _planned(
     for node in found.nodes(tree, *(c.tree for c in coverage)):
         noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
     releases = tuple(
-        PlannedRelease(m, () if m.known else statements(t, tables, noisy), f"r{i}")
+        PlannedRelease(m, () if m.known else statements(t, dialect, tables, noisy), f"r{i}")
         for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
     )
-    post = post_processing(tree, bound.columns, releases, found, tables)
+    post = post_processing(tree, bound.columns, releases, found, dialect, tables)
     spent = request
 
     def at(place: int) -> Callable[[Fraction], MeasuredRelease]:

@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from dpsql.core.engine import Engine, quoted
+from dpsql.core.engine import Engine
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT, Kind
 from dpsql.core.release.noisy import NoisyRelease, with_texts
-from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.engines.scratch import Scratch
 from dpsql.postprocessing.intervals.derived import Derived, Trace
 from dpsql.postprocessing.planning.forms import Sources
 from dpsql.postprocessing.planning.statements import public_table
@@ -82,8 +82,8 @@ def _made(step: Step, scratch: Scratch) -> Trace:
     """Makes the table of a step, and says which rows it is made of."""
     assert step.table is not None
     scratch.make(step.table, step.sql)
-    listed = ", ".join(name for name in step.hidden if name is not None) or "rowid"
-    found, _ = scratch.fetch(f"SELECT {listed} FROM {scratch.table_sql(step.table)} ORDER BY rowid")
+    listed = ", ".join(name for name in step.hidden if name is not None) or scratch.row
+    found, _ = scratch.fetch(f"SELECT {listed} FROM {scratch.table_sql(step.table)} ORDER BY {scratch.row}")
     return _trace(step, found.columns, found.height, scratch)
 
 
@@ -122,6 +122,6 @@ def _shown(post: PostProcessing, columns: Sequence[Sequence[Any]]) -> tuple[Sequ
 
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:
     """Copy the columns of a public table that the answer reads."""
-    listed = ", ".join(quoted(c.name) for c in columns)
+    listed = ", ".join(engine.dialect.identifier(c.name) for c in columns)
     rows = engine.fetch(f"SELECT {listed} FROM {engine.table_sql(table)}")
     scratch.load_columns(public_table(table), [(c.name, c.type) for c in columns], list(rows.columns))

@@ -14,9 +14,8 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.tables import Bound, Column, Key, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.core.printing.expressions import constant
-from dpsql.engines.duckdb import promises as measured
-from dpsql.engines.duckdb import public_facts as public
+from dpsql.engines import promises as measured
+from dpsql.engines import public_facts as public
 from dpsql.policy.tools.audit import DANGLING
 
 Measure = Callable[[Engine], int]
@@ -220,7 +219,7 @@ def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
     match column.domain:
         case ValuesDomain(values=values, null=null):
             assert column.sql_type is not None, full
-            literals = tuple(constant(value, column.sql_type) for value in values)
+            literals = tuple((value, column.sql_type) for value in values)
             yield _domain(
                 table, full, loc,
                 partial(measured.outside_list, table=name, column=column.name, literals=literals, null=null),
@@ -260,14 +259,14 @@ def _bounds(table: Table, column: Column, loc: Loc) -> Iterator[Check]:
     )  # fmt: skip
 
 
-def _end(end: Bound, kind: Kind, type_: SqlType) -> str:
+def _end(end: Bound, kind: Kind, type_: SqlType) -> measured.Literal:
     match end:
         case Fraction() if kind is Kind.INTEGER and end.denominator == 1:
-            return constant(int(end), type_)
+            return int(end), type_
         case Fraction():
-            return constant(float(end), DOUBLE)
+            return float(end), DOUBLE
         case _:
-            return constant(end, type_)
+            return end, type_
 
 
 def _domain(table: Table, full: str, loc: Loc, measure: Measure) -> Check:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dpsql.core.engine import cannot_open
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.duckdb.frames import Frame
+from dpsql.engines.open import Frame
 from dpsql.policy.issues import did_you_mean, listed
 
 

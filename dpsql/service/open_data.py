@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
+from dpsql.engines.open import Options, open_engine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.frames import by_table
@@ -29,36 +30,20 @@ def open_data(
 
     Raises CannotOpen, Rejected DP903.
     """
-    from dpsql.engines.duckdb.engine import DuckDBEngine
-
     given = policy if policy is not None else source
     if not isinstance(given, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
     loaded = given if isinstance(given, Policy) else load_policy(given)
-    engine: DuckDBEngine
-    tables = by_table(loaded, frames or {})
-    if isinstance(source, Policy | str | PathLike):
-        if tables and loaded.database_path is not None:
-            raise reject(
-                "DP903", f"a frame is given for table `{next(iter(tables))}`, which lies in the policy's `database`",
-                help=["leave the frame out, or ask the custodian to take `database` out of the policy"],
-            )  # fmt: skip
-        sources = {t.name: t.source for t in loaded.tables.values() if t.source is not None}
-        engine = DuckDBEngine.open(
-            loaded.database_path, sources, loaded.directory, frames=tables,
-            threads=threads, memory_limit=memory_limit, progress=progress,
-        )  # fmt: skip
-        tables = {}
-    elif threads is not None or memory_limit is not None:
+    tables, connection = by_table(loaded, frames or {}), None
+    if not isinstance(source, Policy | str | PathLike):
+        connection = source
+    elif tables and loaded.database_path is not None:
         raise reject(
-            "DP903", "threads and memory_limit are for data that dpsql opens",
-            help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
+            "DP903", f"a frame is given for table `{next(iter(tables))}`, which lies in the policy's `database`",
+            help=["leave the frame out, or ask the custodian to take `database` out of the policy"],
         )  # fmt: skip
-    else:
-        engine = DuckDBEngine.wrap(source, progress=progress)
+    engine = open_engine(loaded, Options(connection, tables, threads, memory_limit, progress))
     try:
-        for name, frame in tables.items():
-            engine.register(name, frame.value)
         return complete(loaded, engine.describe()), engine
     except BaseException:
         engine.close()

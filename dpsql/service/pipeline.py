@@ -117,7 +117,7 @@ def _drawn(
     salt = 0 if charged.receipt is None or account is None else account.ledger.salt
     for planned, given in zip(plan.releases, charged.given, strict=True):
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
-        earlier = {n.planned.label: as_query(n) for n in read}
+        earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
         noisy.append(measure_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
         if account is not None and wanted(planned.measured, given):
             remarks += store(plan, account, charged, noisy)

@@ -40,7 +40,9 @@ class Planner:
 
         def make(tables: Callable[[str], str]) -> Plan:
             return self.facts.compile(
-                lambda public: compile_query(source, self.policy, public, settings, question.parameters, tables)
+                lambda public: compile_query(
+                    source, self.policy, public, settings, question.parameters, tables, self.facts.engine.dialect
+                )
             )
 
         with self.facts.lock:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dpsql.core.engine import Engine
 from dpsql.core.ir.public_facts import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.engines.duckdb import public_facts as public
+from dpsql.engines import public_facts as public
 from dpsql.planner.plan import Plan
 from dpsql.policy.tools.audit import PAGES
 

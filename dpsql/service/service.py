@@ -21,7 +21,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.duckdb.scratch import Scratch
+from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings import Settings
 from dpsql.service.ledgers import Place, is_in_memory, open_ledger, place_of
 from dpsql.service.planning import Planner
@@ -68,7 +68,7 @@ class Service:
             if self._store is None:
                 self._store = answers_beside(ledger)
             store = self._store
-        order = f"{self.engine.dialect} {self.engine.version}"
+        order = f"{self.engine.dialect.name} {self.engine.version}"
         return Account(self.policy, analyst, ledger, store, order, charging)
 
     # --- the ledger ------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What every engine promises: exact results, one constant error, one snapshot, and that it can be stopped and closed.
 
-A new engine adds a function to `ENGINES` that opens it on a table `numbers(i BIGINT, t VARCHAR)` and inherits the rest.
+A new engine adds a function to `ENGINES` (tests/contracts/engines.py) and inherits the rest.
 """
 
 from __future__ import annotations
@@ -22,34 +22,10 @@ import pytest
 from dpsql.core.engine import Engine, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.public_facts import frequency
+from dpsql.engines.public_facts import frequency
+from tests.contracts.engines import CANARY, ENGINES
 
-CANARY = 271828182
-_ROWS = f"SELECT i::BIGINT AS i, 'x{CANARY}' AS t FROM range(3) r(i) UNION ALL SELECT NULL, NULL"
-_NUMBERS = f"CREATE TABLE numbers AS {_ROWS}"
 _LONG = "SELECT COUNT(*) FROM range(100000) a(i), range(400000) b(i) WHERE (a.i * b.i) % 7 = 3"
-
-
-def locked(folder: Path) -> Engine:
-    with duckdb.connect(str(folder / "d.duckdb")) as con:
-        con.execute(_NUMBERS)
-    return DuckDBEngine.open(Path("d.duckdb"), {}, folder)
-
-
-def parquet(folder: Path) -> Engine:
-    with duckdb.connect() as con:
-        con.execute(_NUMBERS)
-        con.execute(f"COPY numbers TO '{folder}/n.parquet'")
-    return DuckDBEngine.open(None, {"numbers": "read_parquet('*.parquet')"}, folder)
-
-
-def wrapped(folder: Path) -> Engine:
-    con = duckdb.connect(str(folder / "d.duckdb"))
-    con.execute(_NUMBERS)
-    return DuckDBEngine.wrap(con)
-
-
-ENGINES = (locked, parquet, wrapped)
 
 
 @pytest.fixture(params=ENGINES, ids=lambda make: make.__name__)
@@ -243,7 +219,7 @@ def test_closing_twice_and_what_comes_after(engine: Engine) -> None:
 
 
 def test_what_it_says_of_itself(engine: Engine) -> None:
-    assert engine.dialect == "duckdb" and engine.version.count(".") >= 2
+    assert engine.dialect.name == "duckdb" and engine.version.count(".") >= 2
     assert all(isinstance(note, str) for note in engine.notes)
     table = engine.describe().table("numbers")
     assert table is not None and [(c.name, c.type) for c in table.columns] == [("i", "BIGINT"), ("t", "VARCHAR")]

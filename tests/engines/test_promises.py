@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.promises import (
+from dpsql.engines.promises import (
     dangling,
     longer_lists,
     nulls,

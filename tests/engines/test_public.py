@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.public_facts import frequency, key_list, row_count
+from dpsql.engines.public_facts import frequency, key_list, row_count
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.nodes import output_columns
-from dpsql.core.printing.expressions import identifier
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.settings import Settings
@@ -44,4 +44,4 @@ def test_a_private_table_that_nothing_covers_is_refused(sql: str) -> None:
     plan = static_plan(Source(sql), POLICY, settings=settled({"epsilon": 1}, Settings()))
     (below,) = releases_of(plan.tree).distinct[0].inputs
     with pytest.raises(Rejected, match=r"DP904.*people would be read without noise"):
-        post_processing(below, output_columns(below.node), (), releases_of(below), identifier)
+        post_processing(below, output_columns(below.node), (), releases_of(below), DUCKDB, DUCKDB.identifier)

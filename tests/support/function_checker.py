@@ -14,6 +14,7 @@ from dpsql.core.functions.function import Function
 from dpsql.core.functions.registry import evaluate
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.printing.dialect import Dialect
 from tests.support.function_rows import as_python, fetch, typed
 
 
@@ -33,10 +34,10 @@ def constant_sql(value: Scalar, t: SqlType) -> str:
     return typed("NULL" if value is None else str(value), t)
 
 
-def check_call(con: Any, function: Function, args: Sequence[Argument], result: Value) -> list[str]:
+def check_call(con: Any, dialect: Dialect, function: Function, args: Sequence[Argument], result: Value) -> list[str]:
     """Every broken claim about the call, in words; empty if all hold in every row."""
     facts = [a.value for a in args]
-    sql = function.spell["duckdb"]([a.sql for a in args], facts, result)
+    sql = dialect.call(function.name, [a.sql for a in args], facts, result)
     wrong, got = check_sql(con, sql, result, facts)
     if got is not None and function.python is not None and all(a.values is not None for a in args):
         wrong += _python_disagrees(function, args, result, got)

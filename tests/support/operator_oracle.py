@@ -127,7 +127,8 @@ class Bench:
             if len(found) != 1:
                 return None
             (measured,) = measure(found, Request(Fraction(1), Fraction(1, 10**6)))
-            return PlannedRelease(measured, statements(found[0], self.store.table_sql, ByIdentity()), "r0"), tree
+            printed = statements(found[0], self.store.dialect, self.store.table_sql, ByIdentity())
+            return PlannedRelease(measured, printed, "r0"), tree
 
         return self.compiled(make)  # type: ignore[no-any-return]
 
@@ -146,7 +147,11 @@ class Bench:
 
     def sql(self, tagged: Tagged[Facts]) -> str:
         columns = output_columns(tagged.node)
-        return Emitter(self.store.table_sql, {}, Aliases()).query(tagged, columns).replace(SALTED, str(SALT))
+        return (
+            Emitter(self.store.dialect, self.store.table_sql, ByIdentity(), Aliases())
+            .query(tagged, columns)
+            .replace(SALTED, str(SALT))
+        )
 
     # --- relations ---------------------------------------------------------------------------------------------------
 

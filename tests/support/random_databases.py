@@ -14,7 +14,8 @@ from typing import Any
 
 import duckdb
 
-from dpsql.core.engine import RawTable, T, quoted
+from dpsql.core.engine import RawTable, T
+from dpsql.core.printing.dialects.duckdb import DUCKDB, quoted
 from dpsql.policy.policy import Policy
 
 Row = tuple[str, ...]
@@ -131,7 +132,7 @@ class World:
 class Store:
     """An engine over one in-memory DuckDB that shows one database of a world at a time. Errors are not hidden."""
 
-    dialect, version, notes = "duckdb", "0", ()
+    dialect, version, notes = DUCKDB, "0", ()
 
     def __init__(self) -> None:
         self.connection = duckdb.connect(config={"threads": 1})

@@ -119,7 +119,7 @@ def prepare(folder: Path) -> None:
 
     Raises Rejected DP903 for any other folder; CannotOpen DP006.
     """
-    from dpsql.engines.duckdb.engine import build_database
+    from dpsql.engines.open import make_database
 
     text = _resource(POLICY)
     try:
@@ -130,7 +130,7 @@ def prepare(folder: Path) -> None:
         for name in sorted(present):
             (folder / name).unlink()
         (folder / POLICY).write_text(text, encoding="utf-8")
-        build_database(folder / DATABASE, _resource(SCRIPT))
+        make_database(folder / DATABASE, _resource(SCRIPT))
         return
     except (FileExistsError, NotADirectoryError):
         reason = "it is not a folder"

@@ -29,11 +29,11 @@ _WILD = re.compile(r"[*?\[\]]")
 
 def run(data: Sequence[str], output: str | None, name: str | None) -> int:
     """Raises CannotOpen DP006 for data that cannot be read; Rejected DP903 for the call."""
-    from dpsql.engines.duckdb.engine import DuckDBEngine
+    from dpsql.engines.open import open_files
 
     database, sources = sort_data(data)
     here = Path.cwd()
-    engine = DuckDBEngine.open(None if database is None else Path(database), sources, here)
+    engine = open_files(None if database is None else Path(database), sources, here)
     try:
         catalogue = engine.describe()
     finally:

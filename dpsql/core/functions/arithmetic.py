@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.core.functions import date_arithmetic as shift
-from dpsql.core.functions.function import Args, Function, Spelling
+from dpsql.core.functions.function import Args, Function
 from dpsql.core.functions.signature import (
-    as_type,
     bounded_double,
     count,
     decimal_for,
-    duckdb,
     exact_type,
     integer,
     number,
@@ -24,7 +22,7 @@ from dpsql.core.functions.signature import (
     strict,
 )
 from dpsql.core.functions.value import Scalar, Value
-from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 from dpsql.diagnostics.diagnostic import Reason
@@ -151,45 +149,6 @@ def _mod_type(args: Args) -> SqlType:
     return exact_type(iv.hull(held, iv.neg(held)), args, _scale(args))
 
 
-def _spell_linear(operator: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
-        out = f"({a} {operator} {b})"
-        return f"TRY_CAST({out} AS {result.type})" if result.type.kind is Kind.DECIMAL else out
-
-    return spell
-
-
-def _spell_mul(sql: Sequence[str], args: Args, result: Value) -> str:
-    if result.type.kind is not Kind.DECIMAL:
-        return _spell_linear("*")(sql, args, result)
-    narrow = [decimal_for(stored(a), a.type.scale) or a.type for a in args]
-    if result.type.precision > 18 and all(t.precision <= 18 for t in narrow):
-        # Two factors of at most 18 digits are multiplied in 64 bits, whatever the product needs: force 128.
-        narrow[0] = decimal(19, narrow[0].scale)
-    a, b = (as_type(s, x, t) for s, x, t in zip(sql, args, narrow, strict=True))
-    return f"TRY_CAST({a} * {b} AS {result.type})"
-
-
-def _spell_neg(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"(- {as_type(sql[0], args[0], result.type)})"
-
-
-def _spell_guarded(operator: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = (as_type(s, x, result.type) for s, x in zip(sql, args, strict=True))
-        # Whatever is known of it: an interval may come from DOUBLEs, which rounding carries beyond it, and a zero would
-        # make the query fail for the rows that have one.
-        if not args[1].is_constant or may_be_zero(args[1]):
-            b = f"NULLIF({b}, 0)"
-        if operator == "//" and result.type.kind is Kind.DOUBLE:
-            return f"trunc({a} / {b})"
-        out = f"({a} {operator} {b})"
-        return f"TRY_CAST({out} AS {result.type})" if result.type.kind is Kind.DECIMAL else out
-
-    return spell
-
-
 def may_be_zero(a: Value) -> bool:
     """False if no row can give zero. A DOUBLE must keep a distance that rounding and underflow cannot bridge."""
     if a.is_constant or a.type.kind is not Kind.DOUBLE:
@@ -262,7 +221,6 @@ def _either(when: Callable[[Args], bool], dates: Function, numbers: Function) ->
         numbers.signature,
         numbers.summary,
         type=lambda args: pick(args).type(args),
-        spell={"duckdb": lambda sql, args, result: pick(args).spell["duckdb"](sql, args, result)},
         interval=lambda args: pick(args).interval(args),
         nullable=lambda args: pick(args).nullable(args),
         finite=lambda args: pick(args).finite(args),
@@ -277,7 +235,6 @@ _NUMERIC_ADD = Function(
     "x + y: number, number → number · date + days → date · date ± INTERVAL → timestamp",
     "Sum; the result type is wide enough for every possible sum.",
     type=_linear_type(_add),
-    spell=duckdb(_spell_linear("+")),
     interval=_add,
     finite=bounded_double(_add),
     python=_mixed(_plus),
@@ -288,7 +245,6 @@ _NUMERIC_SUB = Function(
     "x - y: number, number → number · date - days → date · date - date → days",
     "Difference; the result type is wide enough for every possible difference.",
     type=_linear_type(_sub),
-    spell=duckdb(_spell_linear("-")),
     interval=_sub,
     finite=bounded_double(_sub),
     python=_mixed(_minus),
@@ -303,7 +259,6 @@ FUNCTIONS = (
         "x * y: number, number → number",
         "Product; the result type is wide enough for every possible product.",
         type=_mul_type,
-        spell=duckdb(_spell_mul),
         interval=_mul,
         finite=bounded_double(_mul),
         python=_mixed(_times),
@@ -314,7 +269,6 @@ FUNCTIONS = (
         "x / y: number, number → double",
         "Quotient in DOUBLE; NULL where the divisor is zero.",
         type=_div_type,
-        spell=duckdb(_spell_guarded("/")),
         interval=_div,
         nullable=_zero_or_null,
         finite=bounded_double(_div),
@@ -326,7 +280,6 @@ FUNCTIONS = (
         "x // y: integer, integer → integer",
         "Quotient rounded towards zero; NULL where the divisor is zero.",
         type=_intdiv_type,
-        spell=duckdb(_spell_guarded("//")),
         interval=_intdiv,
         nullable=_zero_or_null,
         finite=bounded_double(_intdiv),
@@ -337,7 +290,6 @@ FUNCTIONS = (
         "x % y: number, number → number",
         "Remainder with the sign of x; NULL where the divisor is zero.",
         type=_mod_type,
-        spell=duckdb(_spell_guarded("%")),
         interval=_mod,
         nullable=_zero_or_null,
         finite=bounded_double(_mod),
@@ -348,7 +300,6 @@ FUNCTIONS = (
         "- x: number → number",
         "Negation.",
         type=_neg_type,
-        spell=duckdb(_spell_neg),
         interval=_neg,
         finite=bounded_double(_neg),
         python=strict(lambda x: -x),

@@ -1,6 +1,6 @@
-"""CAST: what a conversion does to the facts about a value, and its spelling, which never raises an error.
+"""CAST: what a conversion does to the facts about a value.
 
-A value that does not convert becomes NULL (TRY_CAST). DOUBLE → INTEGER rounds halves to even, DECIMAL → INTEGER rounds
+A value that does not convert becomes NULL. DOUBLE → INTEGER rounds halves to even, DECIMAL → INTEGER rounds
 them away from zero, as the engine does.
 """
 
@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.date_arithmetic import DAY_US, safe
+from dpsql.core.functions.date_arithmetic import DAY_US
 from dpsql.core.functions.domains import Midnights, map_domain, span_of
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import literal
@@ -54,44 +54,6 @@ def cast(arg: Value, target: SqlType) -> Value:
         held = iv_meet(_image(stored(arg), arg.type, target), held)
         found = iv_meet(found, type_range(target)) if found.bounded else found
     return Value(target, found, held, _nullable(arg, target), _finite(arg, target), _domain(arg, target))
-
-
-def spell_cast(sql: str, arg: Value, target: SqlType) -> str:
-    """The conversion as DuckDB SQL; total for every value of `arg`'s type."""
-    if arg.type == target:
-        return sql
-    if target.kind is Kind.TIME and arg.type.kind is Kind.TIMESTAMP:
-        # DuckDB 1.5 raises an error for infinite timestamps even here.
-        sql = safe(sql, arg)
-    if arg.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
-        sql = _held(sql, arg)
-    if arg.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
-        # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of them
-        # stands for both in a DISTINCT is up to the engine.
-        return f"CASE WHEN isnan({sql}) THEN 'nan' ELSE TRY_CAST({sql} AS {target}) END"
-    return f"TRY_CAST({sql} AS {target})"
-
-
-def _held(sql: str, arg: Value) -> str:
-    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
-
-    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
-    """
-    i = arg.interval
-    if i.lo is None and i.hi is None:
-        return sql
-    cases = [] if arg.finite else [f"WHEN NOT isfinite({sql}) THEN NULL"]
-    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
-        if end is not None:
-            held = f"CAST('{end!r}' AS DOUBLE)"
-            cases.append(f"WHEN {sql} {sign} {held} THEN {held}")
-    return f"CASE {' '.join(cases)} ELSE {sql} END"
-
-
-def _below(end: Fraction) -> float:
-    """The largest DOUBLE that is at most `end`."""
-    nearest = float(end)
-    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)
 
 
 def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
-from decimal import Decimal, localcontext
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,15 +14,12 @@ from dpsql.core.functions.conditional import scaled
 from dpsql.core.functions.domains import DateRange, TimestampRange
 from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
-    as_type,
     common_type,
     count,
     decimal_for,
-    duckdb,
     if_null,
     may_fail,
     number,
-    quote,
     stored,
     strict,
 )
@@ -96,33 +93,6 @@ def _clip_type(args: Args) -> SqlType:
     return decimal_for(iv.hull(held, stored(args[0])), scale) or DOUBLE
 
 
-def _spell_clip(sql: Sequence[str], args: Args, result: Value) -> str:
-    if result.type.temporal:
-        x, first, last = sql
-        return f"CASE WHEN {x} <= {first} THEN {first} WHEN {x} >= {last} THEN {last} ELSE {x} END"
-    lo, hi = clip_bounds(args)
-    inside = as_type(sql[0], args[0], result.type)
-    x = inside if result.type.kind is Kind.DOUBLE else sql[0]
-    held = stored(args[0])
-    arms = []
-    if result.type.kind is Kind.DOUBLE and not args[0].finite:
-        arms.append(f"WHEN NOT isfinite({x}) THEN NULL")
-    # A bound that no stored value can pass needs no comparison, and may not even fit into the type.
-    if held.lo is None or held.lo < lo:
-        arms.append(f"WHEN {x} <= {_bound(lo, result.type)} THEN {_bound(lo, result.type)}")
-    if held.hi is None or held.hi > hi:
-        arms.append(f"WHEN {x} >= {_bound(hi, result.type)} THEN {_bound(hi, result.type)}")
-    return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
-
-
-def _bound(end: Fraction, t: SqlType) -> str:
-    if t.kind is Kind.DOUBLE:
-        return f"CAST({quote(repr(float(end)))} AS DOUBLE)"
-    with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
-        digits = Decimal(end.numerator) / Decimal(end.denominator)
-    return f"CAST({quote(format(digits, 'f'))} AS {t})"
-
-
 def _clip_domain(args: Args) -> Domain | None:
     """All days, or instants, from bound to bound: infinite ones are clipped as well."""
     first, last, null = args[1].constant, args[2].constant, if_null(args[0])
@@ -190,8 +160,6 @@ def _extreme_nullable(args: Args) -> bool:
 
 
 def _extreme(name: str, rule: Callable[[Args], Interval], better: Callable[[object, object], bool]) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({', '.join(as_type(s, a, result.type) for s, a in zip(sql, args, strict=True))})"
 
     def python(*values: Scalar) -> Scalar:
         best: Scalar = None
@@ -205,7 +173,6 @@ def _extreme(name: str, rule: Callable[[Args], Interval], better: Callable[[obje
         f"{name}(x, y, …) → any",
         f"The {name} argument; NULLs are ignored, NaN is the greatest number.",
         type=_extreme_type,
-        spell=duckdb(spell),
         interval=rule,
         nullable=_extreme_nullable,
         finite=lambda args: all(a.finite for a in args),
@@ -219,7 +186,6 @@ FUNCTIONS = (
         "clip(x: number | date | timestamp, lo: literal, hi: literal) → as x",
         "x bounded to [lo, hi]. NULL stays NULL; NaN and ±∞ become NULL. This is how a query bounds a value.",
         type=_clip_type,
-        spell=duckdb(_spell_clip),
         interval=_clip,
         nullable=lambda args: args[0].nullable or not args[0].finite,
         finite=lambda args: True,

@@ -8,22 +8,20 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 
 from dpsql.core.functions.domains import midnight
-from dpsql.core.functions.function import Args, Function, Spelling
+from dpsql.core.functions.function import Args, Function
 from dpsql.core.functions.signature import (
     as_double,
-    as_type,
     comparable,
     comparison_types,
     count,
-    duckdb,
     interval_of,
     may_fail,
 )
-from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.functions.value import Domain, Scalar
 from dpsql.core.ir.types import BOOLEAN, Kind, SqlType
 
 
@@ -32,12 +30,6 @@ def comparison_type(args: Args) -> SqlType:
     count(args, 2)
     comparable(*args)
     return BOOLEAN
-
-
-def sides(sql: Sequence[str], args: Args) -> list[str]:
-    """The sides of a comparison in one type, so that the engine's own promotion cannot overflow or lose digits."""
-    target = comparison_types(args)
-    return [s if target is None else as_type(s, a, target) for s, a in zip(sql, args, strict=True)]
 
 
 def _nullable(args: Args) -> bool:
@@ -76,14 +68,6 @@ def compare(a: Scalar, b: Scalar, test: Callable[[object, object], bool]) -> boo
     return test(_key(a), _key(b))
 
 
-def _spell(symbol: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = sides(sql, args)
-        return f"({a} {symbol} {b})"
-
-    return spell
-
-
 def _comparison(name: str, symbol: str, summary: str, test: Callable[[object, object], bool]) -> Function:
     def python(a: Scalar, b: Scalar) -> Scalar:
         return None if a is None or b is None else compare(a, b, test)
@@ -93,7 +77,6 @@ def _comparison(name: str, symbol: str, summary: str, test: Callable[[object, ob
         f"x {symbol} y: any, same kind → boolean",
         summary,
         type=comparison_type,
-        spell=duckdb(_spell(symbol)),
         interval=interval_of(0, 1),
         nullable=_nullable,
         domain=_domain,
@@ -113,7 +96,6 @@ def _distinct(name: str, symbol: str, summary: str, equal: bool) -> Function:
         f"x {symbol} y: any, same kind → boolean",
         summary,
         type=comparison_type,
-        spell=duckdb(_spell(symbol)),
         interval=interval_of(0, 1),
         nullable=lambda args: False,
         domain=_never_null_domain,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dpsql.core.functions.function import Args, Function, Spelling
-from dpsql.core.functions.signature import constant_text, count, duckdb, is_null, strict, text
-from dpsql.core.functions.value import Scalar, Value
+from dpsql.core.functions.function import Args, Function
+from dpsql.core.functions.signature import constant_text, count, strict, text
+from dpsql.core.functions.value import Scalar
 from dpsql.core.ir.types import VARCHAR, SqlType
 
 JOINED = 10_000
@@ -19,19 +17,6 @@ def _texts(args: Args) -> SqlType:
     for a in args:
         text(a)
     return VARCHAR
-
-
-def _spell_join(sql: Sequence[str], args: Args, result: Value) -> str:
-    if any(is_null(a) for a in args):
-        return "CAST(NULL AS VARCHAR)"
-    return f"left({' || '.join(sql)}, {JOINED})"
-
-
-def _cut_call(name: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"left({name}({', '.join(sql)}), {JOINED})"
-
-    return spell
 
 
 def _joined(*parts: Scalar, separator: str = "") -> str:
@@ -54,7 +39,6 @@ FUNCTIONS = (
         "x || y: text, text → text",
         "The texts one after the other, up to 10,000 characters; NULL if one is NULL.",
         type=_texts,
-        spell=duckdb(_spell_join),
         python=strict(_joined),
         operator=True,
     ),
@@ -63,7 +47,6 @@ FUNCTIONS = (
         "concat(x: text, …) → text",
         "The texts one after the other, up to 10,000 characters; NULLs are left out.",
         type=_texts,
-        spell=duckdb(_cut_call("concat")),
         nullable=lambda args: False,
         python=_joined,
     ),
@@ -72,7 +55,6 @@ FUNCTIONS = (
         "concat_ws(separator: literal, x: text, …) → text",
         "The texts with a separator between them, up to 10,000 characters; NULLs are left out.",
         type=_ws_type,
-        spell=duckdb(_cut_call("concat_ws")),
         nullable=lambda args: False,
         python=_concat_ws,
         literal=frozenset({0}),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
-from dpsql.core.functions.comparison import compare, comparison_type, sides
+from dpsql.core.functions.comparison import compare, comparison_type
 from dpsql.core.functions.domains import union
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.signature import as_type, boolean, common_type, count, duckdb, is_null, may_fail
+from dpsql.core.functions.signature import boolean, common_type, count, is_null, may_fail
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -63,12 +63,6 @@ def _case_type(args: Args) -> SqlType:
     return common_type(_branches(args))
 
 
-def _spell_case(sql: Sequence[str], args: Args, result: Value) -> str:
-    cast = [as_type(s, a, result.type) for s, a in zip(sql, args, strict=True)]
-    arms = " ".join(f"WHEN {sql[i]} THEN {cast[i + 1]}" for i in range(0, len(sql) - 1, 2))
-    return f"CASE {arms} ELSE {cast[-1]} END"
-
-
 def _py_case(*values: Scalar) -> Scalar:
     for i in range(0, len(values) - 1, 2):
         if values[i] is True:
@@ -79,10 +73,6 @@ def _py_case(*values: Scalar) -> Scalar:
 def _coalesce_type(args: Args) -> SqlType:
     count(args, 1, -1)
     return common_type(args)
-
-
-def _spell_coalesce(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"COALESCE({', '.join(as_type(s, a, result.type) for s, a in zip(sql, args, strict=True))})"
 
 
 def _reachable(args: Args) -> Args:
@@ -117,13 +107,6 @@ def _coalesce_domain(args: Args) -> Domain | None:
 def _nullif_type(args: Args) -> SqlType:
     comparison_type(args)
     return args[0].type
-
-
-def _spell_nullif(sql: Sequence[str], args: Args, result: Value) -> str:
-    a, b = sides(sql, args)
-    if a == sql[0]:
-        return f"NULLIF({a}, {b})"
-    return f"CASE WHEN {a} = {b} THEN NULL ELSE {sql[0]} END"
 
 
 def _py_nullif(a: Scalar, b: Scalar) -> Scalar:
@@ -164,7 +147,6 @@ def _case(names: tuple[str, ...], signature: str, summary: str, type_rule: Calla
         signature,
         summary,
         type=type_rule,
-        spell=duckdb(_spell_case),
         interval=lambda args: hull_of(_branches(args)),
         nullable=lambda args: chosen_nullable(_branches(args)),
         finite=lambda args: finite_of(_branches(args)),
@@ -180,7 +162,6 @@ def _coalesce(names: tuple[str, ...], signature: str, summary: str, type_rule: C
         signature,
         summary,
         type=type_rule,
-        spell=duckdb(_spell_coalesce),
         interval=_coalesce_interval,
         nullable=_coalesce_nullable,
         finite=lambda args: finite_of(_reachable(args)),
@@ -204,7 +185,6 @@ FUNCTIONS = (
         "nullif(x, y) → any",
         "NULL where x equals y, else x.",
         type=_nullif_type,
-        spell=duckdb(_spell_nullif),
         interval=_first_interval,
         nullable=lambda args: True,
         finite=_first_finite,

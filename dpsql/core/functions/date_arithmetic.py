@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 
-from dpsql.core.functions.function import Args, Function, SignatureError, Spelling
-from dpsql.core.functions.signature import count, duckdb, is_null, iv_meet, strict
+from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.signature import count, is_null, iv_meet, strict
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.types import BIGINT, DATE, TIMESTAMP, Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -31,16 +30,6 @@ def is_safe(a: Value) -> bool:
     return is_null(a) or a.interval.within(safe_span(a.type))
 
 
-def safe(sql: str, a: Value) -> str:
-    """`sql`, with NULL in place of dates outside the years 1 to 9999."""
-    if is_safe(a):
-        return sql
-    if a.type.kind is Kind.DATE:
-        return f"CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END"
-    low, high = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
-    return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {sql} END"
-
-
 def near(a: Value) -> Interval:
     """The interval of what `safe` lets through. Open ends stay open: the guard is no bound that anybody asked for."""
     return iv_meet(a.interval, safe_span(a.type)) if a.interval.bounded else a.interval
@@ -52,14 +41,14 @@ def is_dated(args: Args) -> bool:
     return any(a.type.kind in kinds for a in args)
 
 
-def _split(args: Args) -> tuple[int, int]:
+def which_is_dated(args: Args) -> tuple[int, int]:
     """Positions of the date and of what is added to it."""
     return (0, 1) if args[0].type.temporal else (1, 0)
 
 
 def _shift_type(args: Args) -> SqlType:
     count(args, 2)
-    day, step = (args[i] for i in _split(args))
+    day, step = (args[i] for i in which_is_dated(args))
     if day.type.kind is Kind.DATE and step.type.kind is Kind.INTEGER:
         return DATE
     if day.type.temporal and step.type.kind is Kind.INTERVAL:
@@ -98,7 +87,7 @@ def _base(a: Value, t: SqlType) -> Interval:
 
 
 def _add_interval(args: Args) -> Interval:
-    at, by = _split(args)
+    at, by = which_is_dated(args)
     t = _shift_type(args)
     return iv.add(_base(args[at], t), _step(args[by], t))
 
@@ -110,37 +99,13 @@ def _sub_interval(args: Args) -> Interval:
     return iv.sub(_base(args[0], t), _step(args[1], t))
 
 
-def _step_safe(a: Value) -> bool:
+def step_is_safe(a: Value) -> bool:
+    """True if no row can move a date by more than `MOST_DAYS`."""
     return a.type.kind is Kind.INTERVAL or a.interval.within(iv.interval(-MOST_DAYS, MOST_DAYS))
 
 
 def _nullable(args: Args) -> bool:
-    return any(a.nullable or not (is_safe(a) if a.type.temporal else _step_safe(a)) for a in args)
-
-
-def _step_sql(sql: str, a: Value) -> str:
-    if isinstance(a.constant, dt.timedelta):
-        return f"to_microseconds(CAST({a.constant // dt.timedelta(microseconds=1)} AS BIGINT))"
-    if not _step_safe(a):
-        sql = f"CASE WHEN {sql} BETWEEN {-MOST_DAYS} AND {MOST_DAYS} THEN {sql} END"
-    return f"TRY_CAST({sql} AS INTEGER)"
-
-
-def _spell(operator: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        if result.type == BIGINT:
-            return f"CAST({_paren(safe(sql[0], args[0]))} - {_paren(safe(sql[1], args[1]))} AS BIGINT)"
-        at, by = _split(args)
-        base = _paren(safe(sql[at], args[at]))
-        if result.type == TIMESTAMP and args[at].type.kind is Kind.DATE:
-            base = f"TRY_CAST({base} AS TIMESTAMP)"
-        return f"({base} {operator} {_step_sql(sql[by], args[by])})"
-
-    return spell
-
-
-def _paren(sql: str) -> str:
-    return f"({sql})" if sql.startswith("CASE ") else sql
+    return any(a.nullable or not (is_safe(a) if a.type.temporal else step_is_safe(a)) for a in args)
 
 
 def _py_add(a: Scalar, b: Scalar) -> Scalar:
@@ -168,7 +133,6 @@ def _py_sub(a: Scalar, b: Scalar) -> Scalar:
 ADD = Function(
     ("add",), "", "",
     type=_shift_type,
-    spell=duckdb(_spell("+")),
     interval=_add_interval,
     nullable=_nullable,
     python=strict(_py_add),
@@ -177,7 +141,6 @@ ADD = Function(
 SUB = Function(
     ("sub",), "", "",
     type=_sub_type,
-    spell=duckdb(_spell("-")),
     interval=_sub_interval,
     nullable=_nullable,
     python=strict(_py_sub),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.functions.date_arithmetic import DAY_US, DAYS, EPOCH, is_safe, safe
+from dpsql.core.functions.date_arithmetic import DAY_US, DAYS, EPOCH, is_safe
 from dpsql.core.functions.domains import span_of
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.signature import constant_text, count, duckdb, if_null, strict, temporal
+from dpsql.core.functions.signature import constant_text, count, if_null, strict, temporal
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -20,22 +20,18 @@ from dpsql.core.numbers.interval import Interval
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: its names (the first is the engine's), what it is, its range, and its value in Python.
-
-    `guarded` parts raise an error in the engine for dates near the ends of the calendar.
-    """
+    """One part: its names, what it is, its range, and its value in Python. timed: of a time of day."""
 
     names: tuple[str, ...]
     summary: str
     lo: int | None
     hi: int | None
     python: Callable[[dt.datetime], int]
-    guarded: bool = False
     timed: bool = False
 
     @property
     def name(self) -> str:
-        """The engine's name."""
+        """The first of its names, which is that of its function."""
         return self.names[0]
 
 
@@ -48,14 +44,13 @@ PARTS = (
     Part(("month",), "Month, 1 to 12.", 1, 12, lambda x: x.month),
     Part(("day", "dayofmonth"), "Day of the month, 1 to 31.", 1, 31, lambda x: x.day),
     Part(("quarter",), "Quarter, 1 to 4.", 1, 4, lambda x: (x.month + 2) // 3),
-    Part(("week", "weekofyear"), "ISO week, 1 to 53.", 1, 53, lambda x: x.isocalendar()[1], guarded=True),
+    Part(("week", "weekofyear"), "ISO week, 1 to 53.", 1, 53, lambda x: x.isocalendar()[1]),
     Part(
         ("isoyear",),
         "The year the ISO week belongs to.",
         None,
         None,
         lambda x: x.isocalendar()[0],
-        guarded=True,
     ),
     Part(
         ("dayofweek", "dow", "weekday"),
@@ -149,13 +144,6 @@ def part_of(part: Part, day: dt.date | dt.time) -> int:
     return part.python(day)
 
 
-def part_sql(sql: str, a: Value, part: Part) -> str:
-    """The total SQL of one part."""
-    if part.guarded or (part.timed and a.type.kind is Kind.DATE):
-        sql = safe(sql, a)
-    return f"CAST({part.name}({sql}) AS BIGINT)"
-
-
 def part_nullable(a: Value) -> bool:
     """Infinite dates and, for some parts, those outside the years 1 to 9999 give NULL."""
     return a.nullable or not (a.type.kind is Kind.TIME or is_safe(a))
@@ -172,7 +160,6 @@ def _function(part: Part) -> Function:
         f"{part.name}(x: date | timestamp{' | time' if part.timed else ''}) → integer",
         part.summary,
         type=type_of,
-        spell={"duckdb": lambda sql, args, result: part_sql(sql[0], args[0], part)},
         interval=lambda args: part_interval(args[0], part),
         nullable=lambda args: part_nullable(args[0]),
         domain=lambda args: part_domain(args[0], part),
@@ -189,25 +176,22 @@ def named_part(args: Args) -> Part:
     return part
 
 
-def _epoch_named(args: Args) -> bool:
+def is_epoch(args: Args) -> bool:
+    """Whether date_part is asked for seconds since 1970."""
     return isinstance(args[0].constant, str) and args[0].constant.lower() == "epoch"
 
 
 def _extract_type(args: Args) -> SqlType:
     count(args, 2)
-    if _epoch_named(args):
+    if is_epoch(args):
         temporal(args[1])
         return DOUBLE
     _check(args[1], named_part(args))
     return BIGINT
 
 
-def _extract_sql(sql: Sequence[str], args: Args, result: Value) -> str:
-    return _epoch_sql(sql[1:], args[1:], result) if _epoch_named(args) else part_sql(sql[1], args[1], named_part(args))
-
-
 def _extract_interval(args: Args) -> Interval:
-    return _epoch_interval(args[1:]) if _epoch_named(args) else part_interval(args[1], named_part(args))
+    return _epoch_interval(args[1:]) if is_epoch(args) else part_interval(args[1], named_part(args))
 
 
 def _extract_python(name: Scalar, x: Scalar) -> Scalar:
@@ -227,10 +211,6 @@ def _epoch_interval(args: Args) -> Interval:
     return iv.mul(a.interval, iv.point(86_400 if a.type.kind is Kind.DATE else Fraction(1, 1_000_000)))
 
 
-def _epoch_sql(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"epoch({safe(sql[0], args[0])})"
-
-
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
@@ -244,15 +224,11 @@ def _name(name: str, summary: str, names: tuple[str, ...], index: Callable[[dt.d
         temporal(args[0])
         return VARCHAR
 
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({safe(sql[0], args[0])})"
-
     return Function(
         (name,),
         f"{name}(x: date | timestamp) → text",
         summary,
         type=type_of,
-        spell=duckdb(spell),
         nullable=lambda args: part_nullable(args[0]),
         domain=lambda args: Domain(names, null=if_null(args[0])),
         python=strict(lambda x: names[index(x)]),
@@ -266,11 +242,10 @@ FUNCTIONS = (
         "date_part(part: literal, x: date | timestamp) → number",
         "A part of a date by name; 'epoch' gives seconds since 1970-01-01.",
         type=_extract_type,
-        spell=duckdb(_extract_sql),
         interval=_extract_interval,
         nullable=lambda args: part_nullable(args[1]),
         finite=lambda args: True,
-        domain=lambda args: None if _epoch_named(args) else part_domain(args[1], named_part(args)),
+        domain=lambda args: None if is_epoch(args) else part_domain(args[1], named_part(args)),
         python=strict(_extract_python),
         literal=frozenset({0}),
     ),
@@ -279,7 +254,6 @@ FUNCTIONS = (
         "epoch(x: date | timestamp) → double",
         "Seconds since 1970-01-01, with fraction.",
         type=_epoch_type,
-        spell=duckdb(_epoch_sql),
         interval=_epoch_interval,
         nullable=lambda args: part_nullable(args[0]),
         finite=lambda args: True,

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.functions import date_arithmetic as shift
 from dpsql.core.functions.arithmetic import trunc_interval
-from dpsql.core.functions.date_arithmetic import DAY_US, EPOCH, is_safe, near, safe
+from dpsql.core.functions.date_arithmetic import DAY_US, EPOCH, is_safe, near
 from dpsql.core.functions.domains import Midnights, TimestampRange, midnight, span_of, truncate
-from dpsql.core.functions.function import Args, Function, SignatureError, Spelling
+from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
     constant_int,
     constant_text,
     count,
-    duckdb,
     if_null,
     integer,
-    quote,
     returns,
     strict,
     temporal,
@@ -30,12 +27,12 @@ from dpsql.core.ir.types import BIGINT, DATE, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 
-_CALENDAR = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
-_FIXED = {
+CALENDAR = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+FIXED = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000,
     "day": DAY_US, "week": 7 * DAY_US,
 }  # fmt: skip
-UNITS = {name + plural: name for name in (*_FIXED, *_CALENDAR) for plural in ("", "s")}
+UNITS = {name + plural: name for name in (*FIXED, *CALENDAR) for plural in ("", "s")}
 _CLOCK = ("microsecond", "millisecond", "second", "minute", "hour")
 
 
@@ -43,7 +40,7 @@ def unit_of(a: Value) -> str:
     """The unit that a literal argument names, singular."""
     name = constant_text(a, "the unit").lower()
     if name not in UNITS:
-        raise SignatureError(f"does not know the unit '{name}'; it knows {', '.join((*_FIXED, *_CALENDAR))}")
+        raise SignatureError(f"does not know the unit '{name}'; it knows {', '.join((*FIXED, *CALENDAR))}")
     return UNITS[name]
 
 
@@ -56,10 +53,10 @@ def _index(us: Fraction | None, unit: str) -> int | None:
     """The number of the unit that holds an instant; never falls with time."""
     if us is None:
         return None
-    if unit in _FIXED:
-        return math.floor(us / _FIXED[unit])
+    if unit in FIXED:
+        return math.floor(us / FIXED[unit])
     day = EPOCH + dt.timedelta(days=math.floor(us / DAY_US))
-    return (day.year * 12 + day.month - 1) // _CALENDAR[unit]
+    return (day.year * 12 + day.month - 1) // CALENDAR[unit]
 
 
 def _nullable(args: Args) -> bool:
@@ -78,14 +75,10 @@ def _trunc_type(args: Args) -> SqlType:
     return args[1].type if args[1].type.temporal else DATE
 
 
-def _spell_trunc(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"CAST(date_trunc({quote(unit_of(args[0]))}, {safe(sql[1], args[1])}) AS {result.type})"
-
-
 def _trunc_interval(args: Args) -> Interval:
     """Truncation moves back by less than one unit (a decade at most 3653 days) and never forward."""
     a, unit = args[1], unit_of(args[0])
-    length = Fraction(_FIXED.get(unit) or 31 * DAY_US * _CALENDAR[unit])
+    length = Fraction(FIXED.get(unit) or 31 * DAY_US * CALENDAR[unit])
     if a.type.kind is Kind.DATE:
         length /= DAY_US
     i = near(a)
@@ -104,7 +97,7 @@ def _trunc_domain(args: Args) -> Domain | None:
     if isinstance(a.domain.values, TimestampRange) and unit in _CLOCK:
         first, last = (_py_trunc(unit, end) for end in (a.domain.values.first, a.domain.values.last))
         assert isinstance(first, dt.datetime) and isinstance(last, dt.datetime)
-        return Domain(TimestampRange(first, last, dt.timedelta(microseconds=_FIXED[unit])), null=null)
+        return Domain(TimestampRange(first, last, dt.timedelta(microseconds=FIXED[unit])), null=null)
     return None
 
 
@@ -113,7 +106,7 @@ def _py_trunc(unit: str, x: Scalar) -> Scalar:
     if isinstance(x, dt.datetime):
         if unit in _CLOCK:
             since = x - midnight(x.date())
-            return x - since % dt.timedelta(microseconds=_FIXED[unit])
+            return x - since % dt.timedelta(microseconds=FIXED[unit])
         return midnight(_day_trunc(unit, x.date()))
     assert isinstance(x, dt.date)
     return _day_trunc(unit, x)
@@ -132,14 +125,6 @@ def _diff_type(args: Args) -> SqlType:
     for a in args[1:]:
         temporal(a)
     return BIGINT
-
-
-def _spell_diff(name: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        sides = (f"CAST({safe(s, a)} AS TIMESTAMP)" for s, a in zip(sql[1:], args[1:], strict=True))
-        return f"{name}({quote(unit_of(args[0]))}, {', '.join(sides)})"
-
-    return spell
 
 
 def _diff_interval(args: Args) -> Interval:
@@ -186,28 +171,18 @@ def _moved_type(args: Args) -> SqlType:
     temporal(args[0])
     unit = unit_of(args[2])
     longest = 10_000 * 366 * DAY_US
-    most = 120_000 // _CALENDAR[unit] if unit in _CALENDAR else longest // _FIXED[unit]
+    most = 120_000 // CALENDAR[unit] if unit in CALENDAR else longest // FIXED[unit]
     constant_int(args[1], -most, most, f"the number of {unit}s")
     return TIMESTAMP
-
-
-def _spell_moved(sql: Sequence[str], args: Args, result: Value) -> str:
-    unit, n = unit_of(args[2]), args[1].constant
-    assert isinstance(n, int)
-    if unit in _CALENDAR:
-        step = f"to_months(CAST({n * _CALENDAR[unit]} AS INTEGER))"
-    else:
-        step = f"to_microseconds(CAST({n * _FIXED[unit]} AS BIGINT))"
-    return f"(CAST({safe(sql[0], args[0])} AS TIMESTAMP) + {step})"
 
 
 def _moved_interval(args: Args) -> Interval:
     """n months are between 28·n and 31·n days."""
     unit, n = unit_of(args[2]), args[1].constant
     assert isinstance(n, int)
-    if unit in _FIXED:
-        return iv.add(_micros(args[0]), iv.point(n * _FIXED[unit]))
-    months = n * _CALENDAR[unit]
+    if unit in FIXED:
+        return iv.add(_micros(args[0]), iv.point(n * FIXED[unit]))
+    months = n * CALENDAR[unit]
     low, high = sorted((28 * months * DAY_US, 31 * months * DAY_US))
     return iv.add(_micros(args[0]), iv.interval(low, high))
 
@@ -215,9 +190,9 @@ def _moved_interval(args: Args) -> Interval:
 def _py_moved(x: Scalar, n: Scalar, unit: Scalar) -> Scalar:
     assert isinstance(x, dt.date) and isinstance(n, int) and isinstance(unit, str)
     at, step = x if isinstance(x, dt.datetime) else midnight(x), UNITS[unit.lower()]
-    if step in _FIXED:
-        return at + dt.timedelta(microseconds=n * _FIXED[step])
-    month = at.year * 12 + at.month - 1 + n * _CALENDAR[step]
+    if step in FIXED:
+        return at + dt.timedelta(microseconds=n * FIXED[step])
+    month = at.year * 12 + at.month - 1 + n * CALENDAR[step]
     year, month = month // 12, month % 12 + 1
     return at.replace(year=year, month=month, day=min(at.day, _last(dt.date(year, month, 1)).day))
 
@@ -246,13 +221,6 @@ def _make_interval(args: Args) -> Interval:
     assert year.lo is not None and year.hi is not None
     lo, hi = (min(max(math.floor(end), 1), 9999) for end in (year.lo, year.hi))
     return iv.interval((dt.date(lo, 1, 1) - EPOCH).days, (dt.date(hi, 12, 31) - EPOCH).days)
-
-
-def _spell_make(sql: Sequence[str], args: Args, result: Value) -> str:
-    limits = ((1, 9999), (1, 12), (1, 31))
-    parts = (f"CASE WHEN {s} BETWEEN {lo} AND {hi} THEN {s} END" for s, (lo, hi) in zip(sql, limits, strict=True))
-    year, month, day = (f"lpad(CAST({part} AS VARCHAR), {n}, '0')" for part, n in zip(parts, (4, 2, 2), strict=True))
-    return f"TRY_CAST({year} || '-' || {month} || '-' || {day} AS DATE)"
 
 
 def _py_make(year: int, month: int, day: int) -> Scalar:
@@ -290,10 +258,6 @@ def _strftime_type(args: Args) -> SqlType:
     return VARCHAR
 
 
-def _spell_strftime(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"strftime({safe(sql[0], args[0])}, {sql[1]})"
-
-
 def _strftime_domain(args: Args) -> Domain | None:
     """Formats made of year and month only have one value per month: map the months, not the days."""
     a = args[0]
@@ -319,7 +283,6 @@ FUNCTIONS = (
         "date_trunc(unit: literal, x: date | timestamp) → the same type",
         "The start of the day, week, month, quarter, year … that holds x.",
         type=_trunc_type,
-        spell=duckdb(_spell_trunc),
         interval=_trunc_interval,
         nullable=_nullable,
         domain=_trunc_domain,
@@ -331,7 +294,6 @@ FUNCTIONS = (
         "date_diff(unit: literal, x: date | timestamp, y: date | timestamp) → integer",
         "How many starts of a unit lie between x and y; for weeks, how many times seven days.",
         type=_diff_type,
-        spell=duckdb(_spell_diff("date_diff")),
         interval=_diff_interval,
         nullable=_nullable,
         python=strict(_py_diff),
@@ -342,7 +304,6 @@ FUNCTIONS = (
         "date_sub(unit: literal, x: date | timestamp, y: date | timestamp) → integer",
         "How many whole units have passed from x to y.",
         type=_diff_type,
-        spell=duckdb(_spell_diff("date_sub")),
         interval=_sub_interval,
         nullable=_nullable,
         literal=frozenset({0}),
@@ -352,7 +313,6 @@ FUNCTIONS = (
         "x + INTERVAL n unit: date | timestamp, literal, literal → timestamp",
         "x moved by n units; the last day of a shorter month replaces days it does not have.",
         type=_moved_type,
-        spell=duckdb(_spell_moved),
         interval=_moved_interval,
         nullable=_nullable,
         python=strict(_py_moved),
@@ -371,7 +331,6 @@ FUNCTIONS = (
         "last_day(x: date | timestamp) → date",
         "The last day of the month.",
         type=returns(DATE, temporal),
-        spell={"duckdb": lambda sql, args, result: f"last_day({safe(sql[0], args[0])})"},
         interval=_last_interval,
         nullable=_nullable,
         python=strict(_last),
@@ -381,7 +340,6 @@ FUNCTIONS = (
         "make_date(year: integer, month: integer, day: integer) → date",
         "The date with these parts; NULL if there is none in the years 1 to 9999.",
         type=returns(DATE, integer, integer, integer),
-        spell=duckdb(_spell_make),
         interval=_make_interval,
         nullable=lambda args: True,
         python=strict(_py_make),
@@ -391,7 +349,6 @@ FUNCTIONS = (
         "strftime(x: date | timestamp, format: literal) → text",
         "x as text, by a format of %Y %m %d %H %M %S %j %b %B %a %A %p %I %y %f.",
         type=_strftime_type,
-        spell=duckdb(_spell_strftime),
         nullable=_nullable,
         domain=_strftime_domain,
         python=strict(_py_strftime),

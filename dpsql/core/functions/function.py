@@ -1,15 +1,15 @@
-"""What a scalar function is: one object that holds its types, its rules and its spelling.
+"""What a scalar function is: one object that holds its types and its rules, and no SQL.
 
-To add a function, add one `Function` to the module of its family and to that module's `FUNCTIONS` tuple; parsing,
-planning, bounds, documentation and the contract test pick it up. Every rule is a claim about every possible input row
-and is tested against the engine by `tests/core/functions/test_function_contract.py`.
+To add a function, add one `Function` to the module of its family and to that module's `FUNCTIONS` tuple, and its
+spelling to the table of each dialect that can compute it exactly (`core/printing/dialects/`); parsing, planning,
+bounds, documentation and the contract test pick it up. Every rule is a claim about every possible input row and is
+tested against the engines by `tests/core/functions/test_function_contract.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import SqlType
@@ -20,12 +20,6 @@ Args = Sequence[Value]
 
 class SignatureError(Exception):
     """The arguments do not fit. The message names the expectation: "expects a number, got VARCHAR"."""
-
-
-class Spelling(Protocol):
-    """Prints a call as engine SQL. The printed expression must be *total*: no row may make it raise."""
-
-    def __call__(self, sql: Sequence[str], args: Args, result: Value) -> str: ...
 
 
 def null_if_any_is_null(args: Args) -> bool:
@@ -50,7 +44,6 @@ class Function:
     names: SQL names in lower case; the first is canonical and is what plan nodes carry.
     signature, summary: for the documentation, e.g. `abs(x: number) → number`, "Absolute value."
     type: checks the arguments and gives the result type; raises SignatureError.
-    spell: prints it, dialect → Spelling; "duckdb" must be there.
     interval: from the arguments' `interval`s to the result's (called a second time with `range`s).
     nullable: can the result be NULL?
     finite: is the result never NaN nor ±∞, given arguments as described? Only asked for DOUBLE results.
@@ -64,7 +57,6 @@ class Function:
     signature: str
     summary: str
     type: Callable[[Args], SqlType]
-    spell: dict[str, Spelling]
     interval: Callable[[Args], Interval] = no_interval
     nullable: Callable[[Args], bool] = null_if_any_is_null
     finite: Callable[[Args], bool] = lambda args: all(a.finite for a in args)

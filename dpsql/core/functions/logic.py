@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from dpsql.core.functions.function import Args, Function, Spelling
-from dpsql.core.functions.signature import anything, boolean, count, duckdb, interval_of, number, returns, truth_domain
+from dpsql.core.functions.function import Args, Function
+from dpsql.core.functions.signature import anything, boolean, count, interval_of, number, returns, truth_domain
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BOOLEAN, SqlType
 
@@ -27,13 +27,6 @@ def _never_null(args: Args) -> Domain | None:
     return truth_domain(args, False)
 
 
-def _spell_junction(word: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"({f' {word} '.join(sql)})"
-
-    return spell
-
-
 def _junction(name: str, decisive: bool, summary: str) -> Function:
     def python(*values: Scalar) -> Scalar:
         if decisive in values:
@@ -45,7 +38,6 @@ def _junction(name: str, decisive: bool, summary: str) -> Function:
         f"x {name.upper()} y: boolean, boolean → boolean",
         summary,
         type=_junction_type,
-        spell=duckdb(_spell_junction(name.upper())),
         interval=_UNIT,
         domain=_domain,
         python=python,
@@ -60,15 +52,12 @@ def _test(
     summary: str,
     python: Callable[[Scalar], Scalar],
 ) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"({sql[0]} {words})"
 
     return Function(
         (name,),
         f"x {words}: {'boolean' if check is boolean else 'any'} → boolean",
         summary,
         type=returns(BOOLEAN, check),
-        spell=duckdb(spell),
         interval=_UNIT,
         nullable=lambda args: False,
         domain=_never_null,
@@ -77,24 +66,17 @@ def _test(
     )
 
 
-def _spell_not(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"(NOT {sql[0]})"
-
-
 def _not(x: Scalar) -> Scalar:
     return None if x is None else not x
 
 
 def _float_test(name: str, summary: str) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}(CAST({sql[0]} AS DOUBLE))"
 
     return Function(
         (name,),
         f"{name}(x: number) → boolean",
         summary,
         type=returns(BOOLEAN, number),
-        spell=duckdb(spell),
         interval=_UNIT,
         domain=_domain,
     )
@@ -108,7 +90,6 @@ FUNCTIONS = (
         "NOT x: boolean → boolean",
         "True where the condition does not hold; NULL stays NULL.",
         type=returns(BOOLEAN, boolean),
-        spell=duckdb(_spell_not),
         interval=_UNIT,
         domain=_domain,
         python=_not,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 
 from dpsql.core.functions.comparison import compare
 from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
-    as_type,
     comparable,
     comparison_types,
     count,
-    duckdb,
     interval_of,
     may_fail,
     truth_domain,
 )
-from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.functions.value import Domain, Scalar
 from dpsql.core.ir.types import BOOLEAN, SqlType
 
 
@@ -29,12 +26,6 @@ def _type(args: Args) -> SqlType:
         comparable(args[0], a)
     comparable(*args)
     return BOOLEAN
-
-
-def _spell(sql: Sequence[str], args: Args, result: Value) -> str:
-    target = comparison_types(args)
-    x, *items = (s if target is None else as_type(s, a, target) for s, a in zip(sql, args, strict=True))
-    return f"({x} IN ({', '.join(items)}))"
 
 
 def _nullable(args: Args) -> bool:
@@ -60,7 +51,6 @@ FUNCTIONS = (
         "x IN (a, b, …): any, literals of the same kind → boolean",
         "True where x equals one of the listed values.",
         type=_type,
-        spell=duckdb(_spell),
         interval=interval_of(0, 1),
         nullable=_nullable,
         domain=_domain,

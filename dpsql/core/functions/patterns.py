@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from dpsql.core.functions.function import Args, Function, SignatureError, Spelling
+from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
     constant_text,
     count,
-    duckdb,
     interval_of,
     returns,
     strict,
     text,
     truth_domain,
 )
-from dpsql.core.functions.value import Domain, Scalar, Value
+from dpsql.core.functions.value import Domain, Scalar
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, BOOLEAN, Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -28,15 +27,12 @@ def _domain(args: Args) -> Domain | None:
 
 
 def _test(names: tuple[str, ...], summary: str, python: Callable[[str, str], bool]) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{names[0]}({sql[0]}, {sql[1]})"
 
     return Function(
         names,
         f"{names[0]}(x: text, y: text) → boolean",
         summary,
         type=returns(BOOLEAN, text, text),
-        spell=duckdb(spell),
         interval=interval_of(0, 1),
         domain=_domain,
         python=strict(python),
@@ -47,10 +43,6 @@ def _position(args: Args) -> Interval:
     """At least 0; at most one more than the size in bytes, where one is known."""
     hi = args[0].interval.hi if args[0].type.kind is Kind.VARCHAR else None
     return iv.interval(0, None if hi is None else hi + 1, args[0].interval.why)
-
-
-def _spell_position(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"CAST(strpos({sql[0]}, {sql[1]}) AS BIGINT)"
 
 
 def _like_type(args: Args) -> SqlType:
@@ -104,14 +96,6 @@ def _pieces(pattern: str, escape: str) -> list[str]:
     return found
 
 
-def _spell_like(word: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        escape = f" ESCAPE {sql[2]}" if len(args) > 2 else ""
-        return f"({sql[0]} {word} {sql[1]}{escape})"
-
-    return spell
-
-
 def _like(x: str, pattern: str, escape: str = "") -> bool:
     take(len(x) * len(pattern) // 1024)
     return re.fullmatch(_expression(pattern, escape), x, re.DOTALL) is not None
@@ -129,7 +113,6 @@ def _matches(name: str, summary: str, python: Callable[..., Scalar]) -> Function
         f"x {name.upper()} pattern: text, literal → boolean",
         summary,
         type=_like_type,
-        spell=duckdb(_spell_like(name.upper())),
         interval=interval_of(0, 1),
         domain=_domain,
         python=strict(python),
@@ -147,7 +130,6 @@ FUNCTIONS = (
         "strpos(x: text, y: text) → integer",
         "Where y first occurs in x, counted from 1; 0 if it does not.",
         type=returns(BIGINT, text, text),
-        spell=duckdb(_spell_position),
         interval=_position,
         python=strict(lambda x, y: x.find(y) + 1),
     ),

@@ -7,16 +7,14 @@ any library's elementary functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.core.functions.arithmetic import may_be_zero
 from dpsql.core.functions.function import Args, Function, SignatureError, null_if_any_is_null
 from dpsql.core.functions.signature import (
-    as_type,
     bounded_double,
     count,
-    duckdb,
     iv_meet,
     number,
     returns,
@@ -70,34 +68,26 @@ def _real(
     summary: str,
     rule: Callable[[Interval], Interval],
     *,
-    guard: str = "",
-    inside: Callable[[Value], bool] = lambda a: True,
+    inside: Callable[[Value], bool] | None = None,
     finite: Callable[[Args], bool] | None = None,
 ) -> Function:
-    """f(x) of one DOUBLE. `guard` is the condition (on `{x}`) under which f is defined; elsewhere it is NULL.
+    """f(x) of one DOUBLE.
 
-    `inside` says whether every value of an argument satisfies the guard.
+    inside: of f that is NULL where it is not defined, whether it is defined for every finite value of an argument.
     """
 
     def interval(args: Args) -> Interval:
         return rule(args[0].interval)
 
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        x = as_type(sql[0], args[0], DOUBLE)
-        if guard:
-            x = f"CASE WHEN {guard.format(x=x)} THEN {x} END"
-        return f"{names[0]}({x})"
-
     def nullable(args: Args) -> bool:
         a = args[0]
-        return a.nullable or (bool(guard) and not (a.finite and inside(a)))
+        return a.nullable or (inside is not None and not (a.finite and inside(a)))
 
     return Function(
         names,
         f"{names[0]}(x: number) → double",
         summary,
         type=returns(DOUBLE, number),
-        spell=duckdb(spell),
         interval=interval,
         nullable=nullable,
         finite=finite or bounded_double(interval),
@@ -125,6 +115,10 @@ def _not_negative(a: Value) -> bool:
     """A DOUBLE that is ≥ 0 in real arithmetic may be rounded below zero; other numbers are exact."""
     exact = a.type.kind is not Kind.DOUBLE and a.interval.lo is not None and a.interval.lo >= 0
     return exact or _positive(a)
+
+
+def _anywhere(a: Value) -> bool:
+    return True
 
 
 def _unit(a: Value) -> bool:
@@ -183,10 +177,6 @@ def _pow_finite(args: Args) -> bool:
     return bounded_double(_pow_interval)(args)
 
 
-def _spell_pow(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"pow({as_type(sql[0], args[0], DOUBLE)}, {as_type(sql[1], args[1], DOUBLE)})"
-
-
 def _log_type(args: Args) -> SqlType:
     count(args, 1, 2)
     for a in args:
@@ -202,21 +192,16 @@ def _log_argument(args: Args) -> Value:
     return args[-1]
 
 
-def _log_base(args: Args) -> int:
+def log_base(args: Args) -> int:
+    """The base of a logarithm, 10 where none is given."""
     base = args[0].constant if len(args) == 2 else 10
     assert isinstance(base, int)
     return base
 
 
 def _log_interval(args: Args) -> Interval:
-    base = _log_base(args)
+    base = log_base(args)
     return _log(lambda x: math.log(x) / math.log(base))(_log_argument(args).interval)
-
-
-def _spell_log(sql: Sequence[str], args: Args, result: Value) -> str:
-    x = as_type(sql[-1], args[-1], DOUBLE)
-    x = f"CASE WHEN {x} > 0 THEN {x} END"
-    return f"log10({x})" if _log_base(args) == 10 else f"(ln({x}) / ln({_log_base(args)}))"
 
 
 def _log_nullable(args: Args) -> bool:
@@ -224,20 +209,17 @@ def _log_nullable(args: Args) -> bool:
     return a.nullable or not a.finite or not _positive(a)
 
 
-_INFINITE_IN = "isfinite({x})"
-
 FUNCTIONS = (
-    _real(("sqrt",), "Square root; NULL for negative numbers.", _sqrt, guard="{x} >= 0", inside=_not_negative),
+    _real(("sqrt",), "Square root; NULL for negative numbers.", _sqrt, inside=_not_negative),
     _real(("cbrt",), "Cube root.", lambda i: monotone(lambda x: math.copysign(abs(x) ** (1 / 3), x), i)),
-    _real(("ln",), "Natural logarithm; NULL unless x > 0.", _log(math.log), guard="{x} > 0", inside=_positive),
-    _real(("log10",), "Logarithm to base 10; NULL unless x > 0.", _log(math.log10), guard="{x} > 0", inside=_positive),
-    _real(("log2",), "Logarithm to base 2; NULL unless x > 0.", _log(math.log2), guard="{x} > 0", inside=_positive),
+    _real(("ln",), "Natural logarithm; NULL unless x > 0.", _log(math.log), inside=_positive),
+    _real(("log10",), "Logarithm to base 10; NULL unless x > 0.", _log(math.log10), inside=_positive),
+    _real(("log2",), "Logarithm to base 2; NULL unless x > 0.", _log(math.log2), inside=_positive),
     Function(
         ("log",),
         "log(x: number) → double · log(base: literal, x: number) → double",
         "Logarithm to base 10, or to the given base; NULL unless x > 0.",
         type=_log_type,
-        spell=duckdb(_spell_log),
         interval=_log_interval,
         nullable=_log_nullable,
         finite=bounded_double(_log_interval),
@@ -248,24 +230,22 @@ FUNCTIONS = (
         "pow(x: number, y: number) → double",
         "x to the power of y, in DOUBLE; NaN for a negative x and a fractional y.",
         type=_pow_type,
-        spell=duckdb(_spell_pow),
         interval=_pow_interval,
         nullable=null_if_any_is_null,
         finite=_pow_finite,
     ),
-    _real(("sin",), "Sine; NULL for NaN and ±∞.", _waves, guard=_INFINITE_IN, finite=_always),
-    _real(("cos",), "Cosine; NULL for NaN and ±∞.", _waves, guard=_INFINITE_IN, finite=_always),
+    _real(("sin",), "Sine; NULL for NaN and ±∞.", _waves, inside=_anywhere, finite=_always),
+    _real(("cos",), "Cosine; NULL for NaN and ±∞.", _waves, inside=_anywhere, finite=_always),
     _real(
         ("tan",),
         "Tangent; NULL for NaN and ±∞.",
         lambda i: Interval(None, None, (_TAN,)),
-        guard=_INFINITE_IN,
+        inside=_anywhere,
     ),
     _real(
         ("asin",),
         "Arc sine; NULL outside [-1, 1].",
         _about(-math.pi / 2, math.pi / 2),
-        guard="{x} BETWEEN -1 AND 1",
         inside=_unit,
         finite=_always,
     ),
@@ -273,7 +253,6 @@ FUNCTIONS = (
         ("acos",),
         "Arc cosine; NULL outside [-1, 1].",
         _about(0, math.pi),
-        guard="{x} BETWEEN -1 AND 1",
         inside=_unit,
         finite=_always,
     ),

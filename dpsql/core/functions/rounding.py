@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from dpsql.core.functions.arithmetic import trunc_interval
-from dpsql.core.functions.function import Args, Function, Spelling
+from dpsql.core.functions.function import Args, Function
 from dpsql.core.functions.signature import (
-    as_type,
     constant_int,
     count,
     decimal_for,
-    duckdb,
     exact_type,
     interval_of,
     number,
@@ -41,19 +39,11 @@ def _abs_type(args: Args) -> SqlType:
     return DOUBLE if args[0].type.kind is Kind.DOUBLE else args[0].type
 
 
-def _spell_abs(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"abs({as_type(sql[0], args[0], result.type)})"
-
-
 def _sign(args: Args) -> Interval:
     lo, hi = args[0].interval.lo, args[0].interval.hi
     return iv.interval(
         -1 if lo is None or lo < 0 else 0 if lo == 0 else 1, 1 if hi is None or hi > 0 else 0 if hi == 0 else -1
     )
-
-
-def _spell_sign(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"CAST(sign({sql[0]}) AS INTEGER)"
 
 
 def outward(i: Interval, places: int) -> Interval:
@@ -64,7 +54,8 @@ def outward(i: Interval, places: int) -> Interval:
     return Interval(lo, hi, i.why)
 
 
-def _places(args: Args) -> int:
+def places(args: Args) -> int:
+    """The decimal places asked for; none: 0."""
     return constant_int(args[1], 0, 15, "the number of decimal places") if len(args) > 1 else 0
 
 
@@ -87,7 +78,7 @@ def _trunc(args: Args) -> Interval:
 
 
 def _round(args: Args) -> Interval:
-    return outward(args[0].interval, _places(args))
+    return outward(args[0].interval, places(args))
 
 
 def _rounded_type(args: Args) -> SqlType:
@@ -97,9 +88,9 @@ def _rounded_type(args: Args) -> SqlType:
     if t.kind is Kind.INTEGER:
         return t
     if t.kind is Kind.DECIMAL:
-        places = min(_places(args), t.scale)
+        kept = min(places(args), t.scale)
         room = outward(stored(args[0]), 0)
-        return decimal_for(room, places) or DOUBLE if decimal_for(room, t.scale) else DOUBLE
+        return decimal_for(room, kept) or DOUBLE if decimal_for(room, t.scale) else DOUBLE
     return DOUBLE
 
 
@@ -111,23 +102,6 @@ def _unary_rounded(args: Args) -> SqlType:
 def _round_type(args: Args) -> SqlType:
     count(args, 1, 2)
     return _rounded_type(args)
-
-
-def _spell_rounded(name: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        t = args[0].type
-        if t.kind is Kind.INTEGER:
-            return sql[0]
-        places = f", {_places(args)}" if len(args) > 1 else ""
-        if result.type.kind is Kind.DECIMAL:
-            if len(args) > 1 and _places(args) >= t.scale:
-                return as_type(sql[0], args[0], result.type)
-            wide = decimal_for(outward(stored(args[0]), 0), t.scale)
-            assert wide is not None
-            return f"TRY_CAST({name}({as_type(sql[0], args[0], wide)}{places}) AS {result.type})"
-        return f"{name}({as_type(sql[0], args[0], DOUBLE)}{places})"
-
-    return spell
 
 
 def _py_round(x: Scalar, places: int = 0) -> Scalar:
@@ -159,7 +133,6 @@ def _unary(name: tuple[str, ...], summary: str, rule: Callable[[Args], Interval]
         f"{name[0]}(x: number) → number",
         summary,
         type=_unary_rounded,
-        spell=duckdb(_spell_rounded(name[0])),
         interval=rule,
         python=_py_integral(f),
     )
@@ -175,7 +148,6 @@ FUNCTIONS = (
         "abs(x: number) → number",
         "Absolute value.",
         type=_abs_type,
-        spell=duckdb(_spell_abs),
         interval=_abs,
         python=strict(abs),
     ),
@@ -184,7 +156,6 @@ FUNCTIONS = (
         "sign(x: number) → integer",
         "-1, 0 or 1; 0 for NaN.",
         type=returns(INTEGER, number),
-        spell=duckdb(_spell_sign),
         interval=lambda args: _sign(args) if args[0].finite else interval_of(-1, 1)(args),
         python=strict(_py_sign),
     ),
@@ -196,7 +167,6 @@ FUNCTIONS = (
         "round(x: number, places: literal 0…15 = 0) → number",
         "The nearest multiple of 10^-places, halves away from zero.",
         type=_round_type,
-        spell=duckdb(_spell_rounded("round")),
         interval=_round,
         python=strict(_py_round),
         literal=frozenset({1}),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
 from itertools import pairwise
 
-from dpsql.core.functions.function import Args, SignatureError, Spelling
+from dpsql.core.functions.function import Args, SignatureError
 from dpsql.core.functions.value import Domain, Scalar, Value, type_range
 from dpsql.core.ir.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_type_for
 from dpsql.core.numbers import interval as iv
@@ -87,11 +87,6 @@ def constant_text(a: Value, what: str) -> str:
     if not isinstance(a.constant, str):
         raise SignatureError(f"expects {what} as a string literal")
     return a.constant
-
-
-def quote(value: str) -> str:
-    """A SQL string literal."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 _STORED = {
@@ -195,22 +190,6 @@ def comparable(*args: Value) -> None:
         raise SignatureError(f"cannot mix {a} and {b}; {repair}")
 
 
-def as_type(sql: str, a: Value, target: SqlType) -> str:
-    """`sql` as `target`, for a value whose range fits; TRY_CAST wherever the types alone would allow an error."""
-    if a.type == target or target.kind is Kind.NULL:
-        return sql
-    widening = (
-        is_null(a)
-        or (target.kind is Kind.DOUBLE and a.type.numeric and target.name == "DOUBLE")
-        or (
-            a.type.kind is Kind.INTEGER
-            and target.kind is Kind.INTEGER
-            and type_range(a.type).within(type_range(target))
-        )
-    )
-    return f"{'CAST' if widening else 'TRY_CAST'}({sql} AS {target})"
-
-
 def may_fail(a: Value, target: SqlType) -> bool:
     """True if `as_type` may give NULL: a DATE far outside of what TIMESTAMP can hold."""
     far = 290_000 * 365
@@ -268,20 +247,6 @@ def strict(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
         return None if None in values else f(*values)
 
     return lifted
-
-
-def call(name: str) -> Spelling:
-    """Spell as `name(a, b, …)`."""
-
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({', '.join(sql)})"
-
-    return spell
-
-
-def duckdb(spelling: Spelling) -> dict[str, Spelling]:
-    """The `spell` table with one dialect."""
-    return {"duckdb": spelling}
 
 
 def returns(t: SqlType, *checks: Callable[[Value], None], optional: int = 0) -> Callable[[Args], SqlType]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from dpsql.core.functions.function import Args, Function, SignatureError, Spelling
+from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
-    call,
     constant_int,
     constant_text,
     count,
-    duckdb,
     integer,
     returns,
     strict,
@@ -40,15 +38,12 @@ def ascii_only(f: Callable[..., Scalar]) -> Callable[..., Scalar]:
     return strict(checked)
 
 
-def _simple(
-    names: tuple[str, ...], summary: str, python: Callable[..., Scalar] | None, spelled: str | None = None
-) -> Function:
+def _simple(names: tuple[str, ...], summary: str, python: Callable[..., Scalar] | None) -> Function:
     return Function(
         names,
         f"{names[0]}(x: text) → text",
         summary,
         type=returns(VARCHAR, text),
-        spell=duckdb(call(spelled or names[0])),
         python=python,
     )
 
@@ -67,18 +62,14 @@ def _measure(
     names: tuple[str, ...],
     summary: str,
     python: Callable[..., Scalar],
-    spelled: str,
     interval: Callable[[Args], Interval] = _size,
 ) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"CAST({spelled}({sql[0]}) AS BIGINT)"
 
     return Function(
         names,
         f"{names[0]}(x: text) → integer",
         summary,
         type=returns(BIGINT, text),
-        spell=duckdb(spell),
         interval=interval,
         python=strict(python),
     )
@@ -98,7 +89,6 @@ def _trim(name: str, summary: str, cut: Callable[[str, str], str]) -> Function:
         f"{name}(x: text, characters: literal = ' ') → text",
         summary,
         type=type_of,
-        spell=duckdb(call(name)),
         python=ascii_only(lambda x, characters=" ": cut(x, characters)),
         literal=frozenset({1}),
     )
@@ -107,26 +97,13 @@ def _trim(name: str, summary: str, cut: Callable[[str, str], str]) -> Function:
 # Parts of a text
 
 
-def _is_near(a: Value) -> bool:
+def is_near(a: Value) -> bool:
+    """True if no row can lie too far from zero for a position in a text."""
     return a.interval.within(iv.interval(-FAR, FAR))
 
 
-def near_sql(sql: str, a: Value) -> str:
-    """An integer argument as BIGINT, NULL where it is too far from zero for a position in a text."""
-    if not _is_near(a):
-        sql = f"CASE WHEN {sql} BETWEEN {-FAR} AND {FAR} THEN {sql} END"
-    return f"TRY_CAST({sql} AS BIGINT)"
-
-
-def _spell_part(name: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({', '.join([sql[0], *(near_sql(s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
-
-    return spell
-
-
 def _part_nullable(args: Args) -> bool:
-    return any(a.nullable for a in args) or not all(_is_near(a) for a in args[1:])
+    return any(a.nullable for a in args) or not all(is_near(a) for a in args[1:])
 
 
 def _left(x: str, n: int) -> Scalar:
@@ -156,7 +133,6 @@ def _part(
         signature,
         summary,
         type=returns(VARCHAR, *checks, optional=optional),
-        spell=duckdb(_spell_part(names[0])),
         nullable=_part_nullable,
         python=strict(python),
     )
@@ -172,15 +148,12 @@ def _pad_type(args: Args) -> SqlType:
 
 
 def _pad(name: str, summary: str, python: Callable[..., Scalar]) -> Function:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"{name}({sql[0]}, CAST({args[1].constant!r} AS INTEGER), {sql[2]})"
 
     return Function(
         (name,),
         f"{name}(x: text, length: literal 0…1000, padding: literal) → text",
         summary,
         type=_pad_type,
-        spell=duckdb(spell),
         python=strict(python),
         literal=frozenset({1, 2}),
     )
@@ -212,16 +185,12 @@ def _replace(x: str, old: str, new: str) -> Scalar:
     return x.replace(old, new) if old else x
 
 
-def _spell_replace(sql: Sequence[str], args: Args, result: Value) -> str:
-    printed, room = f"replace({', '.join(sql)})", _replace_room(args)
-    return printed if room is None else f"CASE WHEN strlen({sql[0]}) <= {room} THEN {printed} END"
-
-
 def _replace_nullable(args: Args) -> bool:
-    return any(a.nullable for a in args) or _replace_room(args) is not None
+    return any(a.nullable for a in args) or replace_room(args) is not None
 
 
-def _replace_room(args: Args) -> int | None:
+def replace_room(args: Args) -> int | None:
+    """Bytes of a text from which on `replace` gives NULL; None if it never does."""
     old, new = args[1].constant, args[2].constant
     return _room(old, new) if isinstance(old, str) and isinstance(new, str) else None
 
@@ -243,20 +212,9 @@ def _split_type(args: Args) -> SqlType:
     return VARCHAR
 
 
-def _spell_split(sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"split_part({sql[0]}, {sql[1]}, CAST({args[2].constant!r} AS BIGINT))"
-
-
 def _split_part(x: str, separator: str, n: int) -> Scalar:
     parts = x.split(separator)
     return parts[n - 1] if n <= len(parts) else ""
-
-
-def _code(spelled: str) -> Spelling:
-    def spell(sql: Sequence[str], args: Args, result: Value) -> str:
-        return f"CAST({spelled}({sql[0]}) AS INTEGER)"
-
-    return spell
 
 
 FUNCTIONS = (
@@ -269,9 +227,9 @@ FUNCTIONS = (
     _trim("trim", "x without the given characters at both ends.", str.strip),
     _trim("ltrim", "x without the given characters at its start.", str.lstrip),
     _trim("rtrim", "x without the given characters at its end.", str.rstrip),
-    _measure(("length", "len", "char_length", "character_length"), "Number of characters.", len, "length"),
-    _measure(("strlen", "octet_length"), "Number of bytes in UTF-8.", lambda x: len(x.encode()), "strlen"),
-    _measure(("bit_length",), "Number of bits in UTF-8.", lambda x: 8 * len(x.encode()), "bit_length", _bits),
+    _measure(("length", "len", "char_length", "character_length"), "Number of characters.", len),
+    _measure(("strlen", "octet_length"), "Number of bytes in UTF-8.", lambda x: len(x.encode())),
+    _measure(("bit_length",), "Number of bits in UTF-8.", lambda x: 8 * len(x.encode()), _bits),
     _part(
         ("left",), "left(x: text, n: integer) → text", "The first n characters; all but the last -n if n < 0.", 0, _left
     ),
@@ -296,7 +254,6 @@ FUNCTIONS = (
         "replace(x: text, old: literal, new: literal) → text",
         "x with every occurrence of one text replaced by another; NULL where that could exceed 100,000 bytes.",
         type=_replace_type,
-        spell=duckdb(_spell_replace),
         nullable=_replace_nullable,
         python=strict(_replace),
         literal=frozenset({1, 2}),
@@ -306,7 +263,6 @@ FUNCTIONS = (
         "translate(x: text, from: literal, to: literal) → text",
         "x with each character of one list replaced by its partner in the other.",
         type=_translate_type,
-        spell=duckdb(call("translate")),
         literal=frozenset({1, 2}),
     ),
     Function(
@@ -314,7 +270,6 @@ FUNCTIONS = (
         "split_part(x: text, separator: literal, n: literal 1…1000) → text",
         "The n-th part between separators; '' if there are fewer.",
         type=_split_type,
-        spell=duckdb(_spell_split),
         python=strict(_split_part),
         literal=frozenset({1, 2}),
     ),
@@ -323,7 +278,6 @@ FUNCTIONS = (
         "ascii(x: text) → integer",
         "The number of the first character; 0 for ''.",
         type=returns(INTEGER, text),
-        spell=duckdb(_code("ascii")),
         interval=lambda args: iv.interval(0, 0x10FFFF),
         python=strict(lambda x: ord(x[0]) if x else 0),
     ),
@@ -332,7 +286,6 @@ FUNCTIONS = (
         "unicode(x: text) → integer",
         "The number of the first character; -1 for ''.",
         type=returns(INTEGER, text),
-        spell=duckdb(_code("unicode")),
         interval=lambda args: iv.interval(-1, 0x10FFFF),
         python=strict(lambda x: ord(x[0]) if x else -1),
     ),

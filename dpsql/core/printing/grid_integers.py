@@ -13,8 +13,9 @@ from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Expr
-from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, Kind, SqlType, decimal
-from dpsql.core.printing.expressions import Names, constant, spell
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import Names, spell
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_POWER = Fraction(2**1000)
@@ -31,9 +32,12 @@ def quantized(c: Component, names: Names) -> str:
     """
     if not c.squared:
         return _units(c, names)
-    y = f"CAST({_units(c, names)} AS BIGINT)"
-    square = f"{y} * {y}" if c.step == 1 else f"({y} * {y} + {c.step // 2}) // CAST({c.step} AS BIGINT)"
-    return f"CAST({square} - {c.shift} AS INTEGER)"
+    d = names.dialect
+    y = d.cast(_units(c, names), BIGINT)
+    square = f"{y} * {y}"
+    if c.step != 1:
+        square = d.divide(f"({square} + {c.step // 2})", d.cast(str(c.step), BIGINT), BIGINT)
+    return d.cast(f"{square} - {c.shift}", INTEGER)
 
 
 def _units(c: Component, names: Names) -> str:
@@ -48,14 +52,15 @@ def _units(c: Component, names: Names) -> str:
     # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
     # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
     sure = not value.nullable and value.finite
+    d = names.dialect
     match value.type.kind:
         case Kind.INTEGER:
-            return _from_integer(sql, value, c, sure)
+            return _from_integer(d, sql, value, c, sure)
         case Kind.DECIMAL:
-            return _from_decimal(sql, value, c, sure)
+            return _from_decimal(d, sql, value, c, sure)
         case Kind.DOUBLE:
             # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
-            return _from_double(sql if value.type == DOUBLE else f"CAST({sql} AS DOUBLE)", c, sure)
+            return _from_double(d, sql if value.type == DOUBLE else d.cast(sql, DOUBLE), c, sure)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
@@ -64,7 +69,7 @@ def valid(arg: Expr, names: Names) -> str:
     """SQL that is not NULL exactly where the argument counts: not NULL, and for DOUBLE finite."""
     sql, value = spell(_unclipped(arg), names)
     if isinstance(arg, Call) and arg.function == "clip" and value.type.kind is Kind.DOUBLE:
-        return f"CASE WHEN isfinite({sql}) THEN 1 END"
+        return f"CASE WHEN {names.dialect.is_finite(sql)} THEN 1 END"
     return sql
 
 
@@ -73,31 +78,31 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(sql: str, c: Component, sure: bool) -> str:
+def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
-    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. TRY_CAST, because
-    # no expression may rely on its guard being looked at first.
-    low, high = (constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
-    scaled = _scaled(sql, 1 / c.grid)
+    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. Rounding is total,
+    # because no expression may rely on its guard being looked at first.
+    low, high = (d.constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
+    scaled = _scaled(d, sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
-    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN TRY_CAST({scaled} AS INTEGER)"
+    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {d.round_to_integer(scaled)}"
     if sure:
         return f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
     return (
-        f"{inside} WHEN NOT isfinite({sql}) THEN NULL "
+        f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
         f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
     )
 
 
-def _scaled(sql: str, scale: Fraction) -> str:
+def _scaled(d: Dialect, sql: str, scale: Fraction) -> str:
     """The product with a power of two, in steps that a DOUBLE can hold."""
     while scale > LARGEST_POWER:
-        sql, scale = f"{sql} * {constant(float(LARGEST_POWER), DOUBLE)}", scale / LARGEST_POWER
-    return sql if scale == 1 else f"{sql} * {constant(float(scale), DOUBLE)}"
+        sql, scale = f"{sql} * {d.constant(float(LARGEST_POWER), DOUBLE)}", scale / LARGEST_POWER
+    return sql if scale == 1 else f"{sql} * {d.constant(float(scale), DOUBLE)}"
 
 
-def _from_integer(sql: str, value: Value, c: Component, sure: bool) -> str:
+def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
@@ -106,17 +111,22 @@ def _from_integer(sql: str, value: Value, c: Component, sure: bool) -> str:
         if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
-        clipped = _within(f"CAST({sql} AS {type_})", *(f"CAST({x} AS {type_})" for x in ends), sure=sure)
-        units = f"CAST({_rounded(clipped, step, ends, type_)} AS INTEGER)"
+        clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends), sure=sure)
+        units = d.cast(_rounded(d, clipped, step, ends, type_), INTEGER)
         return f"({units} - {c.center})" if c.center else units
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = f"CAST({_within(sql, *map(str, ends), sure=sure)} AS INTEGER)"
+    units = d.cast(_within(sql, *map(str, ends), sure=sure), INTEGER)
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
 
 
-def _from_decimal(sql: str, value: Value, c: Component, sure: bool) -> str:
+def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
+    """A whole number as a BIGINT, or in 128 bits."""
+    return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
+
+
+def _from_decimal(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
         return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
@@ -129,14 +139,14 @@ def _from_decimal(sql: str, value: Value, c: Component, sure: bool) -> str:
     digits = max(len(str(top)), scale, 1)
     width = max(value.type.precision, digits)
     if digits > MOST_DIGITS:
-        return _from_wide_decimal(sql, scale, step, ends, c, sure)
+        return _from_wide_decimal(d, sql, scale, step, ends, c, sure)
     held = decimal(width, scale)
-    given = sql if held == value.type else f"CAST({sql} AS {held})"
-    low, high = (constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
+    given = sql if held == value.type else d.cast(sql, held)
+    low, high = (d.constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
     few = given
     if width > MOST_DIGITS:
-        few, width = f"TRY_CAST({given} AS {decimal(digits, scale)})", digits
-    units = _rounded(_whole(few, width, scale), step, ends, BIGINT)
+        few, width = d.try_cast(given, decimal(digits, scale)), digits
+    units = _rounded(d, _whole(d, few, width, scale), step, ends, BIGINT)
     if c.center:
         units = f"{units} - {c.center}"
     return (
@@ -145,27 +155,29 @@ def _from_decimal(sql: str, value: Value, c: Component, sure: bool) -> str:
     )
 
 
-def _whole(sql: str, width: int, scale: int) -> str:
+def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
     """A DECIMAL(width, scale) of at most 16 digits times 10^scale, as a BIGINT: exact, and total for all its values.
 
     Each product has at most 18 digits by its type, so that it cannot overflow; each cast drops only zeros.
     """
     if not scale:
-        return f"CAST({sql} AS BIGINT)"
+        return d.cast(sql, BIGINT)
     while scale:
         digits = min(scale, MOST_DIGITS + 1 - width)
         scale -= digits
-        product = f"{sql} * CAST({10**digits} AS DECIMAL({digits + 1},0))"
-        sql = f"CAST({product} AS {decimal(width, scale) if scale else BIGINT})"
+        product = f"{sql} * {d.cast(str(10**digits), decimal(digits + 1, 0))}"
+        sql = d.cast(product, decimal(width, scale) if scale else BIGINT)
     return sql
 
 
-def _from_wide_decimal(sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool) -> str:
+def _from_wide_decimal(
+    d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool
+) -> str:
     wide = decimal(38, scale)
-    low, high = (constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
-    clipped = _within(f"CAST({sql} AS {wide})", low, high, sure=sure)
-    whole = f"CAST({clipped} * CAST({10**scale} AS DECIMAL(38,0)) AS HUGEINT)"
-    units = f"CAST({_rounded(whole, step, ends, HUGEINT)} AS INTEGER)"
+    low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
+    clipped = _within(d.cast(sql, wide), low, high, sure=sure)
+    whole = d.wide(f"{clipped} * {d.cast(str(10**scale), decimal(38, 0))}")
+    units = d.cast(_rounded(d, whole, step, ends, HUGEINT), INTEGER)
     return f"({units} - {c.center})" if c.center else units
 
 
@@ -176,8 +188,8 @@ def _within(sql: str, low: str, high: str, *, sure: bool) -> str:
     return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high}{rest} END"
 
 
-def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
-    """Division of a value in [ends] by `step`, half away from zero, in integer arithmetic (`//` truncates)."""
+def _rounded(d: Dialect, sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
+    """Division of a value in [ends] by `step`, half away from zero, in integer arithmetic, which truncates."""
     if step == 1:
         return sql
     half = step // 2
@@ -185,7 +197,7 @@ def _rounded(sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
         away = f"{sql} {'+' if ends[0] >= 0 else '-'} {half}"
     else:
         away = f"{sql} + CASE WHEN {sql} < 0 THEN -{half} ELSE {half} END"
-    return f"({away}) // CAST({step} AS {type_})"
+    return d.divide(f"({away})", _as(d, step, type_), type_)
 
 
 def _exactly(x: Fraction, c: Component) -> int:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
-from dpsql.core.ir.types import DOUBLE, Kind, SqlType
+from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.expressions import Names, condition, constant, spell
+from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
@@ -30,30 +30,32 @@ def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, pri
         return f"SELECT {', '.join(listed) or 'COUNT(*) AS nothing'}\n{block.clause()}"
     terms = ", ".join(sql for sql, _ in keys)
     # In full: what a bare ORDER BY means is a setting of whoever owns the connection.
-    order = "" if private else f"\nORDER BY {', '.join(f'{sql} ASC NULLS LAST' for sql, _ in keys)}"
+    ordered = [block.names.dialect.sorted(sql, descending=False, nulls_first=False) for sql, _ in keys]
+    order = "" if private else f"\nORDER BY {', '.join(ordered)}"
     return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}\nGROUP BY {terms}{order}"
-
-
-def positive_zero(sql: str, type_: SqlType) -> str:
-    """Zero has one sign: which of two equal values stands for both would depend on the order of rows."""
-    return f"({sql} + CAST(0 AS {type_}))"
 
 
 def _key(expr: Expr, column: Column, names: Names, private: bool) -> str:
     sql, value = spell(expr, names)
     if value.is_constant:
-        sql = f"CAST({sql} AS {column.type})"  # a bare number in GROUP BY and ORDER BY names a column of the list
-    return positive_zero(sql, column.type) if private and column.type.kind is Kind.DOUBLE else sql
+        sql = names.dialect.cast(sql, column.type)  # a bare number in GROUP BY and ORDER BY names a column of the list
+    return _one_zero(sql, column.type, names) if private else sql
+
+
+def _one_zero(sql: str, type_: SqlType, names: Names) -> str:
+    """Zero has one sign: which of two equal values stands for both would depend on the order of rows."""
+    return names.dialect.positive_zero(sql, type_) if type_.kind is Kind.DOUBLE else sql
 
 
 def _plain_call(c: AggregateCall, names: Names) -> str:
     require_known(c.function, c.span)
     arg = "*" if c.arg is None else spell(c.arg, names)[0]
-    return f"CAST({c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)} AS {c.column.type})"
+    called = f"{c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)}"
+    return names.dialect.cast(called, c.column.type)
 
 
 def _exact_call(c: AggregateCall, names: Names) -> str:
-    where = _where(c, names)
+    d, where = names.dialect, _where(c, names)
     if c.arg is None:
         return f"COUNT(*){where}"
     sql, value = spell(c.arg, names)
@@ -61,8 +63,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
         case "count":
             return f"COUNT({'DISTINCT ' if c.distinct else ''}{sql}){where}"
         case "min" | "max":
-            settled = positive_zero(sql, value.type) if value.type.kind is Kind.DOUBLE else sql
-            return f"{c.function.upper()}({settled}){where}"
+            return f"{c.function.upper()}({_one_zero(sql, value.type, names)}){where}"
         case "sum" | "avg" if not c.distinct:
             pass
         case _:
@@ -71,13 +72,13 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
         if c.summed is None:
             raise reject("DP904", "a sum over private rows has no grid", span=c.span)
         units = quantized(c.summed, names)
-        total = f"CAST(SUM({units}){where} AS DOUBLE) * {constant(float(c.summed.grid), DOUBLE)}"
+        total = f"{d.cast(d.total(units, INTEGER, where), DOUBLE)} * {d.constant(float(c.summed.grid), DOUBLE)}"
         if c.function == "sum":
             return f"({total})"
         return f"({total} / COUNT({units}){where})"
     if c.function == "avg":
-        return f"(CAST(SUM({sql}){where} AS DOUBLE) / COUNT({sql}){where})"
-    return f"CAST(SUM({sql}){where} AS {c.column.type})"
+        return f"({d.cast(d.total(sql, value.type, where), DOUBLE)} / COUNT({sql}){where})"
+    return d.cast(d.total(sql, value.type, where), c.column.type)
 
 
 def _where(c: AggregateCall, names: Names) -> str:

@@ -8,29 +8,26 @@ well, so it does not matter in which of its forms a value arrived first. *When i
 forms of a value apart; a value that is not in the order, so that the first to arrive is kept. *Tested by*
 tests/core/printing/test_kept_rows.py, tests/engines/test_engine_contract.py.
 
-*The id is in it*, or all ids keep the same groups and the others vanish. *The salt comes last*: DuckDB mixes what it
-has and folds the next argument in by XOR, so with a key as the last one some keys are kept far more often than others.
+*The id is in it*, or all ids keep the same groups and the others vanish.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.types import VARCHAR
+from dpsql.core.printing.dialect import Dialect, Typed
 
 SALT = "\0salt\0"
 """Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
 
-Typed = tuple[str, SqlType]
-"""A printed value and its type."""
 
-
-def first(most: int, of: str, what: Sequence[Typed], texts: bool = False) -> str:
-    """The condition that keeps the first `most` of those that agree on the columns `of`, for QUALIFY.
+def first(d: Dialect, most: int, of: str, what: Sequence[Typed], texts: bool = False) -> str:
+    """The condition on windows that keeps the first `most` of those that agree on the columns `of`.
 
     what: all that tells two of them apart, and the id they belong to, always in one order: it is part of the choice.
     texts: whether what compares equal may still differ, because it is rows.
     """
-    order = [f"hash({', '.join(sql for sql, _ in what)}, {SALT})", *(sql for sql, _ in what if sql != of)]
-    order += [f"CAST({sql} AS VARCHAR)" for sql, type_ in what if texts and not type_.one_form]
+    order = [d.order_hash(what, SALT), *(sql for sql, _ in what if sql != of)]
+    order += [d.cast(sql, VARCHAR) for sql, type_ in what if texts and not type_.one_form]
     return f"ROW_NUMBER() OVER (PARTITION BY {of} ORDER BY {', '.join(order)}) <= {most}"

@@ -7,29 +7,27 @@ from collections.abc import Sequence
 
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import Column, LiteralValue
-from dpsql.core.printing.expressions import constant
+from dpsql.core.printing.dialect import Dialect
 
 
-def member(sql: str, column: Column, source: KeySource, place: int) -> str:
+def member(d: Dialect, sql: str, column: Column, source: KeySource, place: int) -> str:
     """Whether a printed key is one of the list's values at this place, NULL included where it is one of them."""
     if source.ends is not None:
-        inside, null = _between(sql, column, *source.ends), source.keys[-1] == (None,)
+        inside, null = _between(d, sql, column, *source.ends), source.keys[-1] == (None,)
     else:
         values = [key[place] for key in source.keys]
         held, null = [v for v in values if v is not None], None in values
         if not held:
             return f"({sql} IS NULL)" if null else "FALSE"
         if _is_run(held):
-            inside = _between(sql, column, held[0], held[-1])
+            inside = _between(d, sql, column, held[0], held[-1])
         else:
-            # Without IS TRUE, DuckDB turns the list into a chain of comparisons per row and loses the dictionary of the
-            # column: measured at three times the whole query (benchmarks/README.md).
-            inside = f"({sql} IN ({', '.join(constant(v, column.type) for v in held)})) IS TRUE"
+            inside = d.member(sql, [d.constant(v, column.type) for v in held])
     return f"({inside} OR {sql} IS NULL)" if null else f"({inside})"
 
 
-def _between(sql: str, column: Column, first: LiteralValue, last: LiteralValue) -> str:
-    return f"{sql} BETWEEN {constant(first, column.type)} AND {constant(last, column.type)}"
+def _between(d: Dialect, sql: str, column: Column, first: LiteralValue, last: LiteralValue) -> str:
+    return f"{sql} BETWEEN {d.constant(first, column.type)} AND {d.constant(last, column.type)}"
 
 
 def _is_run(values: Sequence[LiteralValue]) -> bool:

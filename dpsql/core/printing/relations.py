@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.functions.value import Value
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
@@ -36,27 +37,20 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, constant, identifier, spell
-from dpsql.core.printing.group_by import grouped, positive_zero
+from dpsql.core.printing.conversions import calendar_ends
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.key_lists import member
-from dpsql.core.printing.windows import spell_window
+from dpsql.core.printing.windows import sort_term, spell_window
 
 _KINDS = {
     JoinKind.INNER: "JOIN",
     JoinKind.CROSS: "JOIN",
     JoinKind.LEFT: "LEFT JOIN",
     JoinKind.FULL: "FULL JOIN",
-    JoinKind.SEMI: "SEMI JOIN",
-    JoinKind.ANTI: "ANTI JOIN",
 }
-
-_REACH = {
-    Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
-    Kind.TIMESTAMP: ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
-    Kind.TIME: ("TIME '00:00:00'", "TIME '23:59:59.999999'"),
-}
-"""Group keys that Python can hold. Others would arrive as text, or (`infinity`) as a key that is taken already."""
 
 MOST_REPEATED = 5_000
 """Longest subquery, in characters, that is written three times: nested ones must not multiply without end."""
@@ -69,6 +63,7 @@ class Emitter:
     released: number (`id`) of each release → the table that holds its noisy rows.
     """
 
+    dialect: Dialect
     tables: TableNames
     released: ByIdentity[Node, str]
     aliases: Aliases
@@ -79,8 +74,8 @@ class Emitter:
         match node:
             case Scan(table=table, columns=columns):
                 alias = self.aliases.table()
-                sql = {c.uid: f"{alias}.{identifier(c.name)}" for c in columns}
-                return Block(f"{self.tables(table)} AS {alias}", (), Names(sql, env))
+                sql = {c.uid: f"{alias}.{self.dialect.identifier(c.name)}" for c in columns}
+                return Block(f"{self.tables(table)} AS {alias}", (), self._names(sql, env))
             case Filter(predicate=predicate):
                 below = self.block(tagged.inputs[0])
                 return below.filtered(condition(predicate, below.names))
@@ -95,12 +90,15 @@ class Emitter:
             case Release(keys=keys, outputs=outputs):
                 alias = self.aliases.table()
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in (*keys, *(o.column for o in outputs))}
-                return Block(f"{self.released[node]} AS {alias}", (), Names(sql, env))
+                return Block(f"{self.released[node]} AS {alias}", (), self._names(sql, env))
             case _:
                 alias = self.aliases.table()
                 inner = self.query(tagged)
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in output_columns(node)}
-                return Block(f"({inner}) AS {alias}", (), Names(sql, env))
+                return Block(f"({inner}) AS {alias}", (), self._names(sql, env))
+
+    def _names(self, sql: Mapping[int, str], env: Mapping[int, Value]) -> Names:
+        return Names(sql, env, self.dialect)
 
     def _join(self, node: Join, tagged: Tagged[Facts]) -> Block:
         left, right = (self.block(t) for t in tagged.inputs)
@@ -109,7 +107,7 @@ class Emitter:
         if node.kind is JoinKind.FULL and left.where:
             left = self._closed(left, tagged.inputs[0])
         both = {**right.names.sql, **left.names.sql}
-        names = Names(both, {**left.names.env, **right.names.env})
+        names = self._names(both, {**left.names.env, **right.names.env})
         compared = _not_in(node)
         if compared is not None and len(right.clause()) <= MOST_REPEATED:
             return self._none_equal(left, right, compared, names, tagged)
@@ -119,12 +117,16 @@ class Emitter:
         if node.residual is not None:
             on.append(condition(node.residual, names))
         where = left.where + right.where
-        if node.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):  # the right side is filtered before it is joined
+        if node.kind is JoinKind.LEFT or node.kind.filters:  # the right side is filtered before it is joined
             on, where = on + list(right.where), left.where
-        other = right.source if right.simple else f"({right.source})"
-        source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {' AND '.join(on) or 'TRUE'}"
+        other, terms = right.source if right.simple else f"({right.source})", " AND ".join(on) or "TRUE"
+        if node.kind.filters:
+            source, more = self.dialect.half_join(left.source, other, terms, node.kind is JoinKind.ANTI)
+            where += more
+        else:
+            source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {terms}"
         kept = left.names.sql if node.kind.filters else both
-        return Block(source, where, Names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+        return Block(source, where, self._names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
 
     def _if_any(self, node: Join, left: Block, right: Block, names: Names, tagged: Tagged[Facts]) -> Block:
         """A SEMI or ANTI join of which no condition compares the two sides: whether there is any row at all.
@@ -142,7 +144,8 @@ class Emitter:
         else:
             on = " OR ".join([none, *(f"({term}) IS NOT TRUE" for term in own)])
         source = f"{left.source}\nJOIN (SELECT COUNT(*) AS n\n{right.filtered(*theirs).clause()}) AS {alias} ON {on}"
-        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
+        kept = self._names(left.names.sql, tagged.fact.env)
+        return Block(source, left.where, kept, simple=False, lateral=left.lateral)
 
     def _none_equal(
         self, left: Block, right: Block, compared: tuple[Call, Expr, Expr], names: Names, tagged: Tagged[Facts]
@@ -156,13 +159,14 @@ class Emitter:
         other = right.source if right.simple else f"({right.source})"
         on = " AND ".join((condition(equal, names), *right.where))
         nulls = right.filtered(f"{spell(inner, names)[0]} IS NULL")
+        source, more = self.dialect.half_join(left.source, other, on, anti=True)
         source = (
-            f"{left.source}\nANTI JOIN {other} ON {on}"
-            f"\nJOIN (SELECT COUNT(*) AS n {nulls.clause()}) AS {absent} ON {absent}.n = 0"
+            f"{source}\nJOIN (SELECT COUNT(*) AS n {nulls.clause()}) AS {absent} ON {absent}.n = 0"
             f"\nJOIN (SELECT COUNT(*) AS n {right.clause()}) AS {every} "
             f"ON {every}.n = 0 OR {spell(outer, names)[0]} IS NOT NULL"
         )
-        return Block(source, left.where, Names(left.names.sql, tagged.fact.env), simple=False, lateral=left.lateral)
+        kept = self._names(left.names.sql, tagged.fact.env)
+        return Block(source, left.where + more, kept, simple=False, lateral=left.lateral)
 
     def _closed(self, block: Block, tagged: Tagged[Facts]) -> Block:
         """The same rows as a derived table."""
@@ -170,16 +174,15 @@ class Emitter:
         columns = [c for c in output_columns(tagged.node) if c.uid in block.names.sql]
         listed = ", ".join(f"{block.names.sql[c.uid]} AS c{c.uid}" for c in columns) or "NULL AS nothing"
         sql = {c.uid: f"{alias}.c{c.uid}" for c in columns}
-        return Block(f"(SELECT {listed}\n{block.clause()}) AS {alias}", (), Names(sql, block.names.env))
+        return Block(f"(SELECT {listed}\n{block.clause()}) AS {alias}", (), self._names(sql, block.names.env))
 
     def _unnest(self, node: Unnest, tagged: Tagged[Facts]) -> Block:
         """One row per element of the list, which is cut to its declared length first."""
         below = self.block(tagged.inputs[0])
         alias = self.aliases.table()
-        cut = f"list_slice({spell(node.list, below.names)[0]}, 1, {node.most})"
-        source = f"{below.source}\nCROSS JOIN UNNEST({cut}) AS {alias}(element)"
+        source = f"{below.source}\n{self.dialect.unnest(spell(node.list, below.names)[0], node.most, alias)}"
         sql = {**below.names.sql, node.column.uid: f"{alias}.element"}
-        return Block(source, below.where, Names(sql, tagged.fact.env), simple=False, lateral=True)
+        return Block(source, below.where, self._names(sql, tagged.fact.env), simple=False, lateral=True)
 
     def _truncated(self, node: Truncate, tagged: Tagged[Facts]) -> str:
         """Which rows of a key stay is decided by the rows themselves, by all of their declared columns."""
@@ -190,9 +193,9 @@ class Emitter:
         if node.drop:
             kept = f"COUNT(*) OVER (PARTITION BY {keys}) <= {node.rows}"
         else:
-            kept = first(node.rows, keys, [(below.names.sql[c.uid], c.type) for c in columns], texts=True)
+            kept = first(self.dialect, node.rows, keys, [(below.names.sql[c.uid], c.type) for c in columns], texts=True)
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
-        return f"SELECT {listed}\n{below.clause()}\nQUALIFY {kept} OR {unmatched}"
+        return self.dialect.first_rows(f"SELECT {listed}\n{below.clause()}\n", f"{kept} OR {unmatched}")
 
     def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
         """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
@@ -205,14 +208,17 @@ class Emitter:
             sql[item.column.uid] = spell(item.expr, below.names)[0]
         listed = {at for source in lists if not source.covers for at in source.positions}
         for at, item in enumerate(node.items):
-            if at not in listed and item.column.type.kind in _REACH:
-                key, (first, last) = sql[item.column.uid], _REACH[item.column.type.kind]
-                conditions.append(f"({key} BETWEEN {first} AND {last} OR {key} IS NULL)")
+            # Other dates are no keys that Python can hold: they would arrive as text, or (`infinity`) as a key that is
+            # taken already.
+            ends = calendar_ends(self.dialect, item.column.type)
+            if at not in listed and ends is not None:
+                key = sql[item.column.uid]
+                conditions.append(f"({key} BETWEEN {ends[0]} AND {ends[1]} OR {key} IS NULL)")
         for source in lists:
             for place, position in enumerate(source.positions if not source.covers else ()):
                 column = node.items[position].column
-                conditions.append(member(sql[column.uid], column, source, place))
-        return replace(below, names=Names(sql, tagged.fact.env)).filtered(*conditions)
+                conditions.append(member(self.dialect, sql[column.uid], column, source, place))
+        return replace(below, names=self._names(sql, tagged.fact.env)).filtered(*conditions)
 
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:
         """A node as a complete SELECT whose columns are named c<number>: all of them, or those listed, in order."""
@@ -241,11 +247,12 @@ class Emitter:
                     return self._truncated(node, tagged)
         match node:
             case Values():
-                block = Block(_values(node), (), Names({c.uid: f"v.c{c.uid}" for c in node.columns}, tagged.fact.env))
+                sql = {c.uid: f"v.c{c.uid}" for c in node.columns}
+                block = Block(_values(self.dialect, node), (), self._names(sql, tagged.fact.env))
             case Window(calls=calls):
                 below = self.block(tagged.inputs[0])
                 windows = {w.column.uid: spell_window(w, below.names) for w in calls}
-                block = replace(below, names=Names({**below.names.sql, **windows}, tagged.fact.env))
+                block = replace(below, names=self._names({**below.names.sql, **windows}, tagged.fact.env))
             case _:
                 block = self.block(tagged)
         if items is None:
@@ -256,12 +263,7 @@ class Emitter:
         take(1 + len(chosen) + sum(map(len, printed.values())) // 16)
         listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
         if keys:
-            terms = [
-                f"{spell(k.expr, block.names)[0]}{' DESC' if k.descending else ' ASC'}"
-                f"{' NULLS FIRST' if k.nulls_first else ' NULLS LAST'}"
-                for k in keys
-            ]
-            order = f"\nORDER BY {', '.join(terms)}"
+            order = f"\nORDER BY {', '.join(sort_term(k, block.names) for k in keys)}"
         return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}{order}{limit}"
 
     def _set_operation(self, node: SetOperation, tagged: Tagged[Facts], columns: Sequence[Column] | None) -> str:
@@ -282,9 +284,9 @@ class Emitter:
         expr = c.left if side == "left" else c.right
         sql, value = spell(expr, names)
         if value.type != c.column.type:
-            sql = f"CAST({sql} AS {c.column.type})"
+            sql = self.dialect.cast(sql, c.column.type)
         if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
-            return positive_zero(sql, c.column.type)
+            return self.dialect.positive_zero(sql, c.column.type)
         return sql
 
 
@@ -310,13 +312,11 @@ def _compares_sides(node: Join, left: Block, right: Block) -> bool:
     return any(read & left.names.sql.keys() and read & right.names.sql.keys() for read in terms)
 
 
-def _values(node: Values) -> str:
+def _values(d: Dialect, node: Values) -> str:
     if not node.rows:
-        nothing = ", ".join(f"{constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
+        nothing = ", ".join(f"{d.constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
         return f"(SELECT {nothing} WHERE FALSE) AS v"
-    rows = ", ".join(
-        "(" + (", ".join(constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL") + ")"
-        for row in node.rows
-    )
-    names = ", ".join(f"c{c.uid}" for c in node.columns) or "nothing"
-    return f"(VALUES {rows}) AS v({names})"
+    rows = [
+        ", ".join(d.constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL" for row in node.rows
+    ]
+    return d.values(rows, [f"c{c.uid}" for c in node.columns] or ["nothing"], "v")

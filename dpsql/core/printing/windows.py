@@ -18,14 +18,13 @@ ResultType = Callable[[tuple[SqlType, ...]], SqlType]
 class WindowFunction:
     """One window function; aggregates over a window keep the type that they have without one.
 
-    least, most: how many arguments it takes. result: their types → its type. spelled: SQL around the arguments.
+    least, most: how many arguments it takes. result: their types → its type.
     signature, summary: for the documentation.
     """
 
     least: int
     most: int
     result: ResultType
-    spelled: str
     signature: str
     summary: str
 
@@ -39,14 +38,14 @@ def _first(types: tuple[SqlType, ...]) -> SqlType:
 
 
 def _place(name: str, result: SqlType, summary: str) -> dict[str, WindowFunction]:
-    return {name: WindowFunction(0, 0, _always(result), f"{name}({{}})", f"{name}()", summary)}
+    return {name: WindowFunction(0, 0, _always(result), f"{name}()", summary)}
 
 
 def _value(name: str, least: int, most: int, signature: str, summary: str) -> dict[str, WindowFunction]:
     return {
-        name: WindowFunction(least, most, _first, f"{name}({{}})", signature, summary),
+        name: WindowFunction(least, most, _first, signature, summary),
         f"{name} ignore nulls": WindowFunction(
-            least, most, _first, f"{name}({{}} IGNORE NULLS)",
+            least, most, _first,
             signature.replace(")", " IGNORE NULLS)", 1), f"{summary[:-1]}; rows where x is NULL are skipped.",
         ),
     }  # fmt: skip
@@ -59,7 +58,7 @@ WINDOW_FUNCTIONS: Mapping[str, WindowFunction] = {
     **_place("percent_rank", DOUBLE, "(rank - 1) / (rows of the partition - 1)."),
     **_place("cume_dist", DOUBLE, "The part of the partition's rows that do not sort behind this one."),
     "ntile": WindowFunction(
-        1, 1, _always(BIGINT), "ntile({})", "ntile(n: integer literal)",
+        1, 1, _always(BIGINT), "ntile(n: integer literal)",
         "The number of the row's bucket, of n buckets as equal as possible.",
     ),
     **_value("lag", 1, 3, "lag(x, n = 1, default = NULL)", "x of the row n rows before."),
@@ -87,21 +86,21 @@ def spell_window(call: WindowCall, names: Names) -> str:
     """A window call as SQL."""
     require_known(call.function, call.span)
     args = ", ".join(spell(a, names)[0] for a in call.args) or ("*" if call.function == "count" else "")
-    function = WINDOW_FUNCTIONS.get(call.function)
-    called = function.spelled.replace("{}", args) if function is not None else f"{call.function}({args})"
+    name, _, ignore_nulls = call.function.partition(" ")
+    called = names.dialect.window(name, args, bool(ignore_nulls))
     parts = []
     if call.partition:
         parts.append(f"PARTITION BY {', '.join(spell(p, names)[0] for p in call.partition)}")
     if call.order:
-        parts.append(f"ORDER BY {', '.join(_term(k, names) for k in call.order)}")
+        parts.append(f"ORDER BY {', '.join(sort_term(k, names) for k in call.order)}")
     if call.frame is not None:
         parts.append(_frame(call.frame))
-    return f"CAST({called} OVER ({' '.join(parts)}) AS {call.column.type})"
+    return names.dialect.cast(f"{called} OVER ({' '.join(parts)})", call.column.type)
 
 
-def _term(key: SortKey, names: Names) -> str:
-    down, first = " DESC" if key.descending else " ASC", " NULLS FIRST" if key.nulls_first else " NULLS LAST"
-    return f"{spell(key.expr, names)[0]}{down}{first}"
+def sort_term(key: SortKey, names: Names) -> str:
+    """One term of ORDER BY."""
+    return names.dialect.sorted(spell(key.expr, names)[0], key.descending, key.nulls_first)
 
 
 def _frame(frame: Frame) -> str:

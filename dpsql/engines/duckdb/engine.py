@@ -17,20 +17,23 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.engine import RawTable, T, cannot_open, guarded, quoted
+from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.source import SourceCall
+from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.core.stopping import Stop, columns_of, until_stopped
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
+from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.files import refusal, unusable
-from dpsql.engines.duckdb.frames import CTRL_C, Frame, copy_frame
+from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
 from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.wide_integers import SPLIT, rejoin
+from dpsql.engines.open import Frame
 from dpsql.engines.progress import watched
 from dpsql.engines.resources import Limits
 
@@ -51,7 +54,7 @@ class DuckDBEngine:
     until it ends. `interrupt` needs no lock. Its `sibling` has a connection and a lock of its own.
     """
 
-    dialect = "duckdb"
+    dialect = DIALECT
 
     def __init__(
         self,

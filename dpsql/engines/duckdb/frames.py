@@ -6,13 +6,13 @@ holds that no column can (a text among numbers) is found now, by whoever opens i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dpsql.core.engine import cannot_open, quoted
+from dpsql.core.engine import cannot_open
 from dpsql.core.ir.types import Kind, SqlType, parse_type
+from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.words import with_article
+from dpsql.engines.open import Frame
 
 if TYPE_CHECKING:
     from dpsql.engines.duckdb.engine import Connection
@@ -22,14 +22,6 @@ CTRL_C: Final = "Query interrupted"
 _GIVEN = "given_frame"
 _STORED = {"TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP"}
 """Types of frames that policies do not have, and what is stored in their place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A pandas, polars or Arrow table. types: what the policy declares of its columns, as far as it does."""
-
-    value: object
-    types: Mapping[str, SqlType]
 
 
 def copy_frame(connection: Connection, table: str, frame: Frame) -> None:

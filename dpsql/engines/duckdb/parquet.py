@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dpsql.core.engine import quoted
 from dpsql.core.policy.source import SourceCall
+from dpsql.core.printing.dialects.duckdb import quoted
 
 Place = tuple[str, str, str]
 """Database, schema and name of a relation."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpsql.core.engine import cannot_open, quoted
+from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.parquet import Place, believing_views, folded
 from dpsql.engines.duckdb.views import reads_of
 

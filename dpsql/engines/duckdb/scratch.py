@@ -10,11 +10,14 @@ import operator
 import threading
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from dpsql.core.engine import RawTable, guarded, quoted
+from dpsql.core.engine import RawTable, guarded
 from dpsql.core.ir.types import INTEGER, NULL, Kind, SqlType, parse_type
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.core.stopping import Stop, until_stopped
+from dpsql.engines.duckdb import DIALECT
 
 if TYPE_CHECKING:
     from dpsql.engines.duckdb.engine import Connection
@@ -34,7 +37,14 @@ _TEXTS = '["VARCHAR"]'
 
 
 class Scratch:
-    """Tables by name, and SELECTs over them. The database is made when first needed; one lock, any thread."""
+    """Tables by name, and SELECTs over them. The database is made when first needed; one lock, any thread.
+
+    dialect: what its SELECTs are written in. row: the column of each table that numbers its rows, from 0 in the order
+    in which they came.
+    """
+
+    dialect: ClassVar[Dialect] = DIALECT
+    row: ClassVar[str] = "rowid"
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
@@ -42,7 +52,8 @@ class Scratch:
         self._stop = Stop()
         self._closed = False
 
-    def table_sql(self, name: str) -> str:
+    @staticmethod
+    def table_sql(name: str) -> str:
         """The loaded table's name as SQL must use it."""
         return f'"memory"."main".{quoted(name)}'
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpsql.core.engine import RawTable, T, guarded, quoted
+from dpsql.core.engine import RawTable, T, guarded
 from dpsql.core.policy.catalogue import Catalogue
+from dpsql.core.printing.dialects.duckdb import quoted
+from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_scratch
 
 Row = tuple[str, ...]
@@ -17,7 +19,7 @@ _CHUNK = 1000
 class SyntheticEngine:
     """Tables by name, filled and emptied at will; everything is fetched by a `DuckDBEngine` over them."""
 
-    dialect = "duckdb"
+    dialect = DIALECT
 
     def __init__(self) -> None:
         self._connection = open_scratch()

@@ -19,6 +19,8 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import cannot_compute
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
@@ -46,7 +48,8 @@ SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
 class ExprBinder:
     """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
 
-    outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
+    dialect: what the query will be printed in. outer: the query around this one, if this one is a subquery; its names
+    come after those of `entries`.
     failed: aliases of expressions that were refused; what reads them is not refused again.
     known: by their identity the calls that this binder has made, and what their types tell about them.
     """
@@ -55,6 +58,7 @@ class ExprBinder:
     entries: tuple[Entry, ...]
     numbering: Numbering
     parameters: Parameters
+    dialect: Dialect
     clause: str
     aggregate: AggregateHandler | None = None
     subquery: SubqueryHandler | None = None
@@ -185,6 +189,8 @@ class ExprBinder:
             clipped = _as_clip(function.name, args)
             if clipped is not None:
                 function, args = REGISTRY["clip"], clipped
+        if not self.dialect.spells(function.name):
+            raise cannot_compute(function.name, self.dialect, span)
         value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
         made = Call(function.name, args, value.type, span)
         self.known[made] = value

@@ -15,6 +15,8 @@ from sqlglot import exp
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
@@ -34,13 +36,15 @@ from dpsql.frontend.parse import Parsed
 from dpsql.frontend.text.spans import span_of
 
 
-def bind(parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Bound:
+def bind(
+    parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), dialect: Dialect = DUCKDB
+) -> Bound:
     """Resolve every name and type of a query.
 
-    parameters: values for `?`, `$1`, `$name`.
+    parameters: values for `?`, `$1`, `$name`. dialect: what the query will be printed in.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
-    binder = _Binder(parsed.source, policy, Parameters(parameters))
+    binder = _Binder(parsed.source, policy, Parameters(parameters), dialect)
     relation = binder.query(parsed.tree, {})
     unused = binder.parameters.unused()
     if unused:
@@ -56,6 +60,7 @@ class _Binder:
     source: Source
     policy: Policy
     parameters: Parameters
+    dialect: Dialect
     numbering: Numbering = field(default_factory=Numbering)
     read: ByIdentity[exp.Expr, None] = field(default_factory=ByIdentity)
     """The syntax trees that were bound, to find WITH queries that nothing reads."""
@@ -85,8 +90,9 @@ class _Binder:
             case exp.Select():
                 args = checked(tree, self.source, "with_", *CLAUSES)
                 binder = SelectBinder(
-                    self.source, self.policy, self.parameters, self.numbering, self._below(), self._within, self.outer
-                )
+                    self.source, self.policy, self.parameters, self.numbering, self.dialect,
+                    self._below(), self._within, self.outer,
+                )  # fmt: skip
                 return binder.bind(tree, args, ctes)
             case exp.SetOperation():
                 return self._set_operation(tree, ctes)
@@ -114,7 +120,7 @@ class _Binder:
         return ordered(relation, args, self._plain("ORDER BY"))
 
     def _plain(self, clause: str) -> ExprBinder:
-        return ExprBinder(self.source, (), self.numbering, self.parameters, clause)
+        return ExprBinder(self.source, (), self.numbering, self.parameters, self.dialect, clause)
 
     def _below(self) -> Callable[[exp.Expr, Ctes], Relation]:
         """Binds a query in FROM, in WITH or beside UNION: no row of a query around this one can be seen from there."""

@@ -18,6 +18,7 @@ from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Node, Project, Release, Scan, inputs
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged, expressions
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, TableNames
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.release.planned import PlannedRelease
@@ -27,23 +28,22 @@ from dpsql.postprocessing.planning.statements import Steps
 from dpsql.postprocessing.planning.steps import PostProcessing
 from dpsql.postprocessing.planning.unchanged_columns import origin_of, shown_by
 
-SCRATCH = '"memory"."main"'
-
 
 def post_processing(
     tree: Tagged[Facts],
     columns: tuple[Column, ...],
     releases: Sequence[PlannedRelease],
     found: Releases,
+    dialect: Dialect,
     tables: TableNames,
 ) -> PostProcessing:
-    """The post-processing of a plan whose root is public. tables: policy table → the engine's name."""
+    """The post-processing of a plan whose root is public. dialect, tables: the engine's."""
     public = _public_columns(tree.node, columns)
     if not releases:
-        sql = Emitter(_own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
+        sql = Emitter(dialect, _own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
         return PostProcessing(None, 0, sql, public, (), columns, tree.fact.empty)
     index = found.index
-    steps = Steps(tree.node, releases, found, _scratch).of(tree, columns)
+    steps = Steps(tree.node, releases, found).of(tree, columns)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
@@ -55,10 +55,6 @@ def post_processing(
         tree.fact.empty,
         steps,
     )
-
-
-def _scratch(name: str) -> str:
-    return f'{SCRATCH}."{name}"'
 
 
 def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:

@@ -41,9 +41,10 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged, expressions, with_inputs
-from dpsql.core.printing.expressions import Aliases, TableNames
+from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.engines.scratch import Scratch
 from dpsql.postprocessing.planning.expressions import seen
 from dpsql.postprocessing.planning.forms import (
     EXACT,
@@ -61,15 +62,12 @@ from dpsql.postprocessing.planning.parts import Columns, Hiding, Part, Statement
 from dpsql.postprocessing.planning.steps import Input, Selection, Step
 from dpsql.postprocessing.planning.windows import Several, arguments
 
-_ROW = "rowid"
-"""A table's own numbers of its rows, from 0 in the order in which they came."""
-
 
 class Steps:
-    """Cuts one plan. tables: how scratch tables and public ones are named in SQL."""
+    """Cuts one plan, for the scratch database."""
 
-    def __init__(self, root: Node, releases: Sequence[PlannedRelease], found: Releases, tables: TableNames) -> None:
-        self._releases, self._found, self._tables = releases, found, tables
+    def __init__(self, root: Node, releases: Sequence[PlannedRelease], found: Releases) -> None:
+        self._releases, self._found = releases, found
         self._columns = Columns(unused_numbers(root))
         self._used: frozenset[int] = frozenset()
         self._steps: list[Step] = []
@@ -94,7 +92,7 @@ class Steps:
         )
 
     def _emitter(self) -> Emitter:
-        return Emitter(self._tables, ByIdentity(), Aliases())
+        return Emitter(Scratch.dialect, Scratch.table_sql, ByIdentity(), Aliases())
 
     def _table(self, tree: Tagged[Facts], statement: Statement) -> Part:
         """The rows of a tree by a step of their own."""
@@ -131,7 +129,7 @@ class Steps:
 
     def _scan(self, table: str, columns: Sequence[tuple[Column, int]], statement: Statement) -> tuple[Scan, Column]:
         """A scratch table and its column of row numbers. columns: each with the number that names it there."""
-        row = self._columns.hidden(BIGINT, statement, _ROW)
+        row = self._columns.hidden(BIGINT, statement, Scratch.row)
         return Scan(table, (*(Column(c.uid, f"c{number}", c.type) for c, number in columns), row)), row
 
     # --- row by row ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.core.functions.cast import cast, spell_cast
+from dpsql.core.functions.cast import cast
 from dpsql.core.functions.domains import DateRange, Midnights, TimestampRange
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import REGISTRY, apply, describe_registry, literal, lookup
@@ -29,6 +29,7 @@ from dpsql.core.ir.types import (
     decimal,
 )
 from dpsql.core.numbers.interval import Interval, everything, interval, point
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 
 
 def raw(t: SqlType, *, nullable: bool = False) -> Value:
@@ -56,7 +57,7 @@ def call(name: str, *args: Value) -> Value:
 def spelled(name: str, *args: Value) -> str:
     function = REGISTRY[name]
     sql = [chr(ord("a") + i) for i in range(len(args))]
-    return function.spell["duckdb"](sql, args, apply(function, args))
+    return DUCKDB.call(function.name, sql, args, apply(function, args))
 
 
 AGE = known(INTEGER, 0, 110, Domain(range(111)))
@@ -355,7 +356,7 @@ def test_cast_facts() -> None:
         wide is not None and 10**12 < wide < 10**12 + 1
     )  # ·10⁶ is rounded in DOUBLE, to the next millionth or further
     assert cast(AGE, INTEGER) is AGE
-    assert spell_cast("a", AGE, INTEGER) == "a" and spell_cast("a", AGE, DOUBLE) == "TRY_CAST(a AS DOUBLE)"
+    assert DUCKDB.convert("a", AGE, INTEGER) == "a" and DUCKDB.convert("a", AGE, DOUBLE) == "TRY_CAST(a AS DOUBLE)"
     with pytest.raises(SignatureError, match="cannot convert DATE to INTEGER"):
         cast(DAY, INTEGER)
 
@@ -365,7 +366,7 @@ def test_a_double_beyond_its_interval_is_converted_as_its_end() -> None:
     end = 2**62 + 700
     arg = Value(DOUBLE, interval(-end, end), finite=False)
     given = "(CAST('nan' AS DOUBLE)), ('inf'), (1e300), (-1e300), (-0.75), (NULL)"
-    found = duckdb.sql(f"SELECT {spell_cast('x', arg, BIGINT)} FROM (VALUES {given}) t(x)").fetchall()
+    found = duckdb.sql(f"SELECT {DUCKDB.convert('x', arg, BIGINT)} FROM (VALUES {given}) t(x)").fetchall()
     assert [value for (value,) in found] == [None, None, 2**62 + 1024, -(2**62) - 1024, -1, None]
     claimed = cast(arg, BIGINT)
     assert claimed.nullable and all(value in claimed.interval for (value,) in found if value is not None)

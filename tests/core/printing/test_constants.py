@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.printing.expressions import typed_constant
+from dpsql.core.printing.conversions import typed_constant
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.frontend.bind import literals
 from tests.support.checklist_clinic import POLICY, Attack, Clinic
@@ -92,7 +93,7 @@ def test_probe_constants_keep_value_and_type_whatever_the_decimal_context() -> N
                     negative = literals.negated(plain, None)
                 assert negative is not None
                 found += [plain, negative]
-    items = [typed_constant(x.value, x.type) for x in found]
+    items = [typed_constant(DUCKDB, x.value, x.type) for x in found]
     (got,) = duckdb.execute(f"SELECT {', '.join(items)}").fetchall()
     (types,) = duckdb.execute(f"SELECT {', '.join(f'typeof({item})' for item in items)}").fetchall()
     for x, value, kind in zip(found, got, types, strict=True):

@@ -18,6 +18,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import INTEGER
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.diagnostics.diagnostic import Source
@@ -56,7 +57,7 @@ def component(
     found = next(c for c in tagged.node.components if c.measure is Measure.SUM)
     assert found.arg is not None
     (uid,) = {e.uid for e in walk(found.arg) if isinstance(e, Column)}
-    return found, quantized(found, Names({uid: "x"}, tagged.inputs[0].fact.env))
+    return found, quantized(found, Names({uid: "x"}, tagged.inputs[0].fact.env, DUCKDB))
 
 
 def pure(value: float | int | None, c: Component) -> int | None:
@@ -134,7 +135,7 @@ def test_a_grid_of_another_type_is_refused(tmp_path: Path) -> None:
     assert isinstance(c.arg, Call) and isinstance(c.arg.args[0], Column)
     facts = {c.arg.args[0].uid: Value(INTEGER)}
     with pytest.raises(Rejected) as refusal:
-        quantized(replace(c, grid=Fraction(1, 3)), Names({c.arg.args[0].uid: "x"}, facts))
+        quantized(replace(c, grid=Fraction(1, 3)), Names({c.arg.args[0].uid: "x"}, facts, DUCKDB))
     assert refusal.value.diagnostics[0].code == "DP904"
 
 

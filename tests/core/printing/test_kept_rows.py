@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.nodes import Truncate
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.statement import Statement
@@ -225,7 +226,7 @@ def test_the_row_that_is_kept_is_the_same_whichever_came_first(column: str, form
     """Rows that are equal and look different: later arithmetic can tell them apart."""
     plan = planned("SELECT COUNT(*) FROM readings AS a JOIN repairs AS b ON a.device = b.device", DEVICES)
     cut = next(t for t in plan.tree.walk() if isinstance(t.node, Truncate) and len(t.node.input.columns) > 1)  # type: ignore[union-attr]
-    text = Emitter(lambda name: name, {}, Aliases()).query(cut)
+    text = Emitter(DUCKDB, lambda name: name, {}, Aliases()).query(cut)
     text = Statement(re.sub(r"hash\([^()]*\)", HASHES[hashed], text), (), "").salted(SALT)
     found = set()
     with duckdb.connect(config={"threads": 1}) as connection:

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.components import Component, Measure
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.shapes.weighted import SMALL, divisors, scaled
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
@@ -73,7 +74,7 @@ def test_narrow_and_wide_weights_are_the_exact_quotient(floors: dict[str, int]) 
         for case in cases
     )
     found = duckdb.sql(
-        f"SELECT {scaled('m', factor, magnitude, floors)}, {', '.join(names)} "
+        f"SELECT {scaled(DUCKDB, 'm', factor, magnitude, floors)}, {', '.join(names)} "
         f"FROM (SELECT *, {', '.join(divisors(floors))} FROM (VALUES {listed}) t({', '.join(names)}))"
     ).fetchall()
     assert {all(v <= SMALL for v in row[1:-1]) for row in found} == {True, False}

@@ -146,7 +146,9 @@ def _no_clip(m: pytest.MonkeyPatch) -> None:
 def _float_arithmetic(m: pytest.MonkeyPatch) -> None:
     # CAST(x AS DOUBLE) back to the column's own type
     original = quantize._from_double
-    m.setattr(quantize, "_from_double", lambda sql, *more: original(sql.replace(" AS DOUBLE)", " AS FLOAT)"), *more))
+    m.setattr(
+        quantize, "_from_double", lambda d, sql, *more: original(d, sql.replace(" AS DOUBLE)", " AS FLOAT)"), *more)
+    )
 
 
 def _infinite_keys(m: pytest.MonkeyPatch) -> None:
@@ -159,7 +161,7 @@ def _infinite_keys(m: pytest.MonkeyPatch) -> None:
         found = {tuple(row[:width]): list(row[width:]) for row in rows}
         return noisy.Exacts(list(found), [Integers.of(column) for column in zip(*found.values(), strict=True)])
 
-    m.setattr(relations, "_REACH", {})
+    m.setattr(relations, "calendar_ends", lambda d, type_: None)
     m.setattr(noisy, "_fetch", fetched)
 
 

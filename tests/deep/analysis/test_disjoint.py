@@ -15,7 +15,8 @@ from dpsql.core.analysis.disjoint_conditions import PossibleValues, are_disjoint
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.types import BOOLEAN
-from dpsql.core.printing.expressions import Names, condition, identifier
+from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.core.printing.expressions import Names, condition
 from tests.core.analysis.test_disjoint import POOLS, filters
 
 LITERALS: dict[str, tuple[str, ...]] = {
@@ -71,12 +72,12 @@ def truths(
     store: duckdb.DuckDBPyConnection, columns: tuple[str, ...], conditions: list[Expr], facts: Facts
 ) -> list[Any]:
     """For every row over the columns' pools the truth of every condition, as the engine evaluates what is emitted."""
-    used = {e.uid: identifier(e.name) for where in conditions for e in walk(where) if isinstance(e, Column)}
-    printed = [condition(where, Names(used, facts.env)) for where in conditions]
+    used = {e.uid: DUCKDB.identifier(e.name) for where in conditions for e in walk(where) if isinstance(e, Column)}
+    printed = [condition(where, Names(used, facts.env, DUCKDB)) for where in conditions]
     pools = [
         "(SELECT * FROM (VALUES "
         + ", ".join(f"(CAST({v} AS {POOLS[c][0]}))" for v in (*POOLS[c][1], "NULL"))
-        + f") AS _({identifier(c)}))"
+        + f") AS _({DUCKDB.identifier(c)}))"
         for c in columns
     ]
     return store.execute(f"SELECT {', '.join(printed)} FROM {' CROSS JOIN '.join(pools)}").fetchall()

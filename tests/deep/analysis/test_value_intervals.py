@@ -148,7 +148,7 @@ def _check_quantized(store: Store, node: Release, c: Component, what: tuple[Any,
     (column,) = scan.columns
 
     value = Value(column.type, everything(), type_range(column.type), True, column.type.kind is not Kind.DOUBLE)
-    names = Names({column.uid: "x"}, {column.uid: value})
+    names = Names({column.uid: "x"}, {column.uid: value}, store.dialect)
     rows = store.connection.execute(f"SELECT x, {quantized(c, names)} AS q, typeof(q) FROM raw").fetchall()
     for x, q, type_ in rows:
         nothing = x is None or (isinstance(x, float) and not math.isfinite(x))
@@ -200,7 +200,7 @@ def _check_expression(store: Store, facts: FactStore, world: World, sql: str) ->
     (component,) = sums
     assert component.arg is not None and key_sources(planned.measured.node) == ()
 
-    block = Emitter(store.table_sql, {}, Aliases()).block(below)
+    block = Emitter(store.dialect, store.table_sql, {}, Aliases()).block(below)
     value = evaluate(component.arg, below.fact.env)
     text = spell(component.arg, block.names)[0]
     rows = list(store.fetch(f"SELECT {text}, {quantized(component, block.names)}\n{block.clause()}").rows())

@@ -85,7 +85,7 @@ def all_rows_of_a_key(m: pytest.MonkeyPatch) -> None:
 
 
 def no_weights(m: pytest.MonkeyPatch) -> None:
-    def mutated(partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
+    def mutated(d: Any, partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
         share = factor
         for floor in floors.values():
             share //= floor
@@ -95,7 +95,7 @@ def no_weights(m: pytest.MonkeyPatch) -> None:
 
 
 def sums_not_clipped_per_id(m: pytest.MonkeyPatch) -> None:
-    m.setattr(weighted, "_clipped_sum", lambda c, i, rows: f"CAST(m{i} AS BIGINT)")
+    m.setattr(weighted, "_clipped_sum", lambda d, c, i, rows: f"CAST(m{i} AS BIGINT)")
 
 
 def m_for_2m(m: pytest.MonkeyPatch) -> None:

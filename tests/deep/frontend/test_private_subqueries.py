@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
@@ -72,7 +73,7 @@ def _ours(store: Store, world: World, sql: str) -> list[tuple[Any, ...]]:
     plan = plan_of(store, FactStore(store), world, sql)
     found: list[NoisyRelease] = []
     for planned in plan.releases:
-        earlier = {n.planned.label: as_query(n) for n in found}
+        earlier = {n.planned.label: as_query(n, DUCKDB) for n in found}
         vector = exact_totals(planned, store, SALT, earlier)
         found.append(NoisyRelease.of_rows(planned, vector, vector.values()))
     scratch = Scratch()

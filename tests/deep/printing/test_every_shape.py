@@ -26,6 +26,7 @@ from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_columns
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing import grid_integers as quantize
+from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.shapes import choose, weighted
 from dpsql.core.release.noisy import public_keys
 from dpsql.diagnostics.diagnostic import Source
@@ -267,7 +268,7 @@ def weights_in_128_bits(m: pytest.MonkeyPatch) -> None:
 
 
 def shares_in_128_bits(m: pytest.MonkeyPatch) -> None:
-    def wide(held: str, absolute: str, F: int, most: int) -> str:
+    def wide(d: Any, held: str, absolute: str, F: int, most: int) -> str:
         return f"CAST((CAST({F * most} AS HUGEINT) * {held}) // GREATEST({absolute}, {max(1, most)}) AS BIGINT)"
 
     m.setattr(weighted, "_shared", wide)
@@ -398,7 +399,7 @@ def check(seed: int, shapes: Sequence[Shape], seen: set[str]) -> int:
     for shape in shapes:
         with pytest.MonkeyPatch.context() as m:
             shape(m)
-            statements = choose.statements(tagged, lambda name: f'"{name}"', ByIdentity())
+            statements = choose.statements(tagged, DUCKDB, lambda name: f'"{name}"', ByIdentity())
         seen |= {s.shape for s in statements}
         vector: Vector = {}
         for s in statements:
@@ -438,7 +439,7 @@ def one_row_more(m: pytest.MonkeyPatch) -> None:
 
 def shares_of_a_larger_limit(m: pytest.MonkeyPatch) -> None:
     original = weighted._shared
-    m.setattr(weighted, "_shared", lambda held, absolute, F, most: original(held, f"({absolute} // 2)", F, most))
+    m.setattr(weighted, "_shared", lambda d, held, absolute, F, most: original(d, held, f"({absolute} // 2)", F, most))
 
 
 def early_without_its_conditions(m: pytest.MonkeyPatch) -> None:
@@ -465,7 +466,7 @@ def one_more_kept(m: pytest.MonkeyPatch) -> None:
 
 
 def rounded_down(m: pytest.MonkeyPatch) -> None:
-    m.setattr(quantize, "_rounded", lambda sql, step, ends, type_: f"({sql}) // CAST({step} AS {type_})")
+    m.setattr(quantize, "_rounded", lambda d, sql, step, ends, type_: f"({sql}) // CAST({step} AS {type_})")
 
 
 def groups_never_counted(m: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,16 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.direct import direct
 from dpsql.core.printing.shapes.statement import Statement
 from dpsql.core.printing.shapes.weighted import weighted
 
 
-def statements(release: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]) -> tuple[Statement, ...]:
+def statements(
+    release: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+) -> tuple[Statement, ...]:
     """The statements of one release; every component is in exactly one of them.
 
     released: each release that this one reads → what stands for its noisy rows in the text.
@@ -21,5 +24,5 @@ def statements(release: Tagged[Facts], tables: TableNames, released: ByIdentity[
     assert isinstance(node, Release)
     (below,) = release.inputs
     if isinstance(below.node, BoundContributions):
-        return weighted(node, below, tables, released)
-    return direct(node, below, tables, released)
+        return weighted(node, below, d, tables, released)
+    return direct(node, below, d, tables, released)

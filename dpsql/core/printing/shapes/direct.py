@@ -8,7 +8,9 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.types import INTEGER
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import quantized, valid
 from dpsql.core.printing.relations import Emitter
@@ -16,10 +18,10 @@ from dpsql.core.printing.shapes.statement import Statement
 
 
 def direct(
-    node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
-    block = Emitter(tables, released, Aliases()).block(below)
+    block = Emitter(d, tables, released, Aliases()).block(below)
     ids = sorted(below.fact.ids)
     if ids:
         block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))
@@ -43,7 +45,7 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
         case Measure.SUM:
-            return f"COALESCE(SUM({quantized(c, names)}){where}, 0)"
+            return f"COALESCE({names.dialect.total(quantized(c, names), INTEGER, where)}, 0)"
         case Measure.DISTINCT:
             assert c.arg is not None
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"

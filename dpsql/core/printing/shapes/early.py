@@ -32,6 +32,7 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, TableNames, condition
 from dpsql.core.printing.relations import Emitter
 
@@ -46,7 +47,9 @@ class Early:
     match: str
 
 
-def early(node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]) -> Early | None:
+def early(
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+) -> Early | None:
     """How to aggregate before the join under a bounding node; None unless every condition above is met."""
     (keyed,) = below.inputs
     (joined,) = keyed.inputs
@@ -71,7 +74,7 @@ def early(node: Release, below: Tagged[Facts], tables: TableNames, released: ByI
         if not isinstance(match, Column) or not isinstance(unit, Column):
             continue
         if _fits(node, grouping, one, match, many, unit, conditions):
-            emitter = Emitter(tables, released, Aliases())
+            emitter = Emitter(d, tables, released, Aliases())
             rows = emitter.block(many)
             rows = rows.filtered(*(condition(c, rows.names) for c in conditions))
             printed = rows.names.sql[unit.uid]

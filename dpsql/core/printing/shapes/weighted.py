@@ -19,10 +19,12 @@ from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
+from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
+from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
-from dpsql.core.printing.kept_first import Typed, first
+from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.early import Early, early
@@ -37,6 +39,7 @@ SMALL = 2**22
 class _Parts:
     """The pieces every statement of one release is built from."""
 
+    dialect: Dialect
     node: Release
     bounding: BoundContributions
     limits: Contribution
@@ -57,16 +60,16 @@ class _Parts:
 
 
 def weighted(
-    node: Release, below: Tagged[Facts], tables: TableNames, released: ByIdentity[Node, str]
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
     bounding, limits = below.node, below.fact.contribution
     assert isinstance(bounding, BoundContributions) and limits is not None
-    block = Emitter(tables, released, Aliases()).block(below)
+    block = Emitter(d, tables, released, Aliases()).block(below)
     unit = block.names.sql[bounding.id.uid]
     block = block.filtered(f"{unit} IS NOT NULL")
     keys = tuple(block.names.sql[k.uid] for k in node.keys)
-    parts = _Parts(node, bounding, limits, block, unit, keys, early(node, below, tables, released))
+    parts = _Parts(d, node, bounding, limits, block, unit, keys, early(node, below, d, tables, released))
     plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
@@ -109,7 +112,8 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
 
 def _kept(parts: _Parts, source: str) -> str:
     """Each id's first G groups, in an order of its own."""
-    return f"SELECT * FROM {source} QUALIFY {first(_int(parts.bounding.groups), 'u', parts.group)}"
+    d = parts.dialect
+    return d.first_rows(f"SELECT * FROM {source} ", first(d, _int(parts.bounding.groups), "u", parts.group))
 
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
@@ -131,7 +135,7 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     shared = dict.fromkeys(sql for _, term in terms for sql in term.shared)
     if shared:
         relation = f"(SELECT *, {', '.join(shared)} FROM {relation}) AS w"
-    listed = [*parts.names, *(f"COALESCE(SUM({term.sql}), 0) AS m{i}" for i, term in terms)]
+    listed = [*parts.names, *(f"COALESCE({parts.dialect.total(term.sql, BIGINT)}, 0) AS m{i}" for i, term in terms)]
     sql = _statement(steps, listed, relation, parts)
     return Statement(sql, components, shape)
 
@@ -152,7 +156,7 @@ class _Term:
 
 def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
     """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
-    b, F, B = parts.bounding, c.weight, c.magnitude
+    d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
     groups = {"kk": "COUNT(*)"} if k_factor else {}
@@ -162,30 +166,31 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         if not k_factor:
             return _Term(present, {})
         most = largest_contribution(c, parts.limits).in_all
-        return _Term(f"({F * most} * {present}) // GREATEST(kk, {most})", groups)
+        return _Term(d.divide(f"({F * most} * {present})", d.greatest("kk", str(most)), BIGINT), groups)
     if b.rows is not None:
         if c.measure is Measure.SUM and not c.paired:
             if not grouped:
-                return _Term(_clipped_sum(c, i, b.rows), {})
-            held = _saturated(i) if c.per_group is None else _huge(_clipped_sum(c, i, b.rows))
-            total_abs = {f"a{i}": f"SUM(ABS({held}))"}
-            return _Term(_shared(held, f"a{i}", F, largest_contribution(c, parts.limits).in_all), total_abs)
-        rows = {"nn": "CAST(SUM(n) AS BIGINT)"} if grouped else {}
+                return _Term(_clipped_sum(d, c, i, b.rows), {})
+            held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(d, c, i, b.rows))
+            total_abs = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
+            return _Term(_shared(d, held, f"a{i}", F, largest_contribution(c, parts.limits).in_all), total_abs)
+        rows = {"nn": d.cast(d.total("n", BIGINT), BIGINT)} if grouped else {}
         floors = {"nn" if grouped else "n": b.rows}
-        term = scaled(partial, F * b.rows, B, floors)
-        return _Term(term if c.per_group is None else f"LEAST({term}, {F * c.most_per_group})", rows, divisors(floors))
+        term = scaled(d, partial, F * b.rows, B, floors)
+        term = term if c.per_group is None else d.least(term, str(F * c.most_per_group))
+        return _Term(term, rows, divisors(floors))
     G = _int(b.groups)
     M = _int(b.per_group) if c.per_group is None or c.measure is Measure.SUM else c.most_per_group
     if c.measure is Measure.SUM and not c.paired:
-        clipped = _clipped_sum(c, i, M)
+        clipped = _clipped_sum(d, c, i, M)
         if not k_factor:
             return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
-        return _Term(f"({F * G} * {clipped}) // GREATEST(kk, {G})", groups)
+        return _Term(d.divide(f"({F * G} * {clipped})", d.greatest("kk", str(G)), BIGINT), groups)
     floors = {"n": M, "kk": G} if k_factor else {"n": M}
-    return _Term(scaled(partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
+    return _Term(scaled(d, partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
 
 
-def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
+def scaled(d: Dialect, partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
     """(factor · partial) // Π max(counter, floor), in 64 bits wherever the counters are small enough.
 
     factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
@@ -193,14 +198,13 @@ def scaled(partial: str, factor: int, magnitude: int, floors: dict[str, int]) ->
     itself: what is too large for it counts as 0 there, and is never chosen. Reads the columns of `divisors`.
     """
     cap = SMALL * magnitude
-    ends = [str(end) if magnitude == 1 else _huge(end) for end in (-cap, cap)]
+    ends = [str(end) if magnitude == 1 else d.wide(str(end)) for end in (-cap, cap)]
     held = f"CASE WHEN {partial} BETWEEN {ends[0]} AND {ends[1]} THEN {partial} ELSE 0 END"
-    wide = " * ".join(f"GREATEST({_huge(name)}, {_huge(floor)})" for name, floor in floors.items())
     small, divisor = _names(floors)
-    return (
-        f"CASE WHEN {small} THEN ({factor} * CAST({held} AS BIGINT)) // {divisor} "
-        f"ELSE CAST(({_huge(factor)} * {_huge(partial)}) // ({wide}) AS BIGINT) END"
-    )
+    narrow = d.divide(f"({factor} * {d.cast(held, BIGINT)})", divisor, BIGINT)
+    product = " * ".join(d.greatest(d.wide(name), d.wide(str(floor))) for name, floor in floors.items())
+    wide = d.divide(f"({d.wide(str(factor))} * {d.wide(partial)})", f"({product})", HUGEINT)
+    return f"CASE WHEN {small} THEN {narrow} ELSE {d.cast(wide, BIGINT)} END"
 
 
 def divisors(floors: dict[str, int]) -> tuple[str, str]:
@@ -223,26 +227,27 @@ def _names(floors: dict[str, int]) -> tuple[str, str]:
     return f"s_{own}", f"d_{own}"
 
 
-def _shared(held: str, absolute: str, F: int, most: int) -> str:
+def _shared(d: Dialect, held: str, absolute: str, F: int, most: int) -> str:
     """(F · most · held) // max(absolute, most): F · held, in 64 bits, for all ids that are within their limit."""
-    ends = _huge(-most), _huge(most)
+    ends = d.wide(str(-most)), d.wide(str(most))
     inside = f"CASE WHEN {held} BETWEEN {ends[0]} AND {ends[1]} THEN {held} ELSE 0 END"
-    share = f"({_huge(F * most)} * {held}) // GREATEST({absolute}, {_huge(max(1, most))})"
-    return f"CASE WHEN {absolute} <= {_huge(most)} THEN {F} * CAST({inside} AS BIGINT) ELSE CAST({share} AS BIGINT) END"
+    share = d.divide(f"({d.wide(str(F * most))} * {held})", d.greatest(absolute, d.wide(str(max(1, most)))), HUGEINT)
+    whole = f"{F} * {d.cast(inside, BIGINT)}"
+    return f"CASE WHEN {absolute} <= {d.wide(str(most))} THEN {whole} ELSE {d.cast(share, BIGINT)} END"
 
 
-def _clipped_sum(c: Component, i: int, rows: int) -> str:
+def _clipped_sum(d: Dialect, c: Component, i: int, rows: int) -> str:
     """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
     low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
-    return f"CAST(LEAST(GREATEST(m{i}, {_huge(low)}), {_huge(high)}) AS BIGINT)"
+    return d.cast(_clipped(d, f"m{i}", low, high), BIGINT)
 
 
-def _saturated(i: int) -> str:
-    return f"LEAST(GREATEST(m{i}, {_huge(-SATURATED)}), {_huge(SATURATED)})"
+def _saturated(d: Dialect, i: int) -> str:
+    return _clipped(d, f"m{i}", -SATURATED, SATURATED)
 
 
-def _huge(value: int | str) -> str:
-    return f"CAST({value} AS HUGEINT)"
+def _clipped(d: Dialect, sql: str, low: int, high: int) -> str:
+    return d.least(d.greatest(sql, d.wide(str(low))), d.wide(str(high)))
 
 
 def _int(value: int | None) -> int:
@@ -272,8 +277,8 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    kept = first(limit, "u", [*parts.group, ("x", known.type)])
-    steps.append(f"t AS (SELECT * FROM {source} QUALIFY {kept})")
+    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", known.type)])
+    steps.append(f"t AS ({parts.dialect.first_rows(f'SELECT * FROM {source} ', kept)})")
     listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
     sql = _statement(steps, listed, "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")

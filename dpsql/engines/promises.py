@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.engine import Engine, quoted
+from dpsql.core.engine import Engine
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import DOUBLE, SqlType
+
+Literal = tuple[LiteralValue, SqlType]
+"""A value and its type."""
 
 Step = tuple[Sequence[str], str, Sequence[str]]
 """One foreign key: columns of the table at hand, the table that they refer to, and its key."""
@@ -18,18 +23,19 @@ Step = tuple[Sequence[str], str, Sequence[str]]
 
 def nulls(engine: Engine, table: str, column: str) -> int:
     """Rows where the column is NULL."""
-    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE t0.{quoted(column)} IS NULL")
+    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE {_column(engine, 0, column)} IS NULL")
 
 
 def longer_lists(engine: Engine, table: str, column: str, most: int) -> int:
     """Rows whose list has more than `most` elements."""
-    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE len(t0.{quoted(column)}) > {int(most)}")
+    length = engine.dialect.list_length(_column(engine, 0, column))
+    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE {length} > {int(most)}")
 
 
 def dangling(engine: Engine, table: str, step: Step) -> int:
     """Rows whose columns are all present but occur nowhere in the referenced key."""
     source, joined = _walk(engine, (step,))
-    present = " AND ".join(f"t0.{quoted(column)} IS NOT NULL" for column in step[0])
+    present = " AND ".join(f"{_column(engine, 0, column)} IS NOT NULL" for column in step[0])
     return _count(
         engine,
         f"{engine.table_sql(table)} AS t0 WHERE {present} AND NOT EXISTS (SELECT 1 FROM {source} WHERE {joined})",
@@ -41,7 +47,7 @@ def without_id(engine: Engine, table: str, path: Sequence[Step], id_column: str)
     if not path:
         return nulls(engine, table, id_column)
     source, joined = _walk(engine, path)
-    reached = f"SELECT 1 FROM {source} WHERE {joined} AND t{len(path)}.{quoted(id_column)} IS NOT NULL"
+    reached = f"SELECT 1 FROM {source} WHERE {joined} AND {_column(engine, len(path), id_column)} IS NOT NULL"
     return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE NOT EXISTS ({reached})")
 
 
@@ -57,49 +63,49 @@ def ids(engine: Engine, table: str, path: Sequence[Step], id_column: str, above:
 
 def owned_rows(engine: Engine, table: str, path: Sequence[Step], id_column: str, above: int = 0) -> int:
     """Rows that have an id, the first so many of each id left out."""
-    return _over_ids(engine, f"SUM(GREATEST(n - {int(above)}, 0))", table, path, id_column)
+    return _over_ids(engine, f"SUM({engine.dialect.greatest(f'n - {int(above)}', '0')})", table, path, id_column)
 
 
-def outside_bounds(engine: Engine, table: str, column: str, ends: Sequence[str | None], double: bool) -> int:
-    """Rows whose value lies outside of two ends, printed as SQL by the caller; None: an open end.
+def outside_bounds(engine: Engine, table: str, column: str, ends: Sequence[Literal | None], double: bool) -> int:
+    """Rows whose value lies outside of two ends; None: an open end.
 
     double: the ends are DOUBLEs, and so is the value to be; NaN lies nowhere.
     """
-    held = f"CAST(t0.{quoted(column)} AS DOUBLE)" if double else f"t0.{quoted(column)}"
-    outside = [f"{held} {by} {end}" for by, end in zip("<>", ends, strict=True) if end is not None]
-    real = f" AND NOT isnan({held})" if double else ""
+    d, held = engine.dialect, _column(engine, 0, column)
+    held = d.cast(held, DOUBLE) if double else held
+    outside = [f"{held} {by} {d.constant(*end)}" for by, end in zip("<>", ends, strict=True) if end is not None]
+    real = f" AND NOT {d.is_nan(held)}" if double else ""
     return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE ({' OR '.join(outside)}){real}")
 
 
 def present(engine: Engine, table: str, column: str) -> int:
     """Rows where the column is not NULL."""
-    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE t0.{quoted(column)} IS NOT NULL")
+    return _count(engine, f"{engine.table_sql(table)} AS t0 WHERE {_column(engine, 0, column)} IS NOT NULL")
 
 
 def _over_ids(engine: Engine, aggregate: str, table: str, path: Sequence[Step], id_column: str) -> int:
     """An aggregate of n, the rows of each id; 0 if no row has one."""
-    tables, conditions = [f"{engine.table_sql(table)} AS t0"], [f"t{len(path)}.{quoted(id_column)} IS NOT NULL"]
+    owner = _column(engine, len(path), id_column)
+    tables, conditions = [f"{engine.table_sql(table)} AS t0"], [f"{owner} IS NOT NULL"]
     if path:
         source, joined = _walk(engine, path)
         tables, conditions = [*tables, source], [joined, *conditions]
-    groups = (
-        f"SELECT COUNT(*) AS n FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} "
-        f"GROUP BY t{len(path)}.{quoted(id_column)}"
-    )
+    groups = f"SELECT COUNT(*) AS n FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} GROUP BY {owner}"
     return _number(engine, f"SELECT COALESCE({aggregate}, 0) FROM ({groups}) AS g")
 
 
-def outside_list(engine: Engine, table: str, column: str, literals: Sequence[str], null: bool) -> int:
-    """Rows whose value is none of the list. literals: as SQL, printed by the caller. null: NULL is in the list, too."""
-    value = f"t0.{quoted(column)}"
-    member = f"({value} IN ({', '.join(literals)})) IS TRUE" if literals else "FALSE"
+def outside_list(engine: Engine, table: str, column: str, literals: Sequence[Literal], null: bool) -> int:
+    """Rows whose value is none of the list. null: NULL is in the list, too."""
+    value = _column(engine, 0, column)
+    d = engine.dialect
+    member = d.member(value, [d.constant(*literal) for literal in literals]) if literals else "FALSE"
     return _outside(engine, table, value, member, null)
 
 
 def outside_column(engine: Engine, table: str, column: str, other: tuple[str, str], null: bool) -> int:
     """Rows whose value stands nowhere in a column of another table. other: (table, column). null: NULL is allowed."""
-    value = f"t0.{quoted(column)}"
-    match = f"SELECT 1 FROM {engine.table_sql(other[0])} AS t1 WHERE t1.{quoted(other[1])} = {value}"
+    value = _column(engine, 0, column)
+    match = f"SELECT 1 FROM {engine.table_sql(other[0])} AS t1 WHERE {_column(engine, 1, other[1])} = {value}"
     return _outside(engine, table, value, f"EXISTS ({match})", null)
 
 
@@ -114,9 +120,14 @@ def _walk(engine: Engine, path: Sequence[Step]) -> tuple[str, str]:
     for i, (columns, table, references) in enumerate(path):
         tables.append(f"{engine.table_sql(table)} AS t{i + 1}")
         equal += [
-            f"t{i}.{quoted(mine)} = t{i + 1}.{quoted(theirs)}" for mine, theirs in zip(columns, references, strict=True)
+            f"{_column(engine, i, mine)} = {_column(engine, i + 1, theirs)}"
+            for mine, theirs in zip(columns, references, strict=True)
         ]
     return ", ".join(tables), " AND ".join(equal)
+
+
+def _column(engine: Engine, place: int, name: str) -> str:
+    return f"t{place}.{engine.dialect.identifier(name)}"
 
 
 def _count(engine: Engine, rows: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpsql.core.engine import Engine, quoted
+from dpsql.core.engine import Engine
 
 
 def row_count(engine: Engine, table: str) -> int:
@@ -26,7 +26,7 @@ def frequency(engine: Engine, table: str, columns: Sequence[str]) -> int:
     """
     if not columns:
         return row_count(engine, table)
-    keys = [quoted(column) for column in columns]
+    keys = [engine.dialect.identifier(column) for column in columns]
     present = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     groups = f"SELECT COUNT(*) AS n FROM {engine.table_sql(table)} WHERE {present} GROUP BY {', '.join(keys)}"
     return _number(engine, f"SELECT COALESCE(MAX(n), 0) FROM ({groups}) AS g")
@@ -37,8 +37,9 @@ def key_list(engine: Engine, table: str, columns: Sequence[str], cap: int) -> li
 
     columns: at least one.
     """
-    keys = f"SELECT DISTINCT {', '.join(map(quoted, columns))} FROM {engine.table_sql(table)}"
-    order = ", ".join(f"{quoted(column)} ASC NULLS LAST" for column in columns)
+    d = engine.dialect
+    keys = f"SELECT DISTINCT {', '.join(map(d.identifier, columns))} FROM {engine.table_sql(table)}"
+    order = ", ".join(d.sorted(d.identifier(column), descending=False, nulls_first=False) for column in columns)
     found = engine.fetch(f"SELECT * FROM ({keys}) AS g ORDER BY {order} LIMIT {int(cap) + 1}")
     return None if found.height > cap else list(found.rows())
 

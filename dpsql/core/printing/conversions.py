@@ -1,0 +1,58 @@
+"""Values brought into another type or range, printed for a dialect: what spellings of functions have in common."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from dpsql.core.functions.date_arithmetic import is_safe
+from dpsql.core.functions.signature import is_null
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import Kind, SqlType, integer_type_of
+from dpsql.core.printing.dialect import Dialect
+
+
+def as_type(d: Dialect, sql: str, a: Value, target: SqlType) -> str:
+    """`sql` as `target`, for a value whose range fits; TRY_CAST wherever the types alone would allow an error."""
+    if a.type == target or target.kind is Kind.NULL:
+        return sql
+    widening = (
+        is_null(a)
+        or (target.kind is Kind.DOUBLE and a.type.numeric and target.name == "DOUBLE")
+        or (
+            a.type.kind is Kind.INTEGER
+            and target.kind is Kind.INTEGER
+            and type_range(a.type).within(type_range(target))
+        )
+    )
+    return d.cast(sql, target) if widening else d.try_cast(sql, target)
+
+
+def calendar_ends(d: Dialect, type_: SqlType) -> tuple[str, str] | None:
+    """The first and the last date or time that Python can hold, of the years 1 to 9999; None of other types."""
+    match type_.kind:
+        case Kind.DATE:
+            ends: tuple[LiteralValue, LiteralValue] = dt.date.min, dt.date.max
+        case Kind.TIMESTAMP:
+            ends = dt.datetime.min, dt.datetime.max
+        case Kind.TIME:
+            ends = dt.time.min, dt.time.max
+        case _:
+            return None
+    return d.constant(ends[0], type_), d.constant(ends[1], type_)
+
+
+def safe(d: Dialect, sql: str, a: Value) -> str:
+    """`sql`, with NULL in place of dates outside the years 1 to 9999."""
+    if is_safe(a):
+        return sql
+    ends = calendar_ends(d, a.type)
+    assert ends is not None
+    return f"CASE WHEN {sql} BETWEEN {ends[0]} AND {ends[1]} THEN {sql} END"
+
+
+def typed_constant(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
+    """A literal of exactly this type: what is computed from it must not overflow the narrower one of its value."""
+    if isinstance(value, int) and type_.kind is Kind.INTEGER and integer_type_of(value) != type_:
+        return d.cast(str(value), type_)
+    return d.constant(value, type_)

@@ -1,0 +1,179 @@
+"""What a dialect of SQL answers to the printer: all that engines spell differently, and nothing else.
+
+The rest of the printed text is SQL that every engine reads alike (SELECT, CASE, BETWEEN, COALESCE, COUNT … FILTER,
+WITH, UNION …). Each question states what its answer must compute; `tests/contracts/test_dialects.py` runs the answers
+on every engine. What an engine cannot compute exactly is refused by name (`CannotSpell`), and never approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dpsql.core.functions.function import Args
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import SqlType
+
+Typed = tuple[str, SqlType]
+"""A printed value and its type."""
+
+
+class CannotSpell(Exception):
+    """The dialect has no exact text for this. The message says why; it may be empty."""
+
+
+class Dialect(Protocol):
+    """The SQL of one engine. Arguments named `sql`, `a`, `b` are printed expressions that need no brackets."""
+
+    @property
+    def name(self) -> str:
+        """A word for it, part of the addresses of stored answers: never changed once published."""
+        ...
+
+    # --- names, constants and types --------------------------------------------------------------------------------
+
+    def identifier(self, name: str) -> str:
+        """A name of any characters, in quotes. Raises Rejected DP106 for a NUL."""
+        ...
+
+    def text(self, value: str) -> str:
+        """A literal of exactly this text, and no expression but it: quotes, backslashes and line ends are characters.
+
+        Raises Rejected DP106 for a NUL, on which placeholders in statements rest, and for half a surrogate pair.
+        """
+        ...
+
+    def text_with_nuls(self, value: str) -> str:
+        """An expression of exactly this text, in brackets; NULs are characters, too: keys of the data may hold them."""
+        ...
+
+    def constant(self, value: LiteralValue, type_: SqlType) -> str:
+        """A literal of exactly this value (of −0.0 perhaps 0.0), typed where the bare one would mean another type.
+
+        Of an INTEGER it has the narrowest type that holds the value. Raises Rejected DP106 where there is none.
+        """
+        ...
+
+    def cast(self, sql: str, type_: SqlType) -> str:
+        """The value as another type that holds it exactly; what does not fit may be an error."""
+        ...
+
+    def try_cast(self, sql: str, type_: SqlType) -> str:
+        """The value as another type; NULL, and never an error, where it does not fit."""
+        ...
+
+    def convert(self, sql: str, known: Value, target: SqlType) -> str:
+        """A user's CAST, for every value of the type: NULL where it does not convert, as `functions/cast.py` claims."""
+        ...
+
+    # --- whole numbers ---------------------------------------------------------------------------------------------
+
+    def wide(self, sql: str) -> str:
+        """A whole number of which sums and products are exact up to 2¹²⁰ at least."""
+        ...
+
+    def divide(self, a: str, b: str, type_: SqlType) -> str:
+        """The quotient of two integers of a type, truncated towards zero; b ≠ 0 and |a / b| < 2⁶³."""
+        ...
+
+    def total(self, sql: str, type_: SqlType, where: str = "") -> str:
+        """SUM of integers or decimals of a type: exact, whatever the order of rows, for 2⁴⁰ rows of up to 2⁸⁰ each.
+
+        NULL where there is nothing to add. where: a FILTER clause, with a blank before it.
+        """
+        ...
+
+    def round_to_integer(self, sql: str) -> str:
+        """A DOUBLE rounded to an INTEGER of 32 bits, halves to even; NULL for NaN and for what does not fit."""
+        ...
+
+    # --- DOUBLE ----------------------------------------------------------------------------------------------------
+
+    def is_finite(self, sql: str) -> str:
+        """Whether a DOUBLE is neither NaN nor infinite. Elsewhere NaN equals NaN and is above every number."""
+        ...
+
+    def is_nan(self, sql: str) -> str:
+        """Whether a DOUBLE is NaN."""
+        ...
+
+    def positive_zero(self, sql: str, type_: SqlType) -> str:
+        """A DOUBLE or FLOAT as it is, but −0.0 as 0.0."""
+        ...
+
+    # --- choice ----------------------------------------------------------------------------------------------------
+
+    def greatest(self, a: str, b: str) -> str:
+        """The greater of two numbers of one type."""
+        ...
+
+    def least(self, a: str, b: str) -> str:
+        """The lesser of two numbers of one type."""
+        ...
+
+    def member(self, sql: str, constants: Sequence[str]) -> str:
+        """Whether a value equals one of at least one constants other than NULL: true or false, false for NULL."""
+        ...
+
+    def order_hash(self, keys: Sequence[Typed], salt: str) -> str:
+        """A number that looks like chance and is a function of the keys' values and the salt alone.
+
+        Equal values have one hash whatever their form (0.0 and −0.0, 30 days and 1 month); the same text has the same
+        hash in every session of one version of the engine. salt: a literal of an integer of 63 bits.
+        """
+        ...
+
+    # --- relations -------------------------------------------------------------------------------------------------
+
+    def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
+        """A term of ORDER BY: text by its UTF-8 bytes, NaN above every number, NULLs where they are said to be."""
+        ...
+
+    def first_rows(self, select: str, condition: str) -> str:
+        """The rows of a SELECT (with the blank that ends it) for which a condition on its windows holds.
+
+        condition: reads the SELECT's sources; may hold window functions. May give further columns behind the others.
+        """
+        ...
+
+    def half_join(self, left: str, right: str, on: str, anti: bool) -> tuple[str, tuple[str, ...]]:
+        """A FROM clause with the left rows that have a match on the right, or none; each once, whatever matches.
+
+        Returns the clause, and conditions for WHERE.
+        """
+        ...
+
+    def unnest(self, sql: str, most: int, alias: str) -> str:
+        """What makes, behind a FROM clause, a row of each of the first `most` elements: `alias`.element."""
+        ...
+
+    def list_length(self, sql: str) -> str:
+        """How many elements a list has, NULLs among them counted."""
+        ...
+
+    def values(self, rows: Sequence[str], names: Sequence[str], alias: str) -> str:
+        """Rows as a relation of FROM. rows: at least one, each the printed cells with commas between them."""
+        ...
+
+    # --- functions -------------------------------------------------------------------------------------------------
+
+    def window(self, function: str, args: str, ignore_nulls: bool) -> str:
+        """The call of a window function or aggregate, before its OVER. args: with commas between them."""
+        ...
+
+    def spells(self, function: str) -> bool:
+        """Whether the dialect has a spelling of a function of the registry, by its first name."""
+        ...
+
+    def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
+        """A call as its function says: total, NULL where its rule says, equal to its Python twin.
+
+        sql, args: the printed arguments and what is known of them. result: what is known of the call.
+        Raises CannotSpell if the dialect has no exact spelling, or not for such arguments.
+        """
+        ...
+
+
+Spelling = Callable[[Dialect, Sequence[str], Args, Value], str]
+"""How one dialect prints one function; see `Dialect.call`. No row may make the printed expression raise an error."""

@@ -1,0 +1,207 @@
+"""DuckDB, 1.5 and 2.x."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql.core.functions.function import Args
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
+from dpsql.core.printing.conversions import safe
+from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
+from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
+
+MOST_PLACES = 38
+"""Decimal places of the longest DECIMAL."""
+
+
+class DuckDB(Dialect):
+    """DuckDB's SQL, for connections with the settings of engines/duckdb/lockdown.py."""
+
+    @property
+    def name(self) -> str:
+        return "duckdb"
+
+    # --- names, constants and types --------------------------------------------------------------------------------
+
+    def identifier(self, name: str) -> str:
+        if "\0" in name:
+            raise reject("DP106", "a name cannot contain a NUL character")
+        return quoted(name)
+
+    def text(self, value: str) -> str:
+        if "\0" in value:
+            raise reject("DP106", "a text literal cannot contain a NUL character")
+        if any("\ud800" <= c <= "\udfff" for c in value):  # half of a character: no engine takes it
+            raise reject("DP106", "a text literal cannot contain half of a surrogate pair")
+        return "'" + value.replace("'", "''") + "'"
+
+    def text_with_nuls(self, value: str) -> str:
+        return f"({' || chr(0) || '.join(self.text(part) for part in value.split(chr(0)))})"
+
+    def constant(self, value: LiteralValue, type_: SqlType) -> str:
+        match value:
+            case None:
+                return "NULL" if type_.kind is Kind.NULL else self.cast("NULL", type_)
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() if type_.kind is Kind.INTEGER:
+                held = integer_type_of(value) or HUGEINT
+                return str(value) if held == INTEGER and value >= 0 else self.cast(str(value), held)
+            case float() | int() if type_.kind is Kind.DOUBLE:
+                number = float(value)
+                return self.cast(repr(number) if math.isfinite(number) else f"'{number}'", DOUBLE)
+            case int() | Decimal():
+                held = type_ if type_.kind is Kind.DECIMAL else HUGEINT
+                # With its zero before the point, a number of 38 places is one digit too long and would be read as a
+                # DOUBLE.
+                quote = "'" if held.scale == MOST_PLACES else ""
+                return self.cast(f"{quote}{Decimal(value):f}{quote}", held)
+            case str():
+                return self.text(value) if type_.kind is Kind.VARCHAR else self.cast(self.text(value), type_)
+            case bytes():
+                return f"from_hex('{value.hex()}')"
+            case dt.datetime():
+                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            case dt.date():
+                return f"DATE '{value.isoformat()}'"
+            case dt.time():
+                return f"TIME '{value.isoformat()}'"
+            case dt.timedelta():
+                return f"to_microseconds({value // dt.timedelta(microseconds=1)})"
+            case _:
+                raise reject("DP106", f"no literal for {with_article(type_)}")
+
+    def cast(self, sql: str, type_: SqlType) -> str:
+        return f"CAST({sql} AS {type_.name})"
+
+    def try_cast(self, sql: str, type_: SqlType) -> str:
+        return f"TRY_CAST({sql} AS {type_.name})"
+
+    def convert(self, sql: str, known: Value, target: SqlType) -> str:
+        if known.type == target:
+            return sql
+        if target.kind is Kind.TIME and known.type.kind is Kind.TIMESTAMP:
+            # DuckDB 1.5 raises an error for infinite timestamps even here.
+            sql = safe(self, sql, known)
+        if known.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
+            sql = _held(self, sql, known)
+        if known.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
+            # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of
+            # them stands for both in a DISTINCT is up to the engine.
+            return f"CASE WHEN {self.is_nan(sql)} THEN 'nan' ELSE {self.try_cast(sql, target)} END"
+        return self.try_cast(sql, target)
+
+    # --- whole numbers ---------------------------------------------------------------------------------------------
+
+    def wide(self, sql: str) -> str:
+        return f"CAST({sql} AS HUGEINT)"
+
+    def divide(self, a: str, b: str, type_: SqlType) -> str:
+        return f"{a} // {b}"
+
+    def total(self, sql: str, type_: SqlType, where: str = "") -> str:
+        return f"SUM({sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
+
+    def round_to_integer(self, sql: str) -> str:
+        return f"TRY_CAST({sql} AS INTEGER)"  # which rounds a DOUBLE half to even
+
+    # --- DOUBLE ----------------------------------------------------------------------------------------------------
+
+    def is_finite(self, sql: str) -> str:
+        return f"isfinite({sql})"
+
+    def is_nan(self, sql: str) -> str:
+        return f"isnan({sql})"
+
+    def positive_zero(self, sql: str, type_: SqlType) -> str:
+        return f"({sql} + {self.cast('0', type_)})"
+
+    # --- choice ----------------------------------------------------------------------------------------------------
+
+    def greatest(self, a: str, b: str) -> str:
+        return f"GREATEST({a}, {b})"
+
+    def least(self, a: str, b: str) -> str:
+        return f"LEAST({a}, {b})"
+
+    def member(self, sql: str, constants: Sequence[str]) -> str:
+        # Without IS TRUE, DuckDB turns the list into a chain of comparisons per row and loses the dictionary of the
+        # column: measured at three times the whole query (benchmarks/README.md).
+        return f"({sql} IN ({', '.join(constants)})) IS TRUE"
+
+    def order_hash(self, keys: Sequence[Typed], salt: str) -> str:
+        # The salt comes last: DuckDB mixes what it has and folds the next argument in by XOR, so with a key as the last
+        # one some keys are kept far more often than others.
+        return f"hash({', '.join(sql for sql, _ in keys)}, {salt})"
+
+    # --- relations -------------------------------------------------------------------------------------------------
+
+    def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
+        return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
+
+    def first_rows(self, select: str, condition: str) -> str:
+        return f"{select}QUALIFY {condition}"
+
+    def half_join(self, left: str, right: str, on: str, anti: bool) -> tuple[str, tuple[str, ...]]:
+        return f"{left}\n{'ANTI' if anti else 'SEMI'} JOIN {right} ON {on}", ()
+
+    def unnest(self, sql: str, most: int, alias: str) -> str:
+        return f"CROSS JOIN UNNEST(list_slice({sql}, 1, {most})) AS {alias}(element)"
+
+    def list_length(self, sql: str) -> str:
+        return f"len({sql})"
+
+    def values(self, rows: Sequence[str], names: Sequence[str], alias: str) -> str:
+        return f"(VALUES {', '.join(f'({row})' for row in rows)}) AS {alias}({', '.join(names)})"
+
+    # --- functions -------------------------------------------------------------------------------------------------
+
+    def window(self, function: str, args: str, ignore_nulls: bool) -> str:
+        return f"{function}({args}{' IGNORE NULLS' if ignore_nulls else ''})"
+
+    def spells(self, function: str) -> bool:
+        return function in FUNCTIONS
+
+    def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
+        spelling = FUNCTIONS.get(function)
+        if spelling is None:
+            raise CannotSpell
+        return spelling(self, sql, args, result)
+
+
+DUCKDB = DuckDB()
+
+
+def quoted(name: str) -> str:
+    """An identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _held(d: Dialect, sql: str, known: Value) -> str:
+    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
+
+    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
+    """
+    i = known.interval
+    if i.lo is None and i.hi is None:
+        return sql
+    cases = [] if known.finite else [f"WHEN NOT {d.is_finite(sql)} THEN NULL"]
+    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
+        if end is not None:
+            held = d.cast(f"'{end!r}'", DOUBLE)
+            cases.append(f"WHEN {sql} {sign} {held} THEN {held}")
+    return f"CASE {' '.join(cases)} ELSE {sql} END"
+
+
+def _below(end: Fraction) -> float:
+    """The largest DOUBLE that is at most `end`."""
+    nearest = float(end)
+    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

@@ -1,0 +1,32 @@
+"""A policy's data in DuckDB: opened from what the policy names, or on a connection of the caller's."""
+
+from __future__ import annotations
+
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.errors import reject
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.open import Options
+
+
+def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
+    """The engine of a policy. Raises CannotOpen (DP006), Rejected (DP903)."""
+    threads, memory_limit, progress = options.threads, options.memory_limit, options.progress
+    if options.connection is None:
+        sources = {t.name: t.source for t in policy.tables.values() if t.source is not None}
+        return DuckDBEngine.open(
+            policy.database_path, sources, policy.directory, frames=options.frames,
+            threads=threads, memory_limit=memory_limit, progress=progress,
+        )  # fmt: skip
+    if threads is not None or memory_limit is not None:
+        raise reject(
+            "DP903", "threads and memory_limit are for data that dpsql opens",
+            help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
+        )  # fmt: skip
+    engine = DuckDBEngine.wrap(options.connection, progress=progress)  # type: ignore[arg-type]  # which looks itself
+    try:
+        for name, frame in options.frames.items():
+            engine.register(name, frame.value)
+    except BaseException:
+        engine.close()
+        raise
+    return engine

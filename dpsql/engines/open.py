@@ -1,0 +1,95 @@
+"""Which engine holds a policy's data, and how it is opened. Whoever is above asks here, and names no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpsql.core.engine import Engine
+from dpsql.core.ir.types import SqlType
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.source import SourceCall
+from dpsql.core.printing.dialect import Dialect
+from dpsql.engines import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A pandas, polars or Arrow table. types: what the policy declares of its columns, as far as it does."""
+
+    value: object
+    types: Mapping[str, SqlType]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the data is opened, beyond what the policy says.
+
+    connection: one that the caller has opened himself, in place of what the policy names; None: there is none.
+    frames: table of the policy → its rows. threads, memory_limit: how much of the machine the engine may take, e.g. 4
+    and `8GB`. progress: whether to show the custodian how far a long query is.
+    """
+
+    connection: object | None = None
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    threads: int | None = None
+    memory_limit: str | None = None
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of engine: its dialect, and what opens it; that imports its client."""
+
+    dialect: Dialect
+    open: Callable[[Policy, Options], Engine]
+
+
+def _duckdb(policy: Policy, options: Options) -> Engine:
+    from dpsql.engines.duckdb.opening import open_policy
+
+    return open_policy(policy, options)
+
+
+KINDS: Mapping[str, Kind] = {
+    "duckdb": Kind(duckdb.DIALECT, _duckdb),
+}
+
+
+def kind_of(policy: Policy) -> Kind:
+    """The kind of engine that a policy's data needs: databases of DuckDB, files and frames are read by DuckDB."""
+    return KINDS["duckdb"]
+
+
+def dialect_of(policy: Policy) -> Dialect:
+    """What queries under a policy are printed in. Opens nothing, and imports no client."""
+    return kind_of(policy).dialect
+
+
+def open_engine(policy: Policy, options: Options) -> Engine:
+    """A policy's data, locked where it is ours to lock. The caller closes it.
+
+    Raises CannotOpen (DP006); Rejected (DP903) for options that make no sense.
+    """
+    return kind_of(policy).open(policy, options)
+
+
+def open_files(database: Path | None, sources: Mapping[str, SourceCall], directory: Path) -> Engine:
+    """Data that has no policy yet: a database file, and files by the names of their tables; paths as in a policy.
+
+    Raises CannotOpen (DP006).
+    """
+    from dpsql.engines.duckdb.engine import DuckDBEngine
+
+    return DuckDBEngine.open(database, sources, directory)
+
+
+def make_database(path: Path, script: str) -> None:
+    """A new database file, by a script of ours in DuckDB's SQL (never with anybody's input): the demo's data.
+
+    Raises CannotOpen (DP006) if the file cannot be made.
+    """
+    from dpsql.engines.duckdb.engine import build_database
+
+    build_database(path, script)
