@@ -1,6 +1,6 @@
 """What every engine promises: exact results, one constant error, one snapshot, and that it can be stopped and closed.
 
-A new engine adds a function to `ENGINES` (tests/contracts/engines.py) and inherits the rest.
+A new engine adds a function to `ENGINES` (tests/support/engines.py) and inherits the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsql.core.engine import Engine, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.public_facts import frequency
-from tests.contracts.engines import CANARY, ENGINES
+from tests.support.engines import CANARY, ENGINES
 
 _LONG = "SELECT COUNT(*) FROM range(100000) a(i), range(400000) b(i) WHERE (a.i * b.i) % 7 = 3"
 

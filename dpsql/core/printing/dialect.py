@@ -1,8 +1,9 @@
 """What a dialect of SQL answers to the printer: all that engines spell differently, and nothing else.
 
 The rest of the printed text is SQL that every engine reads alike (SELECT, CASE, BETWEEN, COALESCE, COUNT … FILTER,
-WITH, UNION …). Each question states what its answer must compute; `tests/contracts/test_dialects.py` runs the answers
-on every engine. What an engine cannot compute exactly is refused by name (`CannotSpell`), and never approximated.
+WITH, UNION …). Each question states what its answer must compute; the tests of tests/engines/test_dialect_contract.py
+run the answers on every engine. What an engine cannot compute exactly is refused by name (`CannotSpell`), and never
+approximated.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def lab(laboratory: Lab, request: pytest.FixtureRequest) -> Lab:
 def test_every_claim_holds_on_every_row(lab: Lab, function: Function) -> None:
     """Totality and all rules of one function."""
     if not lab.dialect.spells(function.name):
-        pytest.skip("refused by name: tests/contracts/test_dialects.py")
+        pytest.skip("refused by name: tests/engines/test_dialect_contract.py")
     seen = 0
     complaints: list[str] = []
     for args, result in lab.calls(function, CALLS):
