@@ -9,7 +9,7 @@ Why: `cases_of` gives a list of cases; one holds for every row that makes the co
 When it would be false: an expression that has two values on one row (nothing volatile can be bound); a comparison that
     the engine makes in another order or in a coarser type than here. So values are compared only where the engine
     compares them exactly: integers among themselves, text by its bytes (collations are refused), dates and timestamps,
-    booleans, and decimals of one type or of at most 15 digits, which DOUBLE tells apart, too. Never DOUBLEs.
+    booleans, and decimals of one type or of at most 15 digits, which stay different as DOUBLEs, too. Never DOUBLEs.
 Tested by: tests/core/analysis/test_disjoint.py, tests/deep/noise/test_parallel_composition.py
 """
 
@@ -30,7 +30,7 @@ MOST_CASES = 32
 """A condition with more of them counts as one that any row may satisfy."""
 
 _SHORT = 15
-"""Decimal digits that a DOUBLE tells apart."""
+"""Decimals of as many digits stay different as DOUBLEs."""
 
 
 End = tuple[Any, bool]

@@ -30,7 +30,7 @@ from dpsql.core.ir.types import Kind
 LARGEST = 200
 """Nodes of an expression up to which its parts are looked at."""
 MOST = 2**20
-"""Larger images are not told apart: no limit on contributions is above them."""
+"""Larger numbers count as not known: no limit on contributions is above them."""
 
 
 def most_values(expr: Expr, facts: Facts, condition: Expr | None = None) -> int | None:

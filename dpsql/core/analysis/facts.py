@@ -1,6 +1,6 @@
 """What holds for a node's rows in every pair of neighbouring databases. Beside the tree, never on it.
 
-A fact is a claim that the noise relies on. Hints (declared bounds, declared domains) are kept apart in `Hint`: they
+A fact is a claim that the noise relies on. Hints (declared bounds, declared domains) are kept in `Hint`: they
 steer the rewrites and become facts only where the finished tree enforces them.
 """
 
@@ -24,7 +24,7 @@ class Hint:
     """Where a bare column comes from and what the policy says about it; used to choose clips and keys.
 
     table: empty for a computed column, of which the policy's limits say how far it is worth clipping.
-    scan: number of the scan's first column, which tells two scans of one table apart.
+    scan: number of the scan's first column, which differs between two scans of one table.
     """
 
     table: str

@@ -32,7 +32,7 @@ class LargestContribution:
 
 
 def largest_contribution(component: Component, limits: Contribution) -> LargestContribution:
-    """The reach of one unit in a component."""
+    """The largest contribution of one unit to a component."""
     rows, groups, each = limits.rows, limits.most_groups, component.magnitude
     match component.measure:
         case Measure.UNITS:

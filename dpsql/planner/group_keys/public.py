@@ -27,7 +27,7 @@ from dpsql.planner.group_keys.search import Part, TooLong, search
 from dpsql.planner.rewrites.context import RewriteContext
 
 MOST_PADDINGS = 4
-"""Most outer joins whose padded and unpadded rows are told apart: each doubles the work."""
+"""Most outer joins whose padded and other rows are searched one by one: each doubles the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _plain_equality(term: Expr) -> bool:
 
 
 def _merged(cases: Sequence[list[Part]], most: int) -> list[Part] | None:
-    """The keys of all cases, position by position where every case has them apart."""
+    """The keys of all cases, position by position where every case lists them so."""
     if len(cases) == 1:
         return cases[0]
     blocks: list[set[int]] = []

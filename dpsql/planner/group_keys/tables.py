@@ -103,24 +103,24 @@ def combined(
 ) -> list[KeyTable]:
     """Tables joined where they share columns, and multiplied where one item or condition reads several of them.
 
-    Columns that nothing reads any more are dropped. Where a product would be too long, the tables stay apart.
+    Columns that nothing reads any more are dropped. Where a product would be too long, the tables stay as they are.
     """
-    shown = frozenset(uid for item in items for uid in columns_of(item))
+    key_columns = frozenset(uid for item in items for uid in columns_of(item))
     item_columns = [*(columns_of(i) for i in items)]
     too_long: set[tuple[frozenset[int], frozenset[int]]] = set()
 
     def reduced(table: KeyTable, others: Sequence[KeyTable]) -> KeyTable:
         """Filtered, and without the columns that only conditions read which can tell nothing more."""
-        beyond = frozenset(uid for t in others for uid in t.columns)
-        later = [read for t in terms if (read := columns_of(t)) & beyond and not read <= set(table.columns)]
-        return table.where(terms, env).project(shown | beyond | frozenset().union(*later))
+        elsewhere = frozenset(uid for t in others for uid in t.columns)
+        later = [read for t in terms if (read := columns_of(t)) & elsewhere and not read <= set(table.columns)]
+        return table.where(terms, env).project(key_columns | elsewhere | frozenset().union(*later))
 
     left = list(tables)
     left = [reduced(t, [o for o in left if o is not t]) for t in left]
     while True:
-        pair = _next(left, shown, item_columns, terms, too_long)
+        pair = _next(left, key_columns, item_columns, terms, too_long)
         if pair is None:
-            return [t for t in left if shown & set(t.columns)]
+            return [t for t in left if key_columns & set(t.columns)]
         a, b = pair
         product = joined(a, b, most if set(a.columns) & set(b.columns) else ENUMERABLE)
         if product is None:
@@ -133,7 +133,7 @@ def combined(
 
 def _next(
     tables: Sequence[KeyTable],
-    shown: frozenset[int],
+    key_columns: frozenset[int],
     items: Sequence[frozenset[int]],
     terms: Sequence[Expr],
     too_long: set[tuple[frozenset[int], frozenset[int]]],
@@ -152,7 +152,7 @@ def _next(
             return a, b
     for a, b in pairs:
         one, other = frozenset(a.columns), frozenset(b.columns)
-        if not shown & one or not shown & other or len(a.rows) * len(b.rows) > ENUMERABLE:
+        if not key_columns & one or not key_columns & other or len(a.rows) * len(b.rows) > ENUMERABLE:
             continue
         read = [*items, *(decided_by(t, one | other) for t in terms)]
         if any(r & one and r & other for r in read):

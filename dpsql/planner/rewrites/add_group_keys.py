@@ -44,7 +44,7 @@ _KEY_KINDS = frozenset(
 
 
 def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
-    """Give every release its public key lists, or the component that decides which private keys are shown.
+    """Give every release its public key lists, or the component that decides on private keys (partition selection).
 
     Raises Rejected DP301 for columns that cannot be a key, or whose groups are one unit's each, DP302 for more public
     keys than may be released.
@@ -183,9 +183,9 @@ def _whole(expr: Expr, facts: Facts) -> str:
     divided = transform_expr(expr, floored)
     if divided is not expr and facts.value(divided).type.kind is Kind.INTEGER:
         return f"divide by whole numbers:  {expression(divided)}, or use CASE"
-    shown = expression(expr)
-    is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)( [*+-] \d+)*", shown) is not None
-    return f"round it to whole numbers:  CAST({shown if is_whole else f'floor({shown})'} AS INTEGER), or use CASE"
+    text = expression(expr)
+    is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)( [*+-] \d+)*", text) is not None
+    return f"round it to whole numbers:  CAST({text if is_whole else f'floor({text})'} AS INTEGER), or use CASE"
 
 
 def _origin(items: Sequence[Item], part: Part, facts: Facts) -> str:

@@ -34,7 +34,7 @@ def correlate_publicly(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _visited(node: Node, terms: Sequence[Expr], numbers: Iterator[int], ctx: RewriteContext) -> Node:
-    """terms: conditions that every row of use meets further up."""
+    """terms: conditions above, which every row that is used satisfies."""
     match node:
         case Filter(input=child, predicate=predicate):
             below = _visited(child, [*terms, *conjuncts(predicate)], numbers, ctx)

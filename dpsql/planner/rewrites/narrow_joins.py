@@ -40,8 +40,11 @@ def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What the rows are for. counted: what alone is made of them, if known. grouped: by keys, each group a row of
-    another aggregate. below: some aggregate is above on this branch."""
+    """What the rows are for.
+
+    counted: the arguments of the aggregate above, if that is all that is made of them. grouped: by keys, and each group
+    is a row of another aggregate. below: some aggregate is above on this branch.
+    """
 
     counted: Sequence[Expr] | None = None
     grouped: bool = False

@@ -60,26 +60,26 @@ def _require_range(clip: Call, env: Env) -> None:
     most = held.hi if known.hi is None else known.hi
     if least is not None and least == most:
         return  # it is a constant anyway
-    shown, type_ = expression(clip.args[0]), arg.type
-    what = f"CLIP({shown}, {_amount(low, type_)}, {_amount(high, type_)})"
+    text, type_ = expression(clip.args[0]), arg.type
+    what = f"CLIP({text}, {_amount(low, type_)}, {_amount(high, type_)})"
     if low == high:
-        message = f"{what} is one value, whatever {shown} is"
+        message = f"{what} is one value, whatever {text} is"
     elif most is not None and most <= low:
-        message = f"{what} {_beyond_bounds(shown, least, most, low, type_)}"
+        message = f"{what} {_beyond_bounds(text, least, most, low, type_)}"
     elif least is not None and least >= high:
-        message = f"{what} {_beyond_bounds(shown, least, most, high, type_)}"
+        message = f"{what} {_beyond_bounds(text, least, most, high, type_)}"
     else:
         return
     lower_end = "lower" if known.lo is None else _amount(known.lo, type_, math.floor)
     upper_end = "upper" if known.hi is None else _amount(known.hi, type_, math.ceil)
     raise reject(
         "DP204", message, span=clip.args[0].span or clip.span, label="the answer would be known before it is paid for",
-        help=[f"clip to a range within them:  CLIP({shown}, {lower_end}, {upper_end})"],
+        help=[f"clip to a range within them:  CLIP({text}, {lower_end}, {upper_end})"],
     )  # fmt: skip
 
 
-def _beyond_bounds(shown: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
-    return f"lies outside of the bounds of {shown}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
+def _beyond_bounds(text: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
+    return f"lies outside of the bounds of {text}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
 
 
 def _range(least: Fraction | None, most: Fraction | None, t: SqlType) -> str:

@@ -70,8 +70,8 @@ def declared_sizes(below: Tagged[Facts], node: Release) -> DeclaredSizes:
     units = _units(facts)
     total = _least(_rows(below), _listed(facts, frozenset()), _counted(facts, units, in_one_group=False))
     grouped = _group_columns(node)
-    alone = _listed(facts, grouped) if grouped else None
-    per_group = _least(total, alone, _counted(facts, units, in_one_group=True))
+    within = _listed(facts, grouped) if grouped else None
+    per_group = _least(total, within, _counted(facts, units, in_one_group=True))
     sources = key_sources(node) if node.keys else ()
     groups = prod(len(source.keys) for source in sources) if sources else 0
     return DeclaredSizes(total, per_group, units, groups)

@@ -118,7 +118,7 @@ def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
     return _Largest(rows.count * each, f"{rows.why}{values}")
 
 
-# --- DP503: more groups than ε can tell apart ------------------------------------------------------------------------
+# --- DP503: too many groups for ε ------------------------------------------------------------------------------------
 
 
 def _hidden(own: _Release) -> Iterator[Diagnostic]:

@@ -203,11 +203,13 @@ def test_a_broken_entry_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def by_place(m: pytest.MonkeyPatch) -> None:
     """A column of the union taken for the one that the first branch has there."""
-    original = slices._repeated
-    m.setattr(slices, "_repeated", lambda members: original([replace(s, columns=members[0].columns) for s in members]))
+    original = slices._frequencies
+    m.setattr(
+        slices, "_frequencies", lambda members: original([replace(s, columns=members[0].columns) for s in members])
+    )
 
 
-def all_apart(m: pytest.MonkeyPatch) -> None:
+def all_disjoint(m: pytest.MonkeyPatch) -> None:
     m.setattr(slices, "are_disjoint", lambda a, b: True)
 
 
@@ -215,7 +217,7 @@ def all_apart(m: pytest.MonkeyPatch) -> None:
     ("patch", "name"),
     [
         (by_place, "two unique columns"),
-        (all_apart, "one column, slices that overlap"),
+        (all_disjoint, "one column, slices that overlap"),
         (lambda m: m.setattr(slices, "larger", smaller), "one column, looked up"),
     ],
 )
@@ -351,7 +353,7 @@ def any_union(m: pytest.MonkeyPatch) -> None:
 
 
 def residual_ignored(m: pytest.MonkeyPatch) -> None:
-    original = public_rule.determined
+    original = public_rule.determined_columns
     m.setattr(public_rule, "determined_columns", lambda node, *rest: original(replace(node, residual=None), *rest))
 
 

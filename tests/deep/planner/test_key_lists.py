@@ -24,7 +24,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys import compute, public, ranges, rows
 from dpsql.planner.group_keys import tables as key_tables
 from dpsql.planner.group_keys.compute import Row
-from dpsql.planner.group_keys.rows import Pad, Rows
+from dpsql.planner.group_keys.rows import Padding, Rows
 from dpsql.planner.group_keys.tables import KeyTable
 from dpsql.service.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, plan_of
@@ -248,7 +248,7 @@ def _like_semi(node: Join, ctx: Context) -> Rows:
     return JOIN(replace(node, kind=JoinKind.SEMI) if node.kind is JoinKind.ANTI else node, ctx)
 
 
-def _on_for_padded_rows(side: Rows) -> tuple[Rows, frozenset[Pad]]:
+def _on_for_padded_rows(side: Rows) -> tuple[Rows, frozenset[Padding]]:
     return side, frozenset()
 
 

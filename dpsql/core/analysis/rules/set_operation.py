@@ -99,12 +99,12 @@ def _replaced_rows(side: Facts) -> Mapping[str, Cap] | None:
 
 def _ids(node: SetOperation, left: Facts, right: Facts) -> Columns:
     """Columns that hold the id on every side that is private; empty if the rows of an id would not be its own."""
-    alone = left.public or right.public
-    if alone and node.kind is SetKind.UNION:
+    one_public = left.public or right.public
+    if one_public and node.kind is SetKind.UNION:
         return frozenset()
     if node.kind is SetKind.EXCEPT and left.public:
         return frozenset()
-    if not alone and left.units != right.units:
+    if not one_public and left.units != right.units:
         return frozenset()
 
     def holds(side: Facts, expr: Expr, column: Column) -> bool:
