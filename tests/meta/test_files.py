@@ -106,7 +106,7 @@ GENERATED = ("*.crc", "*.parquet", "*.pyc", "*.log", "*.tmp", "*.bak", "*warehou
 
 
 def generated(tracked: list[str]) -> list[str]:
-    bare = [name for name in tracked if "/" not in name and "." not in name.lstrip(".") and name not in NAMED]
+    bare = [name for name in tracked if not {"/", "."} & set(name) and name not in NAMED]
     return bare + [name for name in tracked if any(fnmatch(name, pattern) for pattern in GENERATED)]
 
 
