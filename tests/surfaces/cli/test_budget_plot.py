@@ -26,10 +26,10 @@ def test_png_without_matplotlib_says_what_to_install(
 ) -> None:
     real = builtins.__import__
 
-    def without(name: str, *rest: Any) -> Any:
+    def without(name: str, *rest: Any, **named: Any) -> Any:
         if name.split(".")[0] == "matplotlib":
             raise ImportError(name)
-        return real(name, *rest)
+        return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
     done = dpsql("budget", clinic.policy, "--plot", tmp_path / "budget.png")

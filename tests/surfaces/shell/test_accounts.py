@@ -16,7 +16,7 @@ from dpsql.cli.shell.commands.statements import Cancelled, cost, run_statement
 from dpsql.cli.shell.commands.table import run_command
 from dpsql.cli.shell.input.items import Meta, Place
 from dpsql.cli.shell.state import Shell
-from dpsql.service import running
+from dpsql.service import pipeline
 from dpsql.service.planning import Planner
 
 POLICY = """\
@@ -53,16 +53,16 @@ def two(tmp_path: Path) -> Iterator[tuple[Shell, dpsql.Connection]]:
 
 def stopped(monkeypatch: pytest.MonkeyPatch, shell: Shell, place: str, meanwhile: Callable[[], object]) -> str:
     """What is said of a query that a Ctrl-C stops, once others have done something meanwhile."""
-    whole = getattr(running, place)
+    whole = getattr(pipeline, place)
 
     def interrupted(*arguments: Any) -> Any:
         with monkeypatch.context() as undone:
-            undone.setattr(running, place, whole)
+            undone.setattr(pipeline, place, whole)
             meanwhile()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(Cancelled) as said:
-        patched.setattr(running, place, interrupted)
+        patched.setattr(pipeline, place, interrupted)
         run_statement(shell, COUNT, Place())
     return str(said.value)
 
