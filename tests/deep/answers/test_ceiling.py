@@ -357,7 +357,7 @@ def test_no_history_makes_a_query_dearer_than_asked_or_printed(
     for _ in range(40):
         market.step()
     market.close()
-    assert market.counts["drawn"] >= 5 and market.counts["received"] >= 2, market.counts
+    assert market.counts["drawn"] >= 5 and market.counts["received"] >= 1, market.counts
 
 
 def test_a_history_that_a_missing_ceiling_makes_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
