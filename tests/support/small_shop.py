@@ -102,7 +102,7 @@ class Shop:
         policy = load_policy(self.policy)
         events: list[str] = []
         engine = WatchedEngine.open(policy.database_path, {}, policy.directory)
-        engine.events = events
+        engine.events = engine.sibling().events = events
         watched = WatchedLedger(ledger or self.ledger(), events)
         with Connection(complete(policy, engine.describe()), engine, None, watched) as connection:
             yield connection, events
