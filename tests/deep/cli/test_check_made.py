@@ -12,8 +12,8 @@ import pytest
 from dpsql.cli.main import main
 
 TESTS = Path(__file__).resolve().parents[2]
-POLICY = str(TESTS / "policies" / "pages.yaml")
-PROJECT = TESTS / "unit" / "checking" / "dbt" / "clinic"
+POLICY = str(TESTS / "fixtures" / "policies" / "pages.yaml")
+PROJECT = TESTS / "checking" / "dbt" / "clinic"
 
 Check = Callable[..., tuple[int, str, str]]
 
