@@ -167,7 +167,7 @@ def test_what_an_id_keeps_is_up_to_its_own_rows(sql: str, hashed: str) -> None:
     rng, limited = random.Random(f"{sql} {hashed}"), 0
     text = steps(release(sql).statements[-1], QUERIES[sql], HASHES[hashed])
     with duckdb.connect(config={"threads": 1}) as connection:
-        for _ in range(6):
+        for _ in range(12):
             rows = [literal(rng) for _ in range(rng.choice((2, 20, 20)))]
             whole = kept(connection, rows, text)
             assert kept(connection, rng.sample(rows, len(rows)), text) == whole
@@ -179,7 +179,7 @@ def test_what_an_id_keeps_is_up_to_its_own_rows(sql: str, hashed: str) -> None:
                 limited += len(mine) == 3
                 alone += mine
             assert sorted(alone) == whole, rows
-    assert limited > 1
+    assert limited > 5
 
 
 def test_a_database_where_it_is_not_is_seen() -> None:

@@ -1,4 +1,4 @@
-"""Nested calls of functions are total, and wrong rules of functions are caught."""
+"""More calls of every function, nested calls too, are total and as their rules claim; wrong rules are caught."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.core.functions.value import Domain
 from dpsql.core.ir.types import INTEGER, decimal
 from dpsql.core.numbers.interval import interval
 from dpsql.core.printing.dialect import Dialect
-from tests.core.functions.test_function_contract import FUNCTIONS, LABORATORIES, Lab
+from tests.core.functions.test_function_contract import CALLS, FUNCTIONS, LABORATORIES, Lab
 from tests.support.function_checker import Argument, check_sql
 
 
@@ -28,6 +28,14 @@ def lab(laboratory: Lab, request: pytest.FixtureRequest) -> Lab:
     """What a test draws depends on its name alone, not on the tests before it in the same process."""
     laboratory.rng.seed(os.environ.get("FUNCTIONS_SEED", "") + request.node.name)
     return laboratory
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.name)
+def test_every_claim_holds_in_more_calls(lab: Lab, function: Function) -> None:
+    """As in tests/core/functions, with twice as many calls, and others."""
+    if lab.dialect.spells(function.name):
+        complaints = lab.complaints(function, 2 * CALLS)
+        assert not complaints, "\n".join(complaints[:8])
 
 
 @dataclass(frozen=True)
