@@ -36,7 +36,6 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
         "too many tables": ("\\d people codes",),
         "functions": ("\\df cl", "\\df nosuch"),
         "policy of a table": ("\\policy people", "\\policy nowhere"),
-        "copyright": ("\\copyright",),
         "leaving takes no argument": ("\\q now",),
         "unknown commands": ("\\nosuch", "\\pse", "\\c other", "\\w"),
         "several commands in a line": ("\\echo one \\echo two \\echo three",),

@@ -59,7 +59,7 @@ def test_colours_change_no_character() -> None:
 def test_the_table_of_commands() -> None:
     assert len(COMMANDS) == sum(len(c.names) for group in GROUPS.values() for c in group)
     wanted = (
-        "? q d dt l conninfo x timing i o pset set unset echo copyright budget explain cost policy epsilon intervals "
+        "? q d dt l conninfo x timing i o pset set unset echo budget explain cost policy epsilon intervals "
         "history watch copy ! e g r p delta ir h"
     )
     assert {f"\\{name}" for name in wanted.split()} <= set(COMMANDS)

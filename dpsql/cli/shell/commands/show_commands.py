@@ -214,13 +214,6 @@ def budget(shell: Shell, arguments: list[str]) -> None:
         _table(shell, *budgets.history_rows(own))
 
 
-def copyright(shell: Shell, arguments: list[str]) -> None:
-    """The licence in short."""
-    shell.output.line("dpsql is free software under the Apache License, Version 2.0:")
-    shell.output.line("use, copy, change and pass it on under its terms, without warranty of any kind.")
-    shell.output.line("https://www.apache.org/licenses/LICENSE-2.0")
-
-
 _SQL_HELP = """\
 One SELECT (or WITH … SELECT) at a time, ended by ;
 

@@ -49,7 +49,6 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\h", "\\help"), "[NAME]", "Help on a function, a code such as DP201, or SQL.", looking.help_on),
         Command(("\\q", "\\quit", "\\exit"), "", "Leave the shell.", asking.leave, 0),
         Command(("\\conninfo",), "", "Policy, account, data and ledger of this shell.", looking.conninfo, 0),
-        Command(("\\copyright",), "", "Under which terms dpsql may be used.", looking.copyright, 0),
     ),
     "Tables and policy": (
         Command(("\\d",), "[TABLE]", "List the tables, or show those like pat*: columns, keys.", looking.describe),
