@@ -13,6 +13,7 @@ import typer
 from dpsql.cli import options as o
 from dpsql.cli.commands import check_options
 from dpsql.cli.commands import diff as diff_command
+from dpsql.cli.grouped import grouped
 from dpsql.cli.shell.command import InOrder, shell
 
 EXIT_CODES = (
@@ -76,16 +77,13 @@ app.command(epilog=EXIT_CODES, cls=InOrder)(shell)
 
 
 @app.command(epilog=EXIT_CODES)
+@grouped
 def query(
     policy: o.Policy,
     sql: o.Sql = None,
     file: o.File = None,
-    epsilon: o.Epsilon = None,
-    rho: o.Rho = None,
-    max_error: o.MaxError = None,
-    confidence: o.Confidence = o.USUAL,
-    weight: o.Weight = None,
-    delta: o.Delta = None,
+    *,
+    spending: o.Spending,
     analyst: o.Analyst = None,
     ledger: o.Ledger = None,
     allow_dearer: o.AllowDearer = None,
@@ -112,23 +110,20 @@ def query(
     from dpsql.cli.commands import query as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
+    asked = read_asked(spending, allow_dearer, coverage)
     return command.run(
         policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
     )
 
 
 @app.command(epilog=EXIT_CODES)
+@grouped
 def explain(
     policy: o.Policy,
     sql: o.Sql = None,
     file: o.File = None,
-    epsilon: o.Epsilon = None,
-    rho: o.Rho = None,
-    max_error: o.MaxError = None,
-    confidence: o.Confidence = o.USUAL,
-    weight: o.Weight = None,
-    delta: o.Delta = None,
+    *,
+    spending: o.Spending,
     analyst: o.Analyst = None,
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
@@ -147,7 +142,7 @@ def explain(
     from dpsql.cli.commands import explain as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(epsilon, rho, max_error, confidence, weight, delta, allow_dearer, coverage)
+    asked = read_asked(spending, allow_dearer, coverage)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 

@@ -13,22 +13,14 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
 
 if TYPE_CHECKING:
+    from dpsql.cli.options import Spending
     from dpsql.service.settings import Asked
 
 MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
 
 
-def read_asked(
-    epsilon: str | None,
-    rho: str | None,
-    max_error: Sequence[str] | None,
-    confidence: str,
-    weight: Sequence[str] | None,
-    delta: str | None,
-    allow_dearer: bool | None = None,
-    coverage: bool | None = None,
-) -> Asked:
+def read_asked(given: Spending, allow_dearer: bool | None = None, coverage: bool | None = None) -> Asked:
     """Read the options and try them out, so that bad ones are refused before anything is opened.
 
     Raises Rejected DP406.
@@ -37,9 +29,9 @@ def read_asked(
     from dpsql.service.settings import settled
 
     asked: Asked = {
-        "epsilon": epsilon, "delta": delta, "rho": rho, "max_error": _pairs("max-error", max_error),
-        "confidence": confidence, "weights": _pairs("weight", weight), "allow_dearer": allow_dearer,
-        "coverage": coverage,
+        "epsilon": given.epsilon, "delta": given.delta, "rho": given.rho, "confidence": given.confidence,
+        "max_error": _pairs("max-error", given.max_error), "weights": _pairs("weight", given.weight),
+        "allow_dearer": allow_dearer, "coverage": coverage,
     }  # fmt: skip
     settled(asked, Settings())
     return asked

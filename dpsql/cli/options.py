@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeAlias
 
@@ -87,6 +88,20 @@ Delta: TypeAlias = Annotated[
         "--delta", metavar="D", help="For private group keys and Gaussian noise, e.g. 1e-9; spent only if it is used."
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """How much a query may spend, and on what: the options as they are given."""
+
+    epsilon: Epsilon = None
+    rho: Rho = None
+    max_error: MaxError = None
+    confidence: Confidence = USUAL
+    weight: Weight = None
+    delta: Delta = None
+
+
 Analyst: TypeAlias = Annotated[
     str | None,
     typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared `*`."),

@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import dpsql
 from dpsql.cli import exits
+from dpsql.cli.shell.command import Options
 from dpsql.cli.shell.commands import accounts
 from dpsql.cli.shell.commands.query_commands import kept_files
 from dpsql.cli.shell.commands.set_commands import assign
@@ -30,36 +31,13 @@ from dpsql.policy.tools.unsaid import unsaid
 from dpsql.service.settings import switch
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The command line. steps: `-c` and `-f` in their order. pset: `name=value`. None: not given."""
+def run(options: Options, steps: Sequence[Step]) -> int:
+    """The exit code. steps: `-c` and `-f` in their order.
 
-    policy: str | None = None
-    steps: Sequence[Step] = ()
-    variables: Sequence[str] = ()
-    pset: Sequence[str] = ()
-    format: str | None = None
-    tuples_only: bool = False
-    expanded: bool = False
-    output: str | None = None
-    epsilon: str | None = None
-    delta: str | None = None
-    allow_dearer: str | None = None
-    analyst: str | None = None
-    ledger: str | None = None
-    dialect: str | None = None
-    threads: int | None = None
-    memory_limit: str | None = None
-    quiet: bool = False
-    yes: bool = False
-    history: bool = True
-    config: bool = True
-
-
-def run(options: Options) -> int:
-    """The exit code. Raises dpsql.Error: something cannot be opened; or, away from a prompt, the first failure."""
-    prompting = not options.steps and interactive()
-    config = load_config() if options.config else Config()
+    Raises dpsql.Error: something cannot be opened; or, away from a prompt, the first failure.
+    """
+    prompting = not steps and interactive()
+    config = Config() if options.no_config else load_config()
     texts = {**config.texts, **from_environment(), **_given(options)}
     policy = texts.get("policy")
     if policy is None:
@@ -89,23 +67,23 @@ def run(options: Options) -> int:
         )
         for name, value in config.variables.items():
             assign(shell, name, value)
-        for text in options.variables:
+        for text in options.variable or ():
             name, equals, value = text.partition("=")
             assign(shell, name, value if equals else "")
         accounts.tightest(shell)  # a ledger that cannot be used is said now
         if options.output is not None:
             shell.output.open(options.output, kept_files(shell))
         try:
-            return _run(shell, options, config)
+            return _run(shell, options, steps, config)
         finally:
             shell.output.close()
 
 
-def _run(shell: Shell, options: Options, config: Config) -> int:
+def _run(shell: Shell, options: Options, steps: Sequence[Step], config: Config) -> int:
     if not shell.prompting:
         try:
-            if options.steps:
-                run_steps(shell, options.steps)
+            if steps:
+                run_steps(shell, steps)
             else:
                 run_stream(shell, sys.stdin)
         except Cancelled as stopped:
@@ -124,15 +102,16 @@ def _run(shell: Shell, options: Options, config: Config) -> int:
 
 def _given(options: Options) -> dict[str, str]:
     names = ("policy", "analyst", "ledger", "epsilon", "delta", "allow_dearer", "dialect")
-    return {name: value for name in names if (value := getattr(options, name)) is not None}
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return {name: ("on" if value else "off") if isinstance(value, bool) else value for name, value in given.items()}
 
 
 def _looks(options: Options, looks: Looks) -> Looks:
-    for text in options.pset:
+    for text in options.pset or ():
         name, equals, value = text.partition("=")
         looks = changed(looks, name, value if equals else None)
-    if options.format is not None:
-        looks = changed(looks, "format", options.format)
+    if options.shown_as is not None:
+        looks = changed(looks, "format", options.shown_as)
     if options.tuples_only:
         looks = replace(looks, tuples_only=True)
     if options.expanded:
@@ -142,7 +121,7 @@ def _looks(options: Options, looks: Looks) -> Looks:
 
 def _history(options: Options, config: Config) -> History | None:
     named = os.environ.get("DPSQL_HISTORY", "")
-    if not options.history or not config.history or named.lower() in ("off", "no", "0"):
+    if options.no_history or not config.history or named.lower() in ("off", "no", "0"):
         return None
     try:
         return History(Path(named).expanduser() if named else default_path())
