@@ -13,11 +13,11 @@ def type_text(column: Column) -> str:
 
 
 def bounds_text(column: Column) -> str:
-    """`bounds [0, 5000]`, or nothing."""
+    """`bounds [0, 5000]`, `bounds searched`, or nothing."""
     if column.bounds is None:
-        return ""
+        return "bounds searched" if column.search_bounds else ""
     low, high = ("open" if end is None else shown(end) for end in column.bounds)
-    return f"bounds [{low}, {high}]"
+    return f"bounds {'searched within ' if column.search_bounds else ''}[{low}, {high}]"
 
 
 def keys_text(column: Column) -> str:

@@ -20,6 +20,7 @@ class Settings:
     where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
     allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
     coverage: a part of ε tells how many units are above the limits.
+    search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
     """
 
     epsilon: Fraction | None = None
@@ -32,3 +33,4 @@ class Settings:
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     allow_dearer: bool | None = None
     coverage: bool = False
+    search: bool = False

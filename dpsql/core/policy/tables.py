@@ -23,6 +23,9 @@ Enforce = Literal["assume", "truncate", "drop"]
 Bound = Fraction | dt.date | dt.datetime
 """One end of a column's bounds: numbers are exact; DATE gives a date, TIMESTAMP a datetime, TIMESTAMPTZ one in UTC."""
 
+FINEST, COARSEST = Fraction(1, 10**15), Fraction(10**15)
+"""What `resolution` of a DOUBLE column may be."""
+
 DomainValue = bool | int | Decimal | float | str | dt.date | dt.datetime
 """A listed value on the Python side, typed by its column: INTEGER int, DECIMAL Decimal, DOUBLE float, DATE date."""
 
@@ -51,6 +54,8 @@ class Column:
     type: as the policy spells it, or None if it is left to the data. sql_type: the same, understood; None if unknown.
     bounds: (lower, upper) with None for an open end; None if no bounds are declared. They become facts only where the
         plan clips.
+    search_bounds: a part of ε is to find bounds, which lie within `bounds` if those are given.
+    resolution: of a DOUBLE, the smallest difference that counts in a search; None: as `grid` has it.
     nullable: what the policy says, or None if it says nothing; `is_nullable` has the default filled in.
     domain: the public list of group keys, if declared.
     max_length: most elements of a LIST that UNNEST may use.
@@ -64,11 +69,36 @@ class Column:
     is_nullable: bool = True
     domain: ValuesDomain | TableDomain | None = None
     max_length: int | None = None
+    search_bounds: bool = False
+    resolution: Fraction | None = None
+
+    @property
+    def grid(self) -> Fraction | None:
+        """What one integer is worth where nobody declares bounds: 1, 10^-s of a DECIMAL, of a DOUBLE the largest power
+        of two that is not above its resolution (default 2^-20). None for a column that is no number, or unknown."""
+        match self.sql_type:
+            case SqlType(kind=Kind.INTEGER):
+                return Fraction(1)
+            case SqlType(kind=Kind.DECIMAL, scale=scale):
+                return Fraction(1, 10**scale)
+            case SqlType(kind=Kind.DOUBLE):
+                return power_of_two(self.resolution or DEFAULT_RESOLUTION)
+        return None
 
     @property
     def is_list(self) -> bool:
         """True for a LIST column."""
         return self.sql_type is not None and self.sql_type.kind is Kind.LIST
+
+
+DEFAULT_RESOLUTION = Fraction(1, 2**20)
+"""Of a DOUBLE whose policy says nothing: integers up to 2⁶² reach 4.4·10¹²."""
+
+
+def power_of_two(x: Fraction) -> Fraction:
+    """The largest power of two that is not above a positive number."""
+    found = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length())
+    return found if found <= x else found / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +158,8 @@ class Table:
     source: the reader call that the table is made of; None if the table lives in the policy's database or is
         registered by the user.
     size: the exact public number of rows (replace-one row units only).
+    search_rows: a part of ε is to find how many rows of one unit count. `max_rows_per_unit` is then the most that it
+        may find, and holds wherever nothing is searched or found.
     columns: declared name → Column, in order; empty for a public table that leaves them to the data.
     """
 
@@ -144,6 +176,7 @@ class Table:
     max_rows_per_group: int | None = None
     size: int | None = None
     columns: Mapping[str, Column] = field(default_factory=dict, hash=False)
+    search_rows: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""
@@ -167,6 +200,11 @@ class Table:
     def id_column(self) -> Column | None:
         """The column that holds the unit's id, for tables with `unit: {column: …}`."""
         return self.column(self.protection.column) if isinstance(self.protection, IdUnit) else None
+
+    @property
+    def at_most(self) -> int | None:
+        """The most rows of one unit that a search may find (`at_most`); None if it may find any number."""
+        return self.max_rows_per_unit.rows if self.search_rows and self.max_rows_per_unit is not None else None
 
     @property
     def by_rows(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dpsql.policy.file.scalars import (
     Count,
@@ -24,10 +24,13 @@ from dpsql.policy.file.scalars import (
     Text,
     Values,
     Version,
+    Yes,
+    bounds_form,
     one_of,
     only_assumed,
     or_empty,
     short_form,
+    word_form,
 )
 
 Neighbours = Annotated[Literal["add_remove", "replace_one"], one_of("add_remove", "replace_one")]
@@ -35,6 +38,7 @@ Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp"
 Assumed = Annotated[Literal["assume"], only_assumed()]
 Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
 PrivateKeys = Annotated[Literal["unlisted", "auto"], one_of("unlisted", "auto")]
+Search = Annotated[Literal["allow", "refuse"], one_of("allow", "refuse")]
 Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
 
 
@@ -120,10 +124,25 @@ class FrequencyFile(_File):
 class RowLimitFile(_File):
     """How many rows one unit may have."""
 
-    rows: Count
+    rows: Count | None = None
     """The most rows of one unit."""
     enforce: Enforce | None = None
     """truncate (default): the plan bounds what a unit contributes; assume: a promise about the data."""
+    search: Yes | None = None
+    """true: a quarter of each query's ε finds the number, instead of `rows`."""
+    at_most: Count | None = None
+    """With search: the most rows it may find, and what holds where it finds nothing."""
+
+
+class BoundsFile(_File):
+    """Which values may occur."""
+
+    ends: Pair | None = None
+    """[lower, upper]; the same as the list alone."""
+    search: Yes | None = None
+    """true: a part of each query's ε finds the bounds, instead of `ends`."""
+    within: Pair | None = None
+    """With search: [lower, upper], which what is found does not leave."""
 
 
 class SizeFile(_File):
@@ -147,7 +166,12 @@ class DomainFile(_File):
 
 
 Key = Annotated[KeyFile, short_form(list, tuple, str, to="columns", schema=Names | KeyFile)]
-RowLimit = Annotated[RowLimitFile, short_form(int, to="rows", schema=Count | RowLimitFile)]
+RowLimit = Annotated[
+    RowLimitFile, short_form(int, to="rows", schema=Count | Literal["search"] | RowLimitFile), word_form("search")
+]
+Bounds = Annotated[
+    BoundsFile, BeforeValidator(bounds_form, json_schema_input_type=Pair | Literal["search"] | BoundsFile)
+]
 Domain = Annotated[DomainFile, short_form(list, tuple, to="values", schema=Values | DomainFile)]
 
 
@@ -156,14 +180,17 @@ class ColumnFile(_File):
 
     type: Text | None = None
     """The SQL type: bigint, double, varchar, decimal(18,2), … Needed by `dpsql check`; else read from the data."""
-    bounds: Pair | None = None
-    """[lower, upper]: values are clipped to it before they are summed. null leaves an end open."""
+    bounds: Bounds | None = None
+    """[lower, upper]: values are clipped to it before they are summed; null leaves an end open. search, or
+    {search: true, within: [lower, upper]}: a part of each query's ε finds them."""
     nullable: Flag | None = None
     """May the column be NULL? `false` is a promise. Default: true, false for primary keys."""
     domain: Domain | None = None
     """The public list of group keys: [a, b], {values: [a, b], null: true} or {table: t, column: c}."""
     max_length: Count | None = None
     """For lists: the most elements that UNNEST uses."""
+    resolution: Positive | None = None
+    """For doubles: the smallest difference that counts where bounds or limits are searched. Default: 2^-20."""
 
 
 class TableFile(_File):
@@ -184,7 +211,8 @@ class TableFile(_File):
     max_frequency: list[FrequencyFile] = []
     """How many rows may agree on some columns."""
     max_rows_per_unit: RowLimit | None = None
-    """The most rows of one unit: enforced by the plan unless {rows: n, enforce: assume}."""
+    """The most rows of one unit: enforced by the plan unless {rows: n, enforce: assume}. search, or
+    {search: true, at_most: n}: a quarter of each query's ε finds it."""
     max_groups_per_unit: Count | None = None
     """The most groups of one GROUP BY that one unit contributes to; enforced by the plan."""
     max_rows_per_group: Count | None = None
@@ -278,6 +306,8 @@ class PolicyFile(_File):
     """The ledger file; default <name>.ledger.sqlite beside the policy. `:memory:`: forgotten with each session."""
     ledger_head: Text | None = None
     """Where the ledger's last hash is kept; default in the user's state directory."""
+    search: Search | None = None
+    """allow (default): a query may have a part of its own ε find limits and bounds; refuse: it may not (DP213)."""
     noise: Noise = "exact"
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None

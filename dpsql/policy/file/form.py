@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from dpsql.core.policy.positions import Loc
 from dpsql.policy.file import file_format
-from dpsql.policy.file.file_format import PolicyFile
+from dpsql.policy.file.file_format import BoundsFile, PolicyFile
 from dpsql.policy.file.scalars import MESSAGE
 from dpsql.policy.file.yaml_text import MAX_DIGITS
 from dpsql.policy.issues import Issue, did_you_mean, listed, shown
@@ -95,6 +95,8 @@ def normalised(file: PolicyFile) -> dict[str, Any]:
 def _dump(value: Any) -> Any:
     """Like `model_dump(exclude_none=True)`, which would turn exact numbers into text."""
     match value:
+        case BoundsFile(ends=list() as ends, search=None, within=None):
+            return ends  # the form that policies have had from the beginning, and their hashes
         case BaseModel():
             fields = ((key, getattr(value, key)) for key in type(value).model_fields)
             return {key: _dump(item) for key, item in fields if item is not None}
@@ -187,7 +189,7 @@ _SHAPES = {
     "tables.*": "a table is written  visits: {unit: {rows: 1}, columns: {age: {type: integer}}}",
     "columns.*": "a column is written  age: {type: integer}",
     "domain": "domain: [north, south], {values: [north, south], null: true} or {table: regions, column: region}",
-    "max_rows_per_unit": "max_rows_per_unit: 20",
+    "max_rows_per_unit": "max_rows_per_unit: 20, or  max_rows_per_unit: search",
 }
 """How what is no mapping was to be written: by its key, or the key above it."""
 
@@ -198,6 +200,7 @@ def _keys_at(loc: Loc) -> list[str]:
         "privacy": file_format.PrivacyFile, "unit": file_format.TableUnitFile, "path": file_format.PathStepFile,
         "unique": file_format.KeyFile, "primary_key": file_format.KeyFile, "foreign_keys": file_format.ForeignKeyFile,
         "max_frequency": file_format.FrequencyFile, "max_rows_per_unit": file_format.RowLimitFile,
+        "bounds": file_format.BoundsFile,
         "size": file_format.SizeFile, "domain": file_format.DomainFile, "defaults": file_format.DefaultsFile,
         "budgets": file_format.BudgetsFile, "total": file_format.LossFile, "per_query": file_format.PerQueryFile,
     }  # fmt: skip

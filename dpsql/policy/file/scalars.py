@@ -145,8 +145,15 @@ def _names(value: object) -> list[str]:
 
 def _pair(value: object) -> list[Any]:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise wrong(f"must be [lower, upper], got {shown(value)}")
+        searched = " or search" if isinstance(value, str) else ""
+        raise wrong(f"must be [lower, upper]{searched}, got {shown(value)}")
     return list(value)
+
+
+def _yes(value: object) -> bool:
+    if value is not True:
+        raise wrong(f"must be true, or left out, got {shown(value)}")
+    return True
 
 
 def _values(value: object) -> list[Any]:
@@ -178,6 +185,7 @@ Probability = Annotated[
 ]
 Count = Annotated[int, PlainValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
+Yes = Annotated[bool, PlainValidator(_yes), WithJsonSchema({"const": True})]
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1})]
 Label = Annotated[str, PlainValidator(_label), WithJsonSchema({"type": ["string", "number"]})]
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
@@ -206,6 +214,18 @@ def short_form(*types: type, to: str, schema: Any) -> BeforeValidator:
         return {to: value} if isinstance(value, types) and not isinstance(value, bool) else value
 
     return BeforeValidator(expand, json_schema_input_type=schema)
+
+
+def word_form(word: str) -> BeforeValidator:
+    """Accept a word for a mapping: `search` stands for `{search: true}`."""
+    return BeforeValidator(lambda value: {word: True} if value == word else value)
+
+
+def bounds_form(value: object) -> object:
+    """`search` stands for `{search: true}`; whatever else is no mapping is meant as [lower, upper]."""
+    if value == "search":
+        return {"search": True}
+    return value if isinstance(value, dict) or value is None else {"ends": value}
 
 
 def _empty(value: object) -> object:

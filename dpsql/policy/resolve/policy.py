@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.policy.policy import IN_MEMORY, Privacy
-from dpsql.core.policy.positions import Places
+from dpsql.core.policy.positions import Loc, Places
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file.file_format import PolicyFile
@@ -58,6 +58,8 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     files_have_one_unit(scope, tables)
     if file.ledger == IN_MEMORY and file.ledger_head is not None:
         issues.add(("ledger_head",), f"is given, but the ledger is {IN_MEMORY}, of which nothing is remembered")
+    if file.search == "refuse":
+        _nothing_searched(file, issues)
     document = normalised(file)
     return Policy(
         name=file.name,
@@ -74,6 +76,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         ledger_head=file.ledger_head,
         noise=file.noise,
         former_units=file.former_units or {},
+        search=file.search or "allow",
         path=path,
         document=document,
         places=places,
@@ -86,4 +89,19 @@ def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
     Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
     """
     defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
-    return {**document, "defaults": defaults}
+    rest = {key: value for key, value in document.items() if key != "search"}
+    return {**rest, "defaults": defaults}
+
+
+def _nothing_searched(file: PolicyFile, issues: Issues) -> None:
+    """Notes where a policy that refuses every search asks for one itself."""
+    for name, table in file.tables.items():
+        places: list[Loc] = (
+            [("max_rows_per_unit",)] if table.max_rows_per_unit and table.max_rows_per_unit.search else []
+        )
+        places += [("columns", c, "bounds") for c, spec in table.columns.items() if spec.bounds and spec.bounds.search]
+        for place in places:
+            issues.add(
+                ("tables", name, *place), "is to be searched, but the policy says  search: refuse",
+                "declare a number, or leave  search: refuse  out",
+            )  # fmt: skip

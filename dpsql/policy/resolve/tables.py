@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
@@ -11,6 +12,8 @@ from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
+    COARSEST,
+    FINEST,
     Bound,
     Column,
     Enforce,
@@ -24,7 +27,7 @@ from dpsql.core.policy.tables import (
 )
 from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
-from dpsql.policy.issues import did_you_mean
+from dpsql.policy.issues import did_you_mean, shown
 from dpsql.policy.resolve.names import Scope
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
@@ -62,6 +65,7 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         foreign_keys=tuple(k for k in foreign if k is not None),
         max_frequency=tuple(frequencies),
         max_rows_per_unit=_row_limit(scope, (*loc, "max_rows_per_unit"), spec.max_rows_per_unit),
+        search_rows=spec.max_rows_per_unit is not None and bool(spec.max_rows_per_unit.search),
         max_groups_per_unit=spec.max_groups_per_unit,
         max_rows_per_group=spec.max_rows_per_group,
         size=None if spec.size is None else spec.size.exact,
@@ -167,6 +171,22 @@ def _limits_fit(scope: Scope, loc: Loc, spec: TableFile, protection: Protection 
 def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | None:
     if spec is None:
         return None
+    if spec.search:
+        for name in ("rows", "enforce"):
+            if getattr(spec, name) is not None:
+                scope.issues.add(
+                    (*loc, name),
+                    "cannot stand beside  search: true",
+                    "max_rows_per_unit: {search: true, at_most: 1000}",
+                )
+        return None if spec.at_most is None else RowLimit(spec.at_most)
+    if spec.at_most is not None:
+        scope.issues.add(
+            (*loc, "at_most"), "goes with  search: true", "max_rows_per_unit: {search: true, at_most: 1000}"
+        )
+    if spec.rows is None:
+        scope.issues.add((*loc, "rows"), "is missing", "max_rows_per_unit: 20, or  max_rows_per_unit: search")
+        return None
     if spec.enforce == "drop":
         scope.issues.add(
             (*loc, "enforce"), "must be truncate (the plan bounds what a unit contributes) or assume, got drop"
@@ -213,6 +233,8 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
             if column.domain is None
             else _domain(scope, table, name, column.domain, sql_type, nullable, unknown),
             max_length=_max_length(scope, where, column, sql_type),
+            search_bounds=column.bounds is not None and bool(column.bounds.search),
+            resolution=_resolution(scope, (*where, "resolution"), column, sql_type),
         )
     return columns
 
@@ -230,7 +252,30 @@ def _type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:
 def _bounds(
     scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None
 ) -> tuple[Bound | None, Bound | None] | None:
-    return _try(scope, (*where, "bounds"), lambda: read_bounds(column.bounds or [], type))
+    """[lower, upper], or what a search may not leave."""
+    spec, loc = column.bounds, (*where, "bounds")
+    assert spec is not None
+    if not spec.search:
+        if spec.within is not None or spec.ends is None:
+            scope.issues.add(loc, "must be [lower, upper], search or {search: true, within: [lower, upper]}")
+            return None
+        return _try(scope, loc, partial(read_bounds, spec.ends, type))
+    if spec.ends is not None:
+        scope.issues.add(
+            (*loc, "ends"), "cannot stand beside  search: true", "bounds: {search: true, within: [0, 1000]}"
+        )
+    if type is not None and not type.numeric:
+        scope.issues.add(loc, f"can be searched for numbers only, and the column is {type}", "bounds: [first, last]")
+    return None if spec.within is None else _try(scope, (*loc, "within"), partial(read_bounds, spec.within, type))
+
+
+def _resolution(scope: Scope, loc: Loc, column: ColumnFile, type: SqlType | None) -> Fraction | None:
+    found = column.resolution
+    if found is not None and type is not None and type.kind is not Kind.DOUBLE:
+        scope.issues.add(loc, f"is for columns of type double, and the column is {type}, which has its own")
+    elif found is not None and not FINEST <= found <= COARSEST:
+        scope.issues.add(loc, f"must be a number from 1e-15 to 1e15, got {shown(found)}")
+    return found
 
 
 def _max_length(scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None) -> int | None:

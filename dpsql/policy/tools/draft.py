@@ -52,6 +52,7 @@ def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mappi
     yield "#   person: {table: <table of persons>, key: <id>}"
     yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
     yield "#   list of group keys, if there is one). Take out the columns nobody is to ask about."
+    yield "#   Where nobody knows bounds, or the rows of an id:  bounds: search,  max_rows_per_unit: search"
     yield "tables:" if any(usable_name(t.name) for t in catalogue.tables) else "tables: {}"
     for table in catalogue.tables:
         yield from _table(table, catalogue, sources.get(table.name))

@@ -24,6 +24,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "ledger": IN_MEMORY if policy.ledger_path is None else str(policy.ledger_path),
         "ledger_head": None if policy.ledger_head_path is None else str(policy.ledger_head_path),
         "noise": policy.noise,
+        "search": policy.search,
         "neighbours": policy.privacy.neighbours,
         "accountant": policy.privacy.accountant,
         "units": {
@@ -54,7 +55,7 @@ def show_policy(policy: Policy, table: str | None = None) -> str:
         return "" if found is None else "\n".join(_table_lines(found))
     facts = describe(policy)
     lines = [f"policy {policy.name}   {policy.file}   hash {policy.hash[:12]}"]
-    keys = ("data_version", "neighbours", "accountant", "noise", "database", "ledger", "ledger_head")
+    keys = ("data_version", "neighbours", "accountant", "noise", "search", "database", "ledger", "ledger_head")
     lines += [f"  {key:<12} {facts[key] if facts[key] not in (None, '') else '–'}" for key in keys]
     lines += ["", "units"]
     lines += [
@@ -117,7 +118,9 @@ def promises(table: Table) -> list[str]:
     found += [f"unique {_key(key, table)}" for key in table.unique]
     found += [f"foreign key {_foreign(key)}" for key in table.foreign_keys]
     found += [f"at most {f.rows} rows per ({', '.join(f.columns)}) {_mode(f, table)}" for f in table.max_frequency]
-    if table.max_rows_per_unit is not None:
+    if table.search_rows:
+        found.append("rows per unit: searched" + (f", at most {table.at_most}" if table.at_most else ""))
+    elif table.max_rows_per_unit is not None:
         found.append(f"at most {table.max_rows_per_unit.rows} rows per unit {_mode(table.max_rows_per_unit, table)}")
     if table.max_groups_per_unit is not None:
         found.append(f"at most {table.max_groups_per_unit} groups per unit [enforced]")
@@ -159,6 +162,8 @@ def _column(column: Column) -> dict[str, Any]:
         "type": None if column.sql_type is None else column.sql_type.name.lower(),
         "nullable": column.is_nullable,
         "bounds": None if bounds is None else [None if end is None else shown(end) for end in bounds],
+        "search_bounds": column.search_bounds,
+        "resolution": None if column.resolution is None else number(column.resolution),
         "domain": _domain(column),
         "max_length": column.max_length,
     }
@@ -186,7 +191,12 @@ def _table_lines(table: Table) -> list[str]:
         parts = [facts["type"] or "type from the data", "" if facts["nullable"] else "not null"]
         if facts["bounds"] is not None:
             low, high = facts["bounds"]
-            parts.append(f"bounds [{low or 'open'}, {high or 'open'}]")
+            within = "bounds searched within" if facts["search_bounds"] else "bounds"
+            parts.append(f"{within} [{low or 'open'}, {high or 'open'}]")
+        elif facts["search_bounds"]:
+            parts.append("bounds searched")
+        if facts["resolution"] is not None:
+            parts.append(f"resolution {facts['resolution']}")
         if facts["domain"] is not None:
             parts.append(f"groups {facts['domain']}")
         if facts["max_length"] is not None:

@@ -90,7 +90,9 @@ def _known(column: Column) -> str:
     parts = []
     if column.bounds is not None:
         low, high = ("…" if end is None else _end(end) for end in column.bounds)
-        parts.append(f"{low} to {high}")
+        parts.append(f"{'searched, ' if column.search_bounds else ''}{low} to {high}")
+    elif column.search_bounds:
+        parts.append("searched")
     match column.domain:
         case ValuesDomain(values=values, null=null):
             shown = [str(v) for v in values[:_VALUES]] + (["…"] if len(values) > _VALUES else [])
