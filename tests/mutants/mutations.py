@@ -1514,6 +1514,47 @@ MUTATIONS = (
         "of several privacy units only one pays",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
+    # --- limits that a search finds ---
+    Mutation(
+        "octaves-evidence-for-one",
+        "dpsql/postprocessing/searches/octaves.py",
+        "logarithm = _up(log(Fraction(_RARE * self.cells), 64).hi)",
+        "logarithm = _up(log(Fraction(20), 64).hi)",
+        "noise of an empty octave is taken for units, and the limit is far too large",
+        ("tests/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-limit-below-the-median",
+        "dpsql/postprocessing/searches/octaves.py",
+        "candidates = range(min(middle, largest_k), ",
+        "candidates = range(0, ",
+        "a limit of 1 where noise drowns everything",
+        ("tests/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-limit-above-the-cap",
+        "dpsql/postprocessing/searches/octaves.py",
+        "return 1 << b if self.at_most is None else min(1 << b, self.at_most)",
+        "return 1 << b",
+        "a found limit above the declared one",
+        ("tests/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-limit-too-large-to-measure",
+        "dpsql/postprocessing/searches/octaves.py",
+        "return self._capped(min(chosen, largest_k))",
+        "return self._capped(chosen)",
+        "a limit is found whose noise is refused when everything is paid",
+        ("tests/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-range-of-one-point",
+        "dpsql/postprocessing/searches/octaves.py",
+        "if ends[0] < ends[1]:",
+        "if ends[0] <= ends[1]:",
+        "bounds of one point: a sum that nothing changes, released without noise",
+        ("tests/postprocessing/test_octaves.py",),
+    ),
     # --- the check of a repository ---
     Mutation(
         "unbounded-can-be-ignored",

@@ -1,0 +1,1 @@
+"""Limits and bounds from the noisy numbers of a search: public arithmetic, in integers and rationals."""
