@@ -1,5 +1,7 @@
 """AVG(x): a centred sum and a count.
 
+No noise is drawn here: both components get theirs in core/release/noisy.py (`noised`), and `Ratio.values` divides.
+
 Intervals: `mean_intervals.py`; over a public number of rows only the sum is noisy, and its interval is divided by that
 number.
 """

@@ -29,7 +29,7 @@ from dpsql.answers.resolve import (
 from dpsql.answers.storing import store
 from dpsql.core.noise.backends import EXACT, Backend, backend
 from dpsql.core.release.charge import Charged
-from dpsql.core.release.noisy import NoisyRelease, measure_release, wanted
+from dpsql.core.release.noisy import NoisyRelease, draw_release, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.notes import notes_of
 from dpsql.planner.plan import Plan
@@ -118,7 +118,7 @@ def _drawn(
     for planned, given in zip(plan.releases, charged.given, strict=True):
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
-        noisy.append(measure_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
+        noisy.append(draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
         if account is not None and wanted(planned.measured, given):
             remarks += store(plan, account, charged, noisy)
     return noisy, remarks

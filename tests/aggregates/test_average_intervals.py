@@ -13,7 +13,7 @@ from scipy import integrate
 from dpsql.aggregates.mean_intervals import AverageIntervals
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.noise.tails import two_laplace_tail as tail_of_arrays
 
@@ -22,7 +22,7 @@ LEVEL = Fraction(95, 100)
 
 def measurement(scale: Fraction | None, *, center: int = 0, grid: Fraction = Fraction(1)) -> Measurement:
     component = Component(Measure.SUM, center=center, grid=grid)
-    mechanism = Exact() if scale is None else DiscreteLaplace(scale)
+    mechanism = NoNoise() if scale is None else DiscreteLaplace(scale)
     return Measurement(component, Sensitivity(1, 1, Fraction(1), 1), mechanism)
 
 

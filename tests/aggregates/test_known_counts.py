@@ -9,7 +9,7 @@ import pytest
 from dpsql.aggregates.avg import Ratio, _over_known
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
 
 LEVEL = Fraction(95, 100)
@@ -22,7 +22,7 @@ TOTAL = Measurement(
 
 
 def known(rows: int) -> Measurement:
-    return Measurement(Component(Measure.COUNT), Sensitivity(0, 0, Fraction(0), 0), Exact(), {}, rows)
+    return Measurement(Component(Measure.COUNT), Sensitivity(0, 0, Fraction(0), 0), NoNoise(), {}, rows)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 50])

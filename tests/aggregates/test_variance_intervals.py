@@ -15,7 +15,7 @@ from dpsql.aggregates.variance import Variance
 from dpsql.aggregates.variance_intervals import VarianceIntervals
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
 from tests.support.reference_formulas import variance
 
@@ -24,7 +24,7 @@ HALF = 20
 RECIPE = Variance(0, 1, 2, Fraction(100 - HALF), Fraction(100 + HALF))
 SUM = Component(Measure.SUM, center=100, lo=-HALF, hi=HALF, paired=True)
 SQUARES = replace(SUM, squared=True, shift=HALF**2 // 2)
-Mechanism = DiscreteLaplace | DiscreteGaussian | Exact
+Mechanism = DiscreteLaplace | DiscreteGaussian | NoNoise
 
 
 def measured(component: Component, mechanism: Mechanism) -> Measurement:
@@ -102,13 +102,13 @@ def test_noise_that_fits_nothing_says_everything() -> None:
 
 def test_a_column_of_one_value_has_no_variance() -> None:
     recipe = replace(RECIPE, lo=Fraction(7), hi=Fraction(7))
-    assert intervals((Exact(), Exact(), LAPLACE[2]), recipe)([0, 0], [0, 0], [3, -4]) == [(0, 0), (0, 0)]
+    assert intervals((NoNoise(), NoNoise(), LAPLACE[2]), recipe)([0, 0], [0, 0], [3, -4]) == [(0, 0), (0, 0)]
 
 
 def test_without_noise_the_interval_is_a_point_but_for_rounding() -> None:
     values = [1, 5, -7, 12, 20, -20, 3] * 100
     s, q, n = moments(values)
-    ((low, high),) = intervals((Exact(), Exact(), Exact()))([s], [q], [n])
+    ((low, high),) = intervals((NoNoise(), NoNoise(), NoNoise()))([s], [q], [n])
     true = statistics.pvariance(values)
     assert low <= true <= high and high - low < 1e-3
 

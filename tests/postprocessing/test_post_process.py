@@ -11,7 +11,7 @@ import pytest
 from dpsql.aggregates.formula import output_intervals
 from dpsql.answers.resolve import nothing_drawn
 from dpsql.api.connection import Connection
-from dpsql.core.release.noisy import NoisyRelease, measure_release
+from dpsql.core.release.noisy import NoisyRelease, draw_release
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.planner.plan import Plan
@@ -46,7 +46,7 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     receipt = shared.service.account(shared.analyst).charge(plan, nothing_drawn(plan).given).receipt
     scratch = Scratch()
     try:
-        noisy = [measure_release(r, engine, receipt, 7) for r in plan.releases]
+        noisy = [draw_release(r, engine, receipt, 7) for r in plan.releases]
         direct = post_process(plan.post, noisy, engine, scratch)
         through = post_process(replace(plan.post, renamed=None), noisy, engine, scratch)
     finally:

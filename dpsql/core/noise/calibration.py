@@ -29,7 +29,7 @@ from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import FAMILIES, AdditiveNoise, Exact, KeyThreshold, Mechanism
+from dpsql.core.noise.mechanisms import FAMILIES, AdditiveNoise, KeyThreshold, Mechanism, NoNoise
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import Request
@@ -220,7 +220,7 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
     measurements = []
     parts = zip(p.node.components, p.by_unit, p.worst, p.known, shares, strict=True)
     for component, each, worst, number, share in parts:
-        mechanism = Exact() if number is not None else _mechanism(p.node, split.family, worst, share)
+        mechanism = NoNoise() if number is not None else _mechanism(p.node, split.family, worst, share)
         measurements.append(Measurement(component, worst, mechanism, each, number))
     threshold = None
     if p.node.threshold is not None:

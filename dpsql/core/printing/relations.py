@@ -85,7 +85,7 @@ class Emitter:
                 return self._unnest(node, tagged)
             case GroupKeys():
                 return self._keyed(node, tagged)
-            case BoundContributions():
+            case BoundContributions():  # the release above prints its weights: shapes/weighted.py
                 return self.block(tagged.inputs[0])
             case Release(keys=keys, outputs=outputs):
                 alias = self.aliases.table()

@@ -2,7 +2,7 @@
 
 *Claim.* Of each number of a run that was charged, the ledger names its noise as paid for, or this run's entry pays for
 it; and the account is charged for all but what an entry of its own names. No number is drawn anew without a charge.
-*Why.* `price` states the loss of exactly those components that are not given, and `measure_release` draws noise for
+*Why.* `price` states the loss of exactly those components that are not given, and `draw_release` draws noise for
 exactly those; a plan is a value that anybody can edit, so what it says about its cost is not asked. What is given is
 looked up in the ledger's own entries (`core/ledger/paid.py`), whoever chose it: an answer that is new to the account is
 priced at the loss that its id states. *When it would be false.* If a run were measured with other given answers than it

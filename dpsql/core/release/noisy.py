@@ -80,7 +80,7 @@ def wanted(measured: MeasuredRelease, given: Given) -> tuple[int, ...]:
     return tuple(i for i, m in enumerate(measured.measurements) if m.known is None and i not in given.answers)
 
 
-def measure_release(
+def draw_release(
     planned: PlannedRelease,
     engine: Engine,
     receipt: Receipt | None,
@@ -123,7 +123,7 @@ class OneQuestion:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Exacts:
+class PrivateIntegers:
     """The exact integers of all components, one column each, for the keys found. Private: it shows nothing of itself.
 
     keys: each once, in an order that depends on the data.
@@ -148,14 +148,14 @@ class Exacts:
 
 
 def assembled(
-    planned: PlannedRelease, given: Given, exact: Exacts | None = None, noise: Noise | None = None
+    planned: PlannedRelease, given: Given, exact: PrivateIntegers | None = None, noise: Noise | None = None
 ) -> NoisyRelease:
     """The released numbers, of stored answers and of exact ones with noise.
 
     exact, noise: not needed where none is wanted.
     """
     noise = noise or Noise([])
-    exact = exact or Exacts([], [Integers.zeros(0)] * len(planned.measured.node.components))
+    exact = exact or PrivateIntegers([], [Integers.zeros(0)] * len(planned.measured.node.components))
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
@@ -210,7 +210,7 @@ def exact_totals(
 ) -> dict[Key, list[int]]:
     """Every key that may be released → the exact integers of all components.
 
-    Private: for audits of databases that they made up themselves. What is released comes from `measure_release` alone.
+    Private: for audits of databases that they made up themselves. What is released comes from `draw_release` alone.
     """
     found = _fetch(planned, Ask(engine, salt, earlier))
     sources = key_sources(planned.measured.node)
@@ -218,10 +218,10 @@ def exact_totals(
         keys = list(map(found.keys.__getitem__, in_order(columns_of(found.keys, _width(planned)), len(found.keys))))
     else:
         keys = public_keys(sources, _width(planned))
-    return Exacts(keys, found.of(keys)).rows()
+    return PrivateIntegers(keys, found.of(keys)).rows()
 
 
-def _fetch(planned: PlannedRelease, ask: Ask) -> Exacts:
+def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
     tables = [(s.components, ask(s)) for s in planned.statements]
@@ -233,10 +233,10 @@ def _fetch(planned: PlannedRelease, ask: Ask) -> Exacts:
             # Added up: should two keys ever be equal in Python, neither replaces the other.
             totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(distinct)))
     if node.threshold is None:
-        return Exacts(distinct, totals)
+        return PrivateIntegers(distinct, totals)
     # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
     present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
-    return Exacts(list(compress(distinct, present.tolist())), [column.taken(present) for column in totals])
+    return PrivateIntegers(list(compress(distinct, present.tolist())), [column.taken(present) for column in totals])
 
 
 def _width(planned: PlannedRelease) -> int:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.noise.mechanisms import DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sampler import discrete_laplace
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
@@ -46,8 +46,8 @@ def test_the_price_is_the_one_that_was_calibrated(l1: Fraction, epsilon: Fractio
 @pytest.mark.parametrize(
     ("l1", "epsilon", "message"),
     [
-        (Fraction(0), Fraction(1), "Exact"),
-        (Fraction(-1), Fraction(1), "Exact"),
+        (Fraction(0), Fraction(1), "NoNoise"),
+        (Fraction(-1), Fraction(1), "NoNoise"),
         (Fraction(1), Fraction(0), "epsilon"),
         (Fraction(1), Fraction(-1), "epsilon"),
         (Fraction(1 << 40), Fraction(1, 1 << 16), "2\\^55"),
@@ -140,7 +140,7 @@ def test_floats_are_refused() -> None:
     with pytest.raises(TypeError):
         DiscreteLaplace(Fraction(1)).add_noise([1.5])  # type: ignore[list-item]
     with pytest.raises(TypeError):
-        Exact().add_noise([1.5])  # type: ignore[list-item]
+        NoNoise().add_noise([1.5])  # type: ignore[list-item]
 
 
 def test_a_tiny_scale_draws_zeros() -> None:
@@ -159,8 +159,8 @@ def test_a_negative_number_of_draws() -> None:
 
 
 def test_exact_is_free_only_for_what_never_changes() -> None:
-    assert Exact().loss(Fraction(0), Fraction(0)) == NO_LOSS
-    assert Exact().add_noise([1, 1 << 90, -3]) == [1, 1 << 90, -3]
+    assert NoNoise().loss(Fraction(0), Fraction(0)) == NO_LOSS
+    assert NoNoise().add_noise([1, 1 << 90, -3]) == [1, 1 << 90, -3]
     for l1, l2 in [(Fraction(1), Fraction(1)), (Fraction(1, 10**9), Fraction(0)), (Fraction(0), Fraction(1))]:
         with pytest.raises(ValueError, match="without noise"):
-            Exact().loss(l1, l2)
+            NoNoise().loss(l1, l2)

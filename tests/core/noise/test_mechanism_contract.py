@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact, Mechanism
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism, NoNoise
 
 SCALES = [Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(1 << 55)]
 NOISY: list[Mechanism] = [*map(DiscreteLaplace, SCALES), *(DiscreteGaussian(s * s) for s in SCALES)]
-ALL: list[Mechanism] = [*NOISY, Exact()]
+ALL: list[Mechanism] = [*NOISY, NoNoise()]
 
 every = pytest.mark.parametrize("mechanism", ALL, ids=repr)
 noisy = pytest.mark.parametrize("mechanism", NOISY, ids=repr)

@@ -14,7 +14,7 @@ from scipy import integrate, special, stats
 import dpsql.core.noise.tails as tails
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.noise.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
 
@@ -23,7 +23,7 @@ Law = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Values and their probabilities."""
 
 
-def measurement(mechanism: DiscreteLaplace | DiscreteGaussian | Exact) -> Measurement:
+def measurement(mechanism: DiscreteLaplace | DiscreteGaussian | NoNoise) -> Measurement:
     return Measurement(Component(Measure.SUM), Sensitivity(1, 1, Fraction(1), 1), mechanism)
 
 
@@ -133,6 +133,6 @@ def test_a_discrete_gaussian_variable_spread_over_its_unit(variance: float) -> N
 
 def test_half_width_without_noise_and_of_one_part() -> None:
     mechanism = DiscreteLaplace(Fraction(1000))
-    assert half_width([(measurement(Exact()), Fraction(1))], LEVEL) == 0
-    alone = half_width([(measurement(mechanism), Fraction(1, 8)), (measurement(Exact()), Fraction(5))], LEVEL)
+    assert half_width([(measurement(NoNoise()), Fraction(1))], LEVEL) == 0
+    alone = half_width([(measurement(mechanism), Fraction(1, 8)), (measurement(NoNoise()), Fraction(5))], LEVEL)
     assert mechanism.half_width(LEVEL) / 8 <= alone <= (mechanism.half_width(LEVEL) + 2) / 8

@@ -19,7 +19,7 @@ from dpsql.core.engine import RawTable
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.drawing import Ask
 from dpsql.core.release.key_order import in_order
-from dpsql.core.release.noisy import Exacts, _fetch
+from dpsql.core.release.noisy import PrivateIntegers, _fetch
 
 KINDS: list[st.SearchStrategy[Any]] = [
     st.integers(-3, 3) | st.sampled_from([1 << 62, -(1 << 63), (1 << 63) - 1]),
@@ -59,11 +59,11 @@ KEY = st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", None]))
 
 @given(st.dictionaries(KEY, st.tuples(st.integers(), st.integers(-5, 5)), max_size=8), st.lists(KEY, max_size=8))
 def test_numbers_stay_with_their_keys(found: dict[Any, tuple[int, int]], asked: list[Any]) -> None:
-    exact = Exacts(list(found), [Integers.of([row[i] for row in found.values()]) for i in range(2)])
+    exact = PrivateIntegers(list(found), [Integers.of([row[i] for row in found.values()]) for i in range(2)])
     assert exact.rows() == {key: list(row) for key, row in found.items()}
     columns = exact.of(asked)
     assert list(zip(*columns, strict=True)) == [found.get(key, (0, 0)) for key in asked]
-    assert repr(exact) == "<private>" and "1" not in str(Exacts([(1,)], [Integers.of(np.array([1]))]))
+    assert repr(exact) == "<private>" and "1" not in str(PrivateIntegers([(1,)], [Integers.of(np.array([1]))]))
 
 
 def fetched(tables: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]], width: int, threshold: int | None) -> Any:

@@ -11,7 +11,7 @@ from dpsql.core.engine import RawTable
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.backends import ExactBackend
-from dpsql.core.release.noisy import measure_release
+from dpsql.core.release.noisy import draw_release
 from dpsql.engines.fake import FakeEngine
 from dpsql.planner.plan import Plan
 from tests.support.planning import planned, policy
@@ -66,7 +66,7 @@ def test_noise_needs_a_receipt(name: str) -> None:
     )
     engine = empty(plan)
     with pytest.raises(AssertionError, match="noise without a receipt"):
-        measure_release(plan.releases[0], engine, None, 0, backend=Forbidden())
+        draw_release(plan.releases[0], engine, None, 0, backend=Forbidden())
     assert engine.queries == []
 
 
@@ -76,12 +76,12 @@ def test_with_a_receipt_it_is_measured() -> None:
     entry = Entry(uuid4().hex, "*", plan.cost, plan.hash, plan.policy_hash, "", {}, ())
     receipt = MemoryLedger("test").reserve(entry, Caps())
     engine = empty(plan)
-    assert len(measure_release(plan.releases[0], engine, receipt, 0).values) == 1
+    assert len(draw_release(plan.releases[0], engine, receipt, 0).values) == 1
     assert len(engine.queries) == 1
 
 
 def test_what_is_public_needs_none_and_reads_nothing() -> None:
     plan = planned("SELECT COUNT(*) FROM years", POLICY)
     engine = empty(plan)
-    assert measure_release(plan.releases[0], engine, None, 0, backend=Forbidden()).values == ((5,),)
+    assert draw_release(plan.releases[0], engine, None, 0, backend=Forbidden()).values == ((5,),)
     assert engine.queries == []

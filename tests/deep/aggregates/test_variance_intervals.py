@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dpsql.aggregates.mean_intervals import MeanHull
-from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Exact
+from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.tails import Noise, tail
 from tests.aggregates.test_variance_intervals import HALF, LAPLACE, RECIPE, SUM, Mechanism, intervals, measured
 
 GAUSSIAN = DiscreteGaussian(Fraction(40_000)), DiscreteGaussian(Fraction(10**6)), DiscreteGaussian(Fraction(25))
 MIXED = LAPLACE[0], GAUSSIAN[1], DiscreteLaplace(Fraction(3))
-KNOWN = LAPLACE[0], GAUSSIAN[1], Exact()
+KNOWN = LAPLACE[0], GAUSSIAN[1], NoNoise()
 
 
 @pytest.mark.parametrize("mechanisms", [LAPLACE, GAUSSIAN, MIXED, KNOWN], ids=["laplace", "gaussian", "mixed", "known"])

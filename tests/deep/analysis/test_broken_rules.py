@@ -159,7 +159,7 @@ def _infinite_keys(m: pytest.MonkeyPatch) -> None:
         (statement,) = planned.statements
         rows = ask(statement).rows()
         found = {tuple(row[:width]): list(row[width:]) for row in rows}
-        return noisy.Exacts(list(found), [Integers.of(column) for column in zip(*found.values(), strict=True)])
+        return noisy.PrivateIntegers(list(found), [Integers.of(column) for column in zip(*found.values(), strict=True)])
 
     m.setattr(relations, "calendar_ends", lambda d, type_: None)
     m.setattr(noisy, "_fetch", fetched)

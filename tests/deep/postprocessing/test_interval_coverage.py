@@ -25,7 +25,7 @@ from dpsql.aggregates.formula import output_intervals
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.release.noisy import NoisyRelease, measure_release
+from dpsql.core.release.noisy import NoisyRelease, draw_release
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
@@ -110,7 +110,7 @@ class Laboratory:
         plan = self.con.plan(sql, epsilon=epsilon)
         self.con.run(plan)
         (planned,) = plan.releases
-        drawn = [measure_release(planned, self.engine, self.ledger.receipt, self.ledger.salt) for _ in range(times)]
+        drawn = [draw_release(planned, self.engine, self.ledger.receipt, self.ledger.salt) for _ in range(times)]
         keys = drawn[0].keys
         long = NoisyRelease.of_rows(planned, keys * times, [row for noisy in drawn for row in noisy.values])
         outputs, columns = planned.measured.node.outputs, released_columns(long)

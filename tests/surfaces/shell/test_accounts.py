@@ -77,7 +77,7 @@ def test_a_query_that_is_stopped_cost_what_it_charged_and_not_what_others_did(
     def meanwhile() -> None:
         other.execute(f"SELECT COUNT(*) AS n FROM {table} WHERE id > 5")
 
-    said = stopped(monkeypatch, shell, "measure_release", meanwhile)
+    said = stopped(monkeypatch, shell, "draw_release", meanwhile)
     assert said == "cancelled; ε 0.5 was charged before the engine started, and is not given back"
     assert float(shell.connection.budget["doctor" if table == "doctors" else "patient"].spent.epsilon) >= 3
 

@@ -1,18 +1,20 @@
 """Joining private rows with public ones.
 
 Claim. P public, m: most rows of P that match one private row, k: the rows of T that differ.
-    ROW: T INNER P: m·k [tight] · T LEFT P: max(1, m)·k [tight] · P LEFT T: 2m·k · T FULL P: max(1, 2m)·k [tight] ·
-    T CROSS P: |P|·k [tight] · T SEMI/ANTI P: k [tight] · P SEMI/ANTI T: m·k.
+    ROW: T INNER P: m·k [tight] · T LEFT P: max(1, m)·k [tight] · P LEFT T: 2m·k [tight] ·
+    T FULL P: max(1, 2m)·k [tight] · T CROSS P: |P|·k [tight] · T SEMI/ANTI P: k [tight] · P SEMI/ANTI T: m·k [tight].
     ID: T INNER, LEFT, CROSS, SEMI, ANTI P: still only that id's rows differ. P LEFT, SEMI, ANTI T and FULL: refused.
     Replaced rows stay replaced one by one in T INNER, LEFT, CROSS, SEMI, ANTI P; a public size survives a LEFT join
     with m ≤ 1, and a CROSS join with rows written in the query (of a table only the most rows are known).
 Why: a private row that differs takes part in at most m output rows. Where rows of P are padded, each of its m partners
-    may also change between padded and not, hence 2m. SEMI and ANTI are filters on T's own row. P SEMI T: each of the m
-    rows of P that match a row of T may appear or vanish.
+    may also change between padded and not, hence 2m. (If only columns of T are counted, the rewrite narrow_joins makes
+    it an INNER join, and m is enough.) SEMI and ANTI are filters on T's own row. P SEMI T: each of the m rows of P that
+    match a row of T may appear or vanish.
 When it would be false: m counted under another comparison than the join's. P LEFT T under an id: the padded rows are
     nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
 Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
-tests/core/analysis/test_join.py
+tests/core/analysis/test_join.py, tests/core/analysis/test_join_public.py,
+tests/deep/analysis/test_operator_tightness.py
 
 Example:
     >>> facts("SELECT * FROM calls c JOIN phonebook p ON c.phone = p.phone")

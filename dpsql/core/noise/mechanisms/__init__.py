@@ -2,10 +2,10 @@
 
 from fractions import Fraction
 
-from dpsql.core.noise.mechanisms.exact import Exact
 from dpsql.core.noise.mechanisms.gaussian import DiscreteGaussian
 from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.noise.mechanisms.mechanism import AdditiveNoise, Mechanism
+from dpsql.core.noise.mechanisms.no_noise import NoNoise
 from dpsql.core.noise.partition_selection import KeyThreshold, delta_of
 
 FAMILIES: dict[str, type[AdditiveNoise]] = {family.name: family for family in (DiscreteLaplace, DiscreteGaussian)}
@@ -24,9 +24,9 @@ __all__ = [
     "AdditiveNoise",
     "DiscreteGaussian",
     "DiscreteLaplace",
-    "Exact",
     "KeyThreshold",
     "Mechanism",
+    "NoNoise",
     "delta_of",
     "made_by",
 ]

@@ -62,10 +62,10 @@ class DiscreteGaussian(AdditiveNoise):
     def calibrate(cls, l2_squared: Fraction, rho: Fraction, /) -> DiscreteGaussian:
         """The least noise with loss ρ for this squared l2 sensitivity (grid units): σ² = l2²/(2ρ), exactly.
 
-        Raises ValueError for ρ ≤ 0, σ above 2^55, or l2 = 0 (what never changes is released by `Exact`).
+        Raises ValueError for ρ ≤ 0, σ above 2^55, or l2 = 0 (what never changes is released by `NoNoise`).
         """
         if l2_squared <= 0:
-            raise ValueError("l2² must be above 0; a value of sensitivity 0 is released by Exact()")
+            raise ValueError("l2² must be above 0; a value of sensitivity 0 is released by NoNoise()")
         if rho <= 0:
             raise ValueError("rho must be above 0")
         return cls(Fraction(l2_squared) / (2 * Fraction(rho)))

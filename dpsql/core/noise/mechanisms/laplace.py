@@ -54,11 +54,11 @@ class DiscreteLaplace(AdditiveNoise):
     def calibrate(cls, l1: Fraction, epsilon: Fraction, /) -> DiscreteLaplace:
         """The least noise with loss ε for this l1 sensitivity (grid units): scale = l1/ε, exactly.
 
-        Raises ValueError for ε ≤ 0, a scale above 2^55, or l1 = 0: what never changes needs no noise (`Exact`), and
+        Raises ValueError for ε ≤ 0, a scale above 2^55, or l1 = 0: what never changes needs no noise (`NoNoise`), and
         whether it truly never changes is the caller's decision to state.
         """
         if l1 <= 0:
-            raise ValueError("l1 must be above 0; a value of sensitivity 0 is released by Exact()")
+            raise ValueError("l1 must be above 0; a value of sensitivity 0 is released by NoNoise()")
         if epsilon <= 0:
             raise ValueError("epsilon must be above 0")
         return cls(Fraction(l1) / Fraction(epsilon))

@@ -4,6 +4,8 @@
     g: one row per id with K groups and N rows, only if a weight needs them
     result: Σ over p of weight · partial, by group
 
+F: the weight grid. r: the rows of an id that count, C or M·G. B: the largest |integer| of a row.
+
 Other ids' weights depend on their own rows alone, so adding an id moves only its own vector. `//` truncates towards
 zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B; while n and K are small they
 stay below 2⁶³, and 64 bits are used.
@@ -26,8 +28,8 @@ from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.direct import grouping, total
-from dpsql.core.printing.shapes.early import Early, early
 from dpsql.core.printing.shapes.statement import Statement
 
 SATURATED = 2**80

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Exact(Mechanism):
+class NoNoise(Mechanism):
     """Releases its input unchanged. Free, and refused as soon as anything can change between neighbours."""
 
     name: ClassVar[str] = "exact"
