@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.releases_of_plan import releases_of
+from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.whole_plan import (
     require_one_relation,
     require_public,
@@ -25,18 +24,15 @@ from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.ledger.accountant import cost
 from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
+from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.request import Request
-from dpsql.core.numbers.normal import root
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.printing.shapes.statement import placeholder
-from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
@@ -45,6 +41,7 @@ from dpsql.frontend import dialects
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.bound import Bound
 from dpsql.frontend.parse import Parsed, parse
+from dpsql.planner.as_written import as_written
 from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
@@ -52,6 +49,7 @@ from dpsql.planner.expected_error import total_error
 from dpsql.planner.named_outputs import outputs_named
 from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
+from dpsql.planner.privacy_cost import cost_within, request_of
 from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.settings import Settings
@@ -60,7 +58,7 @@ from dpsql.planner.warnings.undeclared_values import undeclared_values
 from dpsql.planner.warnings.warnings import warnings_of
 from dpsql.postprocessing.planning.interval_notes import interval_notes
 from dpsql.postprocessing.planning.plan import post_processing, require_shown
-from dpsql.postprocessing.planning.steps import Coverage
+from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
 
 
 def compile_query(
@@ -79,12 +77,12 @@ def compile_query(
     dialect: that of the engine; by default of the one that the policy's data asks for.
     Raises Rejected with every diagnostic pointing into `source`.
     """
-    target = dialect or dialect_of(policy)
+    ctx, target = Context(policy, public, policy.defaults.max_keys), dialect or dialect_of(policy)
     steps.begin()
     try:
-        return _compile(source, policy, public, settings, parameters, target, tables or target.identifier)
+        return _cheapest(_bound(source, ctx, settings, parameters, target, tables or target.identifier))
     except Rejected as refusal:
-        refusal.diagnostics = tuple(_as_written(d.at(source)) for d in refusal.diagnostics)
+        refusal.diagnostics = tuple(as_written(d.at(source)) for d in refusal.diagnostics)
         raise
     except RecursionError:
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
@@ -92,71 +90,109 @@ def compile_query(
         steps.end()
 
 
-def _as_written(found: Diagnostic) -> Diagnostic:
-    """A clip that the help proposes names the column as the query does: with its table, in quotes."""
-    if found.source is None or found.span is None:
-        return found
-    written = found.source.text[found.span.start : found.span.end]
-    if _NAME.fullmatch(written):
-        name = written.rpartition(".")[2].strip('"')
-        clip = re.compile(rf"(?<=CLIP\(){re.escape(name)}(?=, [^,]+, [^,]+\)\Z)", re.IGNORECASE)
-        return replace(found, help=tuple(clip.sub(lambda _: written, text) for text in found.help))
-    return replace(found, help=tuple(_CLIP.sub(lambda m: _same(m[0], written), text) for text in found.help))
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A bound query, and what every stage of its planning reads.
+
+    settings: with the query's privacy clause. limits: with the policy's fewest units of a private key.
+    """
+
+    parsed: Parsed
+    bound: Bound
+    settings: Settings
+    limits: Limits
+    ctx: Context
+    dialect: Dialect
+    tables: TableNames
 
 
-_NAME = re.compile(r'[\w."]+')
-_CLIP = re.compile(r"(?<=CLIP\().+(?=, [^,]+, [^,]+\)\Z)")
-_LOOSE = re.compile(r'\w+\.|[\s"()]')
-"""In what two spellings of an expression may differ: tables, quotes, blanks and brackets."""
-
-
-def _same(shown: str, written: str) -> str:
-    """An expression as the query writes it, if it is what is marked there."""
-    alike = _LOOSE.sub("", shown).lower() == _LOOSE.sub("", written).lower()
-    return written if alike and "\n" not in written else shown
-
-
-def _compile(
+def _bound(
     source: Source,
-    policy: Policy,
-    public: PublicFacts,
+    ctx: Context,
     settings: Settings,
     parameters: Sequence[Any] | Mapping[str, Any],
     dialect: Dialect,
     tables: TableNames,
-) -> Plan:
-    ctx = Context(policy, public, policy.defaults.max_keys)
+) -> _Query:
+    """Parse, and bind names and types."""
     parsed = parse(source, settings.dialect)
     settings = with_clause(settings, parsed.clause)
-    limits = replace(settings.limits, min_units=max(settings.limits.min_units, policy.defaults.min_units))
-    bound = bind(parsed, policy, parameters, dialect)
+    limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
+    bound = bind(parsed, ctx.policy, parameters, dialect)
     dialects.check_types(bound.root, parsed.dialect)
-    if not settings.max_error:
-        return _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, total_error)
+    return _Query(parsed, bound, settings, limits, ctx, dialect, tables)
+
+
+def _cheapest(query: _Query) -> Plan:
+    """The plan; where its errors are asked for, that of the form of sums which meets them for less."""
+    if not query.settings.max_error:
+        return _planned(query, total_error)
     # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
-    plain = _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, None)
+    plain = _planned(query, None)
     try:
-        shared = _planned(source, ctx, limits, settings, parsed, bound, dialect, tables, total_error)
+        shared = _planned(query, total_error)
     except Rejected:
         return plain
     return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
 
 
-def _planned(
-    source: Source,
-    ctx: Context,
-    limits: Limits,
-    settings: Settings,
-    parsed: Parsed,
-    bound: Bound,
-    dialect: Dialect,
-    tables: TableNames,
-    error: Callable[[Release, Facts], float] | None,
-) -> Plan:
+def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
-    policy, public = ctx.policy, ctx.public
+    ctx, settings, columns = query.ctx, query.settings, query.bound.columns
     draft = Derivation.begin(ctx, drafting=True)
-    rewritten = rewrite(bound.root, RewriteContext(draft, limits, error))
+    rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error))
+    analysed = _analysed(rewritten, query)
+    coverage = _coverage(analysed, unused_numbers(rewritten), query)
+    noise = _calibrated(analysed, coverage, query)
+    cost = cost_within(noise.request, noise.measured, ctx.policy)
+    releases = _printed(noise, query)
+    post = post_processing(analysed.tree, columns, releases, noise.releases, query.dialect, query.tables)
+    warnings, notes = _warnings(noise, query), _notes(noise, releases, post, query)
+    return Plan(
+        source=query.parsed.source,
+        columns=columns,
+        tree=analysed.tree,
+        releases=releases,
+        post=post,
+        epsilon=noise.request.epsilon,
+        delta=noise.request.delta,
+        cost=cost,
+        policy_hash=ctx.policy.hash,
+        hash=_identity(analysed.tree, noise, releases, post, query),
+        public=dict(ctx.public.used),
+        complete=not ctx.public.missing,
+        notes=(*analysed.unread, *notes),
+        warnings=warnings,
+        max_error=settings.max_error if analysed.needs_data else {},
+        confidence=settings.confidence,
+        allow_dearer=ctx.policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer,
+        unread=analysed.unread,
+        coverage=coverage,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysed:
+    """A rewritten query of which the analysis has derived that it may be answered.
+
+    tree: what is read of it, with facts. unread: why the rest is not read. releases: those of the tree. asked: those of
+    the whole query.
+    """
+
+    tree: Tagged[Facts]
+    unread: tuple[str, ...]
+    releases: Releases
+    asked: Releases
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether any release may have rows; else nobody need say what the query may cost."""
+        return any(not t.inputs[0].fact.empty for t in self.releases.distinct)
+
+
+def _analysed(rewritten: Node, query: _Query) -> _Analysed:
+    """Derive all facts afresh, take out what is not read, and refuse what must not be answered."""
+    ctx, columns = query.ctx, query.bound.columns
     whole, unread = derive(rewritten, ctx), Unread()
     read = unread.without(whole)
     tree = whole if read is whole.node else derive(read, ctx)
@@ -164,144 +200,112 @@ def _planned(
     # What is not read is refused all the same where it would be refused with rows.
     require_releases(whole)
     require_public_correlation(whole)
-    require_shown(whole.node, bound.columns, ctx)
+    require_shown(whole.node, columns, ctx)
     rely_on_declared(tree, ctx)
-    every, found = releases_of(whole), releases_of(tree)
-    tagged = list(found.distinct)
-    require_one_relation(every.distinct)
-    if parsed.clause is not None:
-        require_clause(parsed.clause, every.distinct)
-    for wish, named in (("weights", settings.weights), ("max_error", settings.max_error if every.distinct else {})):
-        outputs_named(wish, named, whole, bound.columns, every)
-    weights = outputs_named("weights", settings.weights, tree, bound.columns, found, whole=False)
-    measures = any(not t.inputs[0].fact.empty for t in tagged)
-    heaviest = {uid: max(amounts) for uid, amounts in weights.items()}
-    coverage: tuple[Coverage, ...] = ()
-    if settings.coverage:
-        coverage = add_coverage(found, unused_numbers(rewritten), settings, source, ctx)
-        heaviest = with_small_share(heaviest, tagged, coverage)
-        found = releases_of(tree, *(c.tree for c in coverage))
-        tagged = list(found.distinct)
-    request = _request(settings, policy, every.distinct, measures, heaviest)
-    errors = outputs_named("max_error", settings.max_error, tree, bound.columns, found, whole=False)
-    least = {uid: min(amounts) for uid, amounts in errors.items()}
-    if settings.max_error and measures:
-        measured, request = meet(tagged, request, least, settings.confidence)
+    asked = releases_of(whole)
+    require_one_relation(asked.distinct)
+    if query.parsed.clause is not None:
+        require_clause(query.parsed.clause, asked.distinct)
+    outputs_named("weights", query.settings.weights, whole, columns, asked)
+    outputs_named("max_error", query.settings.max_error if asked.distinct else {}, whole, columns, asked)
+    return _Analysed(tree, tuple(unread.why), releases_of(tree), asked)
+
+
+def _coverage(analysed: _Analysed, numbers: Iterator[int], query: _Query) -> tuple[Coverage, ...]:
+    """Further releases that tell what the limits leave out, where that was asked for. numbers: unused, of columns."""
+    if not query.settings.coverage:
+        return ()
+    return add_coverage(analysed.releases, numbers, query.settings, query.parsed.source, query.ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """The releases of a query, and the noise of each.
+
+    trees: what is read, and the coverage. releases: all of theirs. request: what they may lose, with the ε that was
+    found where errors were asked for. errors: number of an output column → its largest half-width.
+    """
+
+    trees: tuple[Tagged[Facts], ...]
+    releases: Releases
+    coverage: tuple[Coverage, ...]
+    measured: tuple[MeasuredRelease, ...]
+    request: Request
+    errors: Mapping[int, Fraction]
+
+
+def _calibrated(analysed: _Analysed, coverage: tuple[Coverage, ...], query: _Query) -> _Calibrated:
+    """Choose the noise: what the given ε pays for, or the least that meets the errors."""
+    settings, shown = query.settings, analysed.releases
+
+    def named(wish: str, amounts: Mapping[str, Fraction]) -> dict[int, list[Fraction]]:
+        return outputs_named(wish, amounts, analysed.tree, query.bound.columns, shown, whole=False)
+
+    heaviest = {uid: max(amounts) for uid, amounts in named("weights", settings.weights).items()}
+    weights = with_small_share(heaviest, shown.distinct, coverage) if settings.coverage else heaviest
+    request = request_of(settings, query.ctx.policy, analysed.asked.distinct, analysed.needs_data, weights)
+    errors = {uid: min(amounts) for uid, amounts in named("max_error", settings.max_error).items()}
+    trees = analysed.tree, *(c.tree for c in coverage)
+    releases = releases_of(*trees) if coverage else shown
+    if settings.max_error and analysed.needs_data:
+        measured, request = meet(releases.distinct, request, errors, settings.confidence)
     else:
-        measured = measure(tagged, request)
-    charges = _charges(measured, policy, request)
+        measured = measure(releases.distinct, request)
+    return _Calibrated(trees, releases, coverage, measured, request, errors)
+
+
+def _printed(noise: _Calibrated, query: _Query) -> tuple[PlannedRelease, ...]:
+    """The exact statements that ask the engine for each release."""
     noisy = ByIdentity[Node, str]()
-    for node in found.nodes(tree, *(c.tree for c in coverage)):
-        noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
-    releases = tuple(
-        PlannedRelease(m, () if m.known else statements(t, dialect, tables, noisy), f"r{i}")
-        for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
+    for node in noise.releases.nodes(*noise.trees):
+        noisy[node] = noise.releases.standing_for(node, placeholder(f"r{noise.releases.index[node]}"))
+    return tuple(
+        PlannedRelease(m, () if m.known else statements(t, query.dialect, query.tables, noisy), f"r{i}")
+        for i, (m, t) in enumerate(zip(noise.measured, noise.releases.distinct, strict=True))
     )
-    post = post_processing(tree, bound.columns, releases, found, dialect, tables)
-    spent = request
+
+
+def _identity(
+    tree: Tagged[Facts], noise: _Calibrated, releases: Sequence[PlannedRelease], post: PostProcessing, query: _Query
+) -> str:
+    """The plan's hash: what is asked, of what policy, how it is drawn and how the answer is made of it."""
+    request = noise.request
+    asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(noise.errors.items()))
+    # Measured public facts decide noise that neither the tree nor the statements tell.
+    drawn = [
+        (r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in noise.measured
+    ]
+    names, texts = [c.name for c in query.bound.columns], [r.statements for r in releases]
+    return fingerprint(tree.node, texts, post, names, asked, query.ctx.policy.hash, drawn)
+
+
+def _notes(
+    noise: _Calibrated, releases: Sequence[PlannedRelease], post: PostProcessing, query: _Query
+) -> tuple[str, ...]:
+    """What the reader of the answer should know of its noise, limits and intervals."""
+    return (
+        *notes_of(noise.measured),
+        *pairs_counted(noise.releases.distinct),
+        *notes_of_coverage(query.settings, noise.coverage),
+        *interval_notes(query.bound.columns, post, releases),
+        *drawn_by(query.ctx.policy.noise),
+        *dialects.notes(query.parsed.dialect),
+    )
+
+
+def _warnings(noise: _Calibrated, query: _Query) -> tuple[Diagnostic, ...]:
+    """What would make the answer useless, as far as declared numbers tell."""
+    source, ctx, releases = query.parsed.source, query.ctx, noise.releases.distinct
 
     def at(place: int) -> Callable[[Fraction], MeasuredRelease]:
-        return lambda epsilon: measure(tagged, replace(spent, epsilon=epsilon, rho=None))[place]
+        return lambda epsilon: measure(releases, replace(noise.request, epsilon=epsilon, rho=None))[place]
 
-    warnings = tuple(
-        w
-        for i, (m, t) in enumerate(zip(measured, tagged, strict=True))
-        if not m.empty and all(c.place != i for c in coverage)
-        for w in warnings_of(m, t.inputs[0], source, ctx, limits, request.epsilon, at(i))
+    return (
+        *undeclared_values(query.bound.root, ctx.policy, source),
+        *(
+            w
+            for i, (m, t) in enumerate(zip(noise.measured, releases, strict=True))
+            if not m.empty and all(c.place != i for c in noise.coverage)
+            for w in warnings_of(m, t.inputs[0], source, ctx, query.limits, noise.request.epsilon, at(i))
+        ),
     )
-    warnings = (*undeclared_values(bound.root, policy, source), *warnings)
-    names = [c.name for c in bound.columns]
-    asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(least.items()))
-    # Measured public facts decide noise that neither the tree nor the statements tell.
-    drawn = [(r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in measured]
-    identity = fingerprint(tree.node, [r.statements for r in releases], post, names, asked, policy.hash, drawn)
-    unread_notes = tuple(unread.why)
-    told = interval_notes(bound.columns, post, releases)
-    notes = (
-        *unread_notes,
-        *notes_of(measured),
-        *pairs_counted(tagged),
-        *notes_of_coverage(settings, coverage),
-        *told,
-        *drawn_by(policy.noise),
-        *dialects.notes(parsed.dialect),
-    )
-    dearer = policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer
-    return Plan(
-        source, bound.columns, tree, releases, post, request.epsilon, request.delta, charges, policy.hash,
-        identity, dict(public.used), not public.missing, notes, warnings, settings.max_error if measures else {},
-        settings.confidence, dearer, unread_notes, coverage,
-    )  # fmt: skip
-
-
-def _request(
-    settings: Settings,
-    policy: Policy,
-    releases: Sequence[Tagged[Facts]],
-    measures: bool,
-    weights: Mapping[int, Fraction],
-) -> Request:
-    """What the query may lose. Raises Rejected DP401, DP406, DP408.
-
-    releases: all that the query has. measures: whether any of them needs data; else nobody need say what it may cost.
-    """
-    accountant = policy.privacy.accountant
-    private_keys = [t.node for t in releases if isinstance(t.node, Release) and t.node.threshold is not None]
-    if accountant == "pure_dp" and private_keys:
-        raise reject(
-            "DP408", "private group keys need a δ, which pure differential privacy does not have",
-            span=private_keys[0].keys[0].span, label="no public list of these values is known",
-            help=["custodian: declare a domain for the group columns, or use approx_dp"],
-        )  # fmt: skip
-    if not measures:
-        return Request(Fraction(1), accountant=accountant)
-    epsilon = settings.epsilon if settings.epsilon is not None else policy.defaults.epsilon
-    delta = settings.delta if settings.delta is not None else policy.defaults.delta
-    if settings.rho is not None:
-        if accountant != "zcdp":
-            raise reject(
-                "DP406", f"a rho was given, and the policy's accountant, {accountant}, counts epsilon",
-                help=["give an epsilon; or, custodian: set  privacy.accountant: zcdp  (a new ledger)"],
-            )  # fmt: skip
-        epsilon = root(2 * settings.rho).lo  # what a pure ε of the same price would be
-    if settings.max_error:
-        epsilon = Fraction(1)  # stands for the one that is found
-    if epsilon is None:
-        raise reject(
-            "DP401", "no epsilon was given, and the policy has no default",
-            help=["say how much to spend, e.g.  run(epsilon=0.5)  or  --epsilon 0.5"],
-        )  # fmt: skip
-    if accountant == "pure_dp":
-        delta = None
-    return Request(epsilon, delta or Fraction(0), accountant, settings.rho, weights)
-
-
-def _charges(measured: Sequence[MeasuredRelease], policy: Policy, request: Request) -> dict[str, PrivacyLoss]:
-    """What the plan costs; never above the request, but for the rounding to the ledger's grid."""
-    for parts in _parts_by_unit(measured).values():
-        if not cost(policy.privacy.accountant, parts, conversion_delta_of(measured)).within(request.budget):
-            raise reject(
-                "DP406", "the plan would cost more than was asked for; nothing was run",
-                help=["please report this query: the planner contradicts itself"],
-            )  # fmt: skip
-    return charges_of(measured, policy)
-
-
-def charges_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
-    """Privacy unit → loss, from the very objects that will draw the noise, in the policy's accountant.
-
-    On the ledger's grid, so that what is announced is exactly what will be charged. Gaussian noise is converted at the
-    δ that the releases state, and that δ is charged: whatever it is, the two numbers belong together.
-    """
-    releases = tuple(measured)
-    convert = conversion_delta_of(releases)
-    by_unit = _parts_by_unit(releases)
-    return {unit: cost(policy.privacy.accountant, parts, convert).on_grid() for unit, parts in by_unit.items()}
-
-
-def _parts_by_unit(measured: Sequence[MeasuredRelease]) -> dict[str, list[PrivacyLoss]]:
-    found: dict[str, list[PrivacyLoss]] = {}
-    for release in measured:
-        for unit in release.contributions:
-            found.setdefault(unit, []).extend(release.losses(unit))
-    return found

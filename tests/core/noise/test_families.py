@@ -14,8 +14,9 @@ from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.compile import charges_of, compile_query
+from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
+from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
@@ -161,10 +162,10 @@ def test_an_edited_conversion_pays_for_what_it_claims() -> None:
     found = plan(WIDE, delta=Fraction(1, 10**9))
     (release,) = found.releases
     other = replace(release.measured, conversion_delta=Fraction(1, 10**12))
-    charged = charges_of([other], POLICIES["approx_dp"])["people"]
+    charged = cost_of([other], POLICIES["approx_dp"])["people"]
     assert charged.delta == Fraction(1, 10**12) and charged.epsilon > 1
     with pytest.raises(ValueError, match="delta"):
-        charges_of([replace(other, conversion_delta=NOWHERE)], POLICIES["approx_dp"])
+        cost_of([replace(other, conversion_delta=NOWHERE)], POLICIES["approx_dp"])
 
 
 def test_an_epsilon_worth_no_rho_is_priced_with_laplace_noise() -> None:

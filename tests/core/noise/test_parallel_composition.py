@@ -17,9 +17,10 @@ from dpsql.core.noise.parallel_composition import cases_that_count, parallel_gro
 from dpsql.core.release.charge import price
 from dpsql.core.release.noisy import Given
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.compile import charges_of, compile_query
+from dpsql.planner.compile import compile_query
 from dpsql.planner.explain import as_json, as_text
 from dpsql.planner.plan import Plan
+from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
@@ -268,10 +269,10 @@ def test_an_edited_plan_does_not_become_cheaper() -> None:
     (release,) = found.releases
     same = replace(release.measured.node.components[0], filter=None)
     node = replace(release.measured.node, components=(same, *release.measured.node.components[1:]))
-    assert charges_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 2
+    assert cost_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 2
     contributions = {u: replace(c, ids=2) for u, c in release.measured.contributions.items()}
     edited = replace(release.measured, contributions=contributions)
-    assert charges_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
+    assert cost_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
 
 
 def test_parts_of_a_bundle_cost_the_largest_of_their_own_losses() -> None:

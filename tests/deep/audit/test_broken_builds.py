@@ -187,13 +187,13 @@ def test_a_mutant_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_price_is_compared_with_the_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that charges less than its own mechanisms lose is refuted without any run."""
-    import dpsql.planner.compile as compiling
+    import dpsql.planner.privacy_cost as pricing
 
-    original = compiling.charges_of
+    original = pricing.cost_of
 
     def half(measured: Any, policy: Any) -> dict[str, PrivacyLoss]:
         return {unit: PrivacyLoss(x.epsilon / 2, x.delta) for unit, x in original(measured, policy).items()}
 
-    monkeypatch.setattr(compiling, "charges_of", half)
+    monkeypatch.setattr(pricing, "cost_of", half)
     found = audited(PEOPLE)
     assert found.mispriced == ("person",) and found.refuted
