@@ -27,6 +27,7 @@ from dpsql.core.noise.mechanisms import Mechanism
 from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.numbers.enclosures import log
 from dpsql.core.numbers.normal import root
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
 MOST = 62
 """The highest octave: totals are saturated at ±2^62 before they are counted."""
@@ -108,10 +109,13 @@ class Octaves:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of a search. limit: in integer units, (low, high) of values; None: nothing was found."""
+    """What came of a search. limit: in integer units, (low, high) of values; None: nothing was found. loss: what the
+    octaves cost when they were drawn.
+    """
 
     octaves: Octaves
     limit: int | tuple[int, int] | None
+    loss: PrivacyLoss = NO_LOSS
 
 
 def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MOST) -> int | None:
