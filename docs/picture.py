@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.explain.stable_json import as_json
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy

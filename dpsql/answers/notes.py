@@ -9,7 +9,7 @@ from dpsql.core.ir.components import Output
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import wanted
 from dpsql.diagnostics.layout import one_line
-from dpsql.planner.explain import component_name
+from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
 
 

@@ -11,7 +11,7 @@ from dpsql.audit.exact import Change, Pair, Violation
 from dpsql.audit.run import Audit, Tested
 from dpsql.audit.statistics import FALSE_ALARM
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.planner.explain import component_name
+from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
 
 _MOST_ROWS = 12

@@ -37,7 +37,7 @@ from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain import component_name
+from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.service.declared import checks

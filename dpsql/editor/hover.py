@@ -23,7 +23,9 @@ from dpsql.editor.describe import bounds_text, keys_text, type_text
 from dpsql.editor.scope import JOIN_WORDS, Field, Place, Relation, place_at
 from dpsql.frontend.text.lexer import Token, grouped, statement_at, tokens
 from dpsql.frontend.text.split import split_text
-from dpsql.planner.explain import component_name, expected_error, facts_text, output_error
+from dpsql.planner.expected_error import expected_error, output_error
+from dpsql.planner.explain.components import component_name
+from dpsql.planner.explain.nodes import facts_text
 from dpsql.planner.plan import Plan
 from dpsql.policy.tools.show import promises, whose_rows
 from dpsql.service.check import static_plan

@@ -1,4 +1,4 @@
-"""How large the noise of a release's columns will be, before it is chosen: to compare forms of one release."""
+"""How large the noise of a release's columns is: for any it may get, to compare its forms; and for what it got."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from fractions import Fraction
 from dpsql.aggregates.formula import formula
 from dpsql.aggregates.weighted_sum import squared
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Recipe
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.calibration import prepare_one, proportional
+from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.widths import linear_width
+from dpsql.core.numbers.confidence import LEVEL
 
 
 def total_error(node: Release, below: Facts) -> float:
@@ -23,3 +27,14 @@ def total_error(node: Release, below: Facts) -> float:
     each = zip(node.components, found.worst, shares, strict=True)
     spread = [squared(s.l1 * c.worth / c.weight / share) if s.l1 else 0.0 for c, s, share in each]
     return sum(math.log(max(formula(o).variance(node.components, spread), 1e-300)) for o in node.outputs)
+
+
+def output_error(measured: MeasuredRelease, recipe: Recipe) -> float | None:
+    """Half the width of the 95 % interval of a count or a sum, in the released number's unit."""
+    width = linear_width(recipe, measured.measurements, LEVEL)
+    return None if width is None else float(width)
+
+
+def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
+    """Half the width of the interval at this confidence, in the released number's unit."""
+    return float(m.mechanism.half_width(level) * m.unit)

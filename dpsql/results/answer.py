@@ -106,7 +106,7 @@ class Release:
     @property
     def components(self) -> list[dict[str, Any]]:
         """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it."""
-        from dpsql.planner.explain import as_json
+        from dpsql.planner.explain.stable_json import as_json
 
         made = replace(self.plan, releases=tuple(n.planned for n in self._noisy) or self.plan.releases)
         return [c for r in as_json(made)["releases"] for c in r["components"]]

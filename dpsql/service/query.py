@@ -12,7 +12,8 @@ from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
 from dpsql.diagnostics.errors import UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.planner import explain
+from dpsql.planner.explain.stable_json import dumps
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question
@@ -76,7 +77,7 @@ class Query:
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
         plan = self._session.previewed(self._question, asked)
         charge = self._session.outlook(plan)
-        return explain.dumps(plan, charge) if format == "json" else explain.as_text(plan, engine_sql, charge)
+        return dumps(plan, charge) if format == "json" else as_text(plan, engine_sql, charge)
 
     def cost(
         self, epsilon: Amount | None = None, delta: Amount | None = None, **options: Unpack[Options]

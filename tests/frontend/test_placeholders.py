@@ -35,7 +35,8 @@ def test_values_go_where_the_text_says(policies: Path, sql: str, values: list[in
 
 
 def explained(plan: object) -> list[str]:
-    from dpsql.planner.explain import component_name, operator
+    from dpsql.planner.explain.components import component_name
+    from dpsql.planner.explain.nodes import operator
     from dpsql.planner.plan import Plan
 
     assert isinstance(plan, Plan)

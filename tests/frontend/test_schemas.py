@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.explain import as_text
+from dpsql.planner.explain.text import as_text
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 from dpsql.service.check import check

@@ -10,7 +10,11 @@ from fractions import Fraction
 import pytest
 
 from dpsql.aggregates.count import Count
-from dpsql.planner import explain
+from dpsql.planner.expected_error import expected_error
+from dpsql.planner.explain.components import component_name
+from dpsql.planner.explain.nodes import operator
+from dpsql.planner.explain.stable_json import as_json, dumps
+from dpsql.planner.explain.text import as_text
 from tests.support.planning import planned, policy
 
 TABLES = """
@@ -36,8 +40,8 @@ QUERIES = [
 @pytest.mark.parametrize("sql", QUERIES)
 def test_json_is_the_plan(sql: str) -> None:
     plan = planned(sql, POLICY)
-    found = json.loads(explain.dumps(plan))
-    assert found == explain.as_json(plan) and found["plan"] == plan.hash
+    found = json.loads(dumps(plan))
+    assert found == as_json(plan) and found["plan"] == plan.hash
     assert [r["name"] for r in found["releases"]] == [r.label for r in plan.releases]
     for shown, release in zip(found["releases"], plan.releases, strict=True):
         assert shown["unit"] == "person" == release.measured.unit
@@ -59,22 +63,20 @@ def test_json_is_the_plan(sql: str) -> None:
 @pytest.mark.parametrize("sql", QUERIES)
 def test_text_shows_every_node_and_component(sql: str) -> None:
     plan = planned(sql, POLICY)
-    text = explain.as_text(plan)
+    text = as_text(plan)
     for tagged in plan.tree.walk():
-        assert explain.operator(tagged.node) in re.sub(r"release \d+:", "release", text)
+        assert operator(tagged.node) in re.sub(r"release \d+:", "release", text)
     for i, release in enumerate(plan.releases):
         assert f"release {i} · unit person" in text
         for m in release.measured.measurements:
-            assert explain.component_name(m.component, release.measured) in text
+            assert component_name(m.component, release.measured) in text
     assert all(f"note: {note}" in text for note in plan.notes)
-    assert "SELECT" not in text and all(
-        s.shown in explain.as_text(plan, True) for r in plan.releases for s in r.statements
-    )
+    assert "SELECT" not in text and all(s.shown in as_text(plan, True) for r in plan.releases for s in r.statements)
 
 
 def test_the_salt_is_never_shown() -> None:
     plan = planned(QUERIES[2], POLICY)
-    assert ":salt" in explain.as_text(plan, True)
+    assert ":salt" in as_text(plan, True)
     (statement,) = plan.releases[0].statements
     assert "123456789" in statement.salted(123456789) and ":salt" not in statement.salted(1)
 
@@ -84,11 +86,11 @@ def test_expected_error_is_the_quantile() -> None:
     plan = planned("SELECT COUNT(*) AS n FROM t", POLICY)
     (m,) = plan.releases[0].measured.measurements
     assert isinstance(plan.releases[0].measured.node.outputs[0].recipe, Count)
-    error = explain.expected_error(m)
+    error = expected_error(m)
     assert m.unit != 1 and m.mechanism.name == "laplace"
     scale = float(m.mechanism.scale * m.unit)
     assert math.isclose(error, scale * math.log(20), rel_tol=1e-4)
-    assert explain.expected_error(m, Fraction(1, 2)) < error < explain.expected_error(m, Fraction(999, 1000))
+    assert expected_error(m, Fraction(1, 2)) < error < expected_error(m, Fraction(999, 1000))
 
 
 def test_releases_are_numbered_where_there_are_several() -> None:
@@ -97,7 +99,7 @@ def test_releases_are_numbered_where_there_are_several() -> None:
         "SELECT kind, COUNT(*) AS n, (SELECT COUNT(*) FROM t) AS a, (SELECT COUNT(*) FROM t WHERE x > 1) AS b "
         "FROM t GROUP BY kind"
     )
-    text = explain.as_text(planned(sql, POLICY))
+    text = as_text(planned(sql, POLICY))
     tree, *lists = text.split("\n\n")
     numbers = [int(n) for n in re.findall(r"release (\d+): COUNT", tree)]
     assert sorted(numbers) == [0, 1, 2]
@@ -111,10 +113,10 @@ def test_a_shared_release_is_shown_once() -> None:
         "(SELECT kind, COUNT(*) AS n FROM t GROUP BY kind)"
     )
     both = sql.replace("b ON", "b ON a.kind <> b.kind AND") + " CROSS JOIN (SELECT COUNT(*) AS m FROM t) AS c"
-    text = explain.as_text(planned(both, POLICY))
+    text = as_text(planned(both, POLICY))
     assert text.count("release 0: COUNT(*)") == 2 and text.count("as above, measured once") == 1
     assert text.count("group by kind") == 1 and text.count("release 1: COUNT(*)") == 1
-    assert "release 0:" not in explain.as_text(planned(sql, POLICY))  # one release needs no number
+    assert "release 0:" not in as_text(planned(sql, POLICY))  # one release needs no number
 
 
 ROWS = policy(
@@ -132,18 +134,18 @@ MANY = ", ".join(f"COUNT(*) FILTER (WHERE x > {i}) AS n{i}" for i in range(30))
 def test_sums_of_two_parts_have_their_own_line() -> None:
     """Two Laplace variables of scale 100 (two components at ε = 1): 95 % within 4.106 scales."""
     plan = planned("SELECT COUNT(*) AS n, SUM(x) AS s FROM people", ROWS)
-    text = explain.as_text(plan)
+    text = as_text(plan)
     (line,) = re.findall(r"^  SUM\(x\) = SUM\(x - 50\) \+ 50 · COUNT\(\*\)  ± (\S+)$", text, re.MULTILINE)
     assert 410 <= float(line) <= 413
-    count, total = explain.as_json(plan)["releases"][0]["outputs"]
+    count, total = as_json(plan)["releases"][0]["outputs"]
     assert count == {"column": count["column"], "components": [0], "expected_error": 6.0}
     assert total["components"] == [1, 0] and 410 <= total["expected_error"] <= 413
 
 
 def test_gaussian_noise_is_shown_in_rho() -> None:
     plan = planned(f"SELECT word, {MANY} FROM people GROUP BY word", ROWS)
-    (release,) = explain.as_json(plan)["releases"]
-    text = explain.as_text(plan)
+    (release,) = as_json(plan)["releases"]
+    text = as_text(plan)
     assert {c["mechanism"] for c in release["components"]} == {"gaussian"}
     assert re.search(r"component +l1 +l2 +l∞ +mechanism +scale +ρ +± 95 %", text)
     assert "converted to ε at δ 5e-10" in text and release["conversion_delta"] == 5e-10
@@ -156,6 +158,6 @@ def test_gaussian_noise_is_shown_in_rho() -> None:
 
 def test_a_unit_without_a_name_is_not_named_twice() -> None:
     nameless = policy("t:\n  unit: {column: x}\n  max_rows_per_unit: 2\n  columns: {x: {type: integer}}", head="")
-    text = explain.as_text(planned("SELECT COUNT(*) FROM t", nameless))
+    text = as_text(planned("SELECT COUNT(*) FROM t", nameless))
     assert "release 0 · unit · keys" in text and "unit unit" not in text
-    assert "release 0 · unit people · keys" in explain.as_text(planned("SELECT COUNT(*) FROM people", ROWS))
+    assert "release 0 · unit people · keys" in as_text(planned("SELECT COUNT(*) FROM people", ROWS))

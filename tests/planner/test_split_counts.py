@@ -15,7 +15,8 @@ from dpsql.core.ir.render import expression
 from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.explain.stable_json import as_json
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from tests.support.planning import policy

@@ -12,7 +12,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain import as_text
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import parse_policy

@@ -10,7 +10,8 @@ import pytest
 
 from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.planner.explain import as_text, dumps
+from dpsql.planner.explain.stable_json import dumps
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.policy import Policy

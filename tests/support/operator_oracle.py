@@ -335,7 +335,7 @@ def pair(
 
 def shown(tagged: Tagged[Facts], depth: int = 0) -> str:
     """The plan as text, with column numbers and what is claimed."""
-    from dpsql.planner.explain import operator
+    from dpsql.planner.explain.nodes import operator
 
     node, facts = tagged.node, tagged.fact
     columns = ", ".join(f"{c.name}#{c.uid}" for c in output_columns(node))

@@ -34,7 +34,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from dpsql.planner.expected_error import total_error
-from dpsql.planner.explain import facts_text, operator
+from dpsql.planner.explain.nodes import facts_text, operator
 from dpsql.planner.rewrites.choose_components import choose_components
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.rules import RULES, Rewrite

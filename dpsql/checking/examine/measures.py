@@ -15,7 +15,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.explain import output_error
+from dpsql.planner.expected_error import output_error
 from dpsql.planner.notes import clip_of, unclipped
 from dpsql.planner.plan import Plan
 from dpsql.service.check import examine

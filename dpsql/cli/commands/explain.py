@@ -7,7 +7,8 @@ from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.diagnostics.errors import Error
-from dpsql.planner.explain import as_json, as_text, dumps
+from dpsql.planner.explain.stable_json import as_json, dumps
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.service.planning import Question
 from dpsql.service.settings import Asked

@@ -22,7 +22,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.explain import expected_error, output_error
+from dpsql.planner.expected_error import expected_error, output_error
 from dpsql.planner.rewrites.context import Limits
 from dpsql.planner.warnings.clipping import discarded
 from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes

@@ -18,7 +18,8 @@ from dpsql.core.release.charge import price
 from dpsql.core.release.noisy import Given
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain import as_json, as_text
+from dpsql.planner.explain.stable_json import as_json
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.settings import Settings

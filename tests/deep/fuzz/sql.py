@@ -24,7 +24,7 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.diagnostics.render import render_text
-from dpsql.planner.explain import as_text
+from dpsql.planner.explain.text import as_text
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
 from dpsql.service.check import static_plan

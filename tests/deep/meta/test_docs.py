@@ -239,7 +239,7 @@ def test_every_field_of_explain_is_documented() -> None:
 
 
 def dumped() -> str:
-    from dpsql.planner.explain import dumps
+    from dpsql.planner.explain.stable_json import dumps
 
     return dumps(picture.plan())
 

@@ -23,7 +23,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.frontend.text.unfinished import with_variables
-from dpsql.planner.explain import as_text
+from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question

@@ -1,0 +1,61 @@
+"""A release and its components in words: what is measured, for which groups, and what costs something together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
+from dpsql.core.ir.render import expression
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.planner.explain.nodes import short
+
+
+def component_name(c: Component, measured: MeasuredRelease) -> str:
+    """What is measured, as a person would write it."""
+    arg = "*" if c.arg is None else expression(c.arg)
+    name = {
+        Measure.COUNT: f"COUNT({arg})",
+        Measure.SUM: f"SUM({_centred(arg, c)})",
+        Measure.DISTINCT: f"COUNT(DISTINCT {arg})",
+        Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
+    }[c.measure]
+    name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
+    return name if c.per_group is None else f"{name} in [{', '.join(map(amount, c.per_group))}] per id and group"
+
+
+def _centred(arg: str, c: Component) -> str:
+    """What is added up: the argument less the middle of its bounds, or the square of that less the middle of these."""
+    base = f"{arg} - {amount(c.center * c.grid)}" if c.center else arg
+    if not c.squared:
+        return base
+    square = f"({base})^2" if c.center else f"{base}^2"
+    return f"{square} - {amount(c.shift * c.worth)}" if c.shift else square
+
+
+def key_source(node: Release) -> str:
+    """Where the group keys of a release come from."""
+    sources = key_sources(node)
+    if not node.keys:
+        return "none, one row"
+    if sources is None:
+        return "private, above a threshold" + (" (too many are listed)" if keyed_by(node).within else "")
+    return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in sources)
+
+
+def groups_of_a_unit(measured: MeasuredRelease) -> int | None:
+    """Most of the shown groups that one unit can be in, by their keys; None where these are private, or rows units."""
+    bounding, c = measured.node.input, measured.contribution
+    cut = isinstance(bounding, BoundContributions) and not bounding.few_groups
+    return None if cut or not measured.node.keys or c.released_groups is None else c.groups
+
+
+def together(measured: MeasuredRelease) -> list[list[int]]:
+    """Numbers of the noisy components that cost the largest of their losses together, where they are several."""
+    noisy = ([i for i in bundle if measured.measurements[i].sensitivity.l1] for bundle in measured.bundles)
+    return [bundle for bundle in noisy if len(bundle) > 1]
+
+
+def amount(x: Fraction | int) -> str:
+    """A number for reading."""
+    return f"{float(x):.6g}"

@@ -1,0 +1,133 @@
+"""EXPLAIN as JSON whose keys are stable (docs/reference/explain.md)."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import Output
+from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.numbers.cap import Finite
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.diagnostics.layout import escaped
+from dpsql.planner.expected_error import expected_error, output_error
+from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.explain.nodes import operator
+from dpsql.planner.plan import Charge, Plan
+from dpsql.postprocessing.planning.interval_notes import column_json
+
+
+def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
+    """The stable form: `releases[].components[]`, `columns[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
+    charge = charge or Charge.of_new(plan)
+    return {
+        "releases": [
+            {
+                "name": r.label,
+                "unit": r.measured.unit,
+                "keys": [k.name for k in r.measured.node.keys],
+                "key_source": key_source(r.measured.node),
+                "groups_of_a_unit": groups_of_a_unit(r.measured),
+                "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
+                "conversion_delta": float(r.measured.conversion_delta),
+                "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
+                "together": together(r.measured),
+                "outputs": [_output_json(r.measured, o) for o in r.measured.node.outputs],
+                **_covers_json(plan, i),
+            }
+            for i, r in enumerate(plan.releases)
+        ],
+        "columns": [column_json(c, plan.post) for c in plan.columns],
+        "nodes": [_node_json(t) for t in plan.tree.walk()],
+        "cost": {unit: _loss_json(charge.by_unit.get(unit, NO_LOSS)) for unit in plan.cost},
+        "asked": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
+        "notes": [*charge.notes, *plan.notes],
+        "warnings": [{"code": w.code, "message": w.message, "help": list(w.help)} for w in plan.warnings],
+        "plan": plan.hash,
+        **_goal_json(plan),
+    }
+
+
+def dumps(plan: Plan, charge: Charge | None = None) -> str:
+    """`as_json` as text."""
+    return escaped(json.dumps(as_json(plan, charge), indent=2, ensure_ascii=False))
+
+
+def _covers_json(plan: Plan, number: int) -> dict[str, Any]:
+    """Of a release that is no part of the answer: which one's limits it tells about."""
+    found = [{"release": f"r{c.of}", "limits": list(c.limits)} for c in plan.coverage if c.place == number]
+    return {"covers": found} if found else {}
+
+
+def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
+    facts = tagged.fact
+    return {
+        "operator": operator(tagged.node),
+        "stability": {u: _number(c.value) if isinstance(c, Finite) else None for u, c in facts.stability.items()},
+        "rule": facts.rule,
+        "note": facts.note,
+        "unit": " and ".join(facts.units) or None,
+        "public": facts.public,
+        "bounds": {
+            c.hint.column: [_end(c.hint.bounds.lo), _end(c.hint.bounds.hi)]
+            for c in facts.columns.values()
+            if c.hint is not None and c.hint.bounds is not None and isinstance(tagged.node, Scan)
+        },
+    }
+
+
+def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
+    """One measurement; sensitivities and scale in the unit of the released number."""
+    m = measured.measurements[index]
+    s, loss = m.sensitivity, m.loss
+    return {
+        "name": component_name(m.component, measured),
+        "aggregate": m.component.measure.value,
+        "columns": [o.column.name for o in measured.node.outputs if index in o.recipe.components],
+        "values": m.component.values,
+        "l0": s.l0,
+        "l1": _number(s.l1 * m.unit),
+        "l2": float(s.l2_squared) ** 0.5 * float(m.unit),
+        "linf": _number(s.linf * m.unit),
+        "mechanism": m.mechanism.name,
+        "scale": float(m.mechanism.scale * m.unit),
+        "grid": _number(m.component.worth),
+        "epsilon": float(loss.epsilon),
+        "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
+        "rho": float(loss.rho),
+        "expected_error": expected_error(m),
+    }
+
+
+def _output_json(measured: MeasuredRelease, output: Output) -> dict[str, Any]:
+    """One column of the release. expected_error: None where it depends on the data."""
+    return {
+        "column": output.column.name,
+        "components": list(output.recipe.components),
+        "expected_error": output_error(measured, output.recipe),
+    }
+
+
+def _goal_json(plan: Plan) -> dict[str, Any]:
+    if not plan.max_error:
+        return {}
+    return {
+        "max_error": {column: _number(error) for column, error in plan.max_error.items()},
+        "confidence": float(plan.confidence),
+    }
+
+
+def _loss_json(loss: PrivacyLoss) -> dict[str, float]:
+    return {"epsilon": float(loss.epsilon), "delta": float(loss.delta), "rho": float(loss.rho)}
+
+
+def _end(x: Fraction | None) -> float | int | None:
+    return None if x is None else _number(x)
+
+
+def _number(x: Fraction | int) -> float | int:
+    return int(x) if x == int(x) else float(x)

@@ -1,0 +1,187 @@
+"""EXPLAIN as text: the annotated tree, the measurements of every release, and the price."""
+
+from __future__ import annotations
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.releases_of_plan import releases_of
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.widths import linear_width
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.policy.units import unit_named
+from dpsql.core.privacy_loss import largest, show_spent
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.layout import printable
+from dpsql.planner.expected_error import expected_error
+from dpsql.planner.explain.components import amount, component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.explain.nodes import facts_text, operator
+from dpsql.planner.plan import Charge, Plan
+from dpsql.postprocessing.planning.interval_notes import interval_lines
+
+
+def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) -> str:
+    """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise.
+
+    Lines without control characters.
+    """
+    charge = charge or Charge.of_new(plan)
+    numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else ByIdentity[Node, int]()
+    lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
+    for i, release in enumerate(plan.releases):
+        lines += ["", *_release_lines(release, i, _limits_told(plan, i)), *_sum_lines(release.measured)]
+    intervals = interval_lines(plan.columns, plan.post)
+    lines += ["", *intervals] if intervals else []
+    lines += ["", f"cost: {_cost(plan, charge)}"]
+    lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
+    lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
+    if engine_sql:
+        for release in plan.releases:
+            for statement in release.statements:
+                lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
+        if plan.post.renamed is None and not plan.tree.fact.empty:
+            for step in plan.post.steps[:-1]:
+                lines += ["", f"-- post-processing: {step.table}", step.sql]
+            lines += ["", "-- post-processing", plan.post.sql]
+    return printable("\n".join(lines))
+
+
+def _warning_lines(warning: Diagnostic) -> list[str]:
+    return [f"warning[{warning.code}]: {warning.message}", *(f"  = help: {text}" for text in warning.help)]
+
+
+def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: ByIdentity[Node, int], shown: set[int]) -> list[str]:
+    """The lines of a node and its inputs.
+
+    numbers: every Release node → its number, if there are several. A release that is `shown` is not shown again.
+    """
+    name, facts = operator(tagged.node), facts_text(tagged.fact)
+    number = numbers.get(tagged.node)
+    if number is not None:
+        name = name.replace("release", f"release {number}:", 1)
+        if number in shown:
+            return [f"{first + name:<58} as above, measured once"]
+        shown.add(number)
+    lines = [f"{first + name:<58} {facts}".rstrip()]
+    for i, child in enumerate(tagged.inputs):
+        last = i == len(tagged.inputs) - 1
+        lines += _tree(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), numbers, shown)
+    return lines
+
+
+def _limits_told(plan: Plan, number: int) -> str:
+    """What a release that no column shows is for."""
+    told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
+    return "; ".join(told)
+
+
+def _release_lines(release: PlannedRelease, number: int, told: str) -> list[str]:
+    measured = release.measured
+    keys = told or f"keys: {key_source(measured.node)}"
+    lines = [f"release {number} · {unit_named(measured.unit)} · {keys}"]
+    if measured.threshold is not None:
+        lines[0] += (
+            f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
+        )
+    # All noise of a query is of one family.
+    in_rho = any(m.loss.rho for m in measured.measurements)
+    rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ρ" if in_rho else "ε", "± 95 %")]
+    for m in measured.measurements:
+        s = m.sensitivity
+        rows.append(
+            (
+                component_name(m.component, measured),
+                amount(s.l1 * m.unit),
+                f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}",
+                amount(s.linf * m.unit),
+                m.mechanism.name,
+                f"{float(m.mechanism.scale * m.unit):.6g}",
+                f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
+                f"{expected_error(m):.4g}",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    lines += [f"  {line}" for line in (*_reach_lines(measured), *_together_lines(measured))]
+    if measured.conversion_delta:
+        lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
+    return lines
+
+
+def _reach_lines(measured: MeasuredRelease) -> list[str]:
+    """Why a unit changes less than its limits would let it: few groups are possible, or few values."""
+    groups, shown = groups_of_a_unit(measured), measured.contribution.released_groups
+    found = []
+    if groups is not None:
+        counted = "one group" if groups == 1 else f"at most {groups:,} groups"
+        found.append(
+            f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
+        )
+    for m in measured.measurements:
+        if m.component.values is not None:
+            found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
+    return found
+
+
+def _together_lines(measured: MeasuredRelease) -> list[str]:
+    """E.g. `components 1–3, 5: no row counts in two of them, so together they cost ε 0.5`."""
+    found = []
+    for bundle in together(measured):
+        loss = largest(measured.measurements[i].loss for i in bundle)
+        parts: list[list[int]] = []
+        for i in bundle:
+            if parts and parts[-1][-1] == i - 1:
+                parts[-1].append(i)
+            else:
+                parts.append([i])
+        places = ", ".join(f"{p[0] + 1}" if len(p) == 1 else f"{p[0] + 1}–{p[-1] + 1}" for p in parts)
+        found.append(f"components {places}: no row counts in two of them, so together they cost {loss}")
+    return found
+
+
+def _sum_lines(measured: MeasuredRelease) -> list[str]:
+    """Columns that are no component as it is, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`, `SUM(5) = 5 · COUNT(*)`."""
+    found = []
+    for output in measured.node.outputs:
+        terms = output.recipe.terms(measured.node.components)
+        if terms is None:
+            continue
+        first, *others = [
+            (component_name(measured.node.components[i], measured), worth / measured.measurements[i].unit)
+            for i, worth in terms
+        ]
+        times = first[1]
+        if times == 1 and not others:
+            continue
+        text = first[0]
+        for name, each in others:
+            worth = abs(each / times)
+            text += f" {'+' if each / times > 0 else '-'} {'' if worth == 1 else f'{amount(worth)} · '}{name}"
+        if times != 1:
+            text = f"{amount(times)} · {f'({text})' if others else text}"
+        error = linear_width(output.recipe, measured.measurements, LEVEL)
+        assert error is not None
+        found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
+    return found
+
+
+def _cost(plan: Plan, charge: Charge) -> str:
+    asked = Charge.of_new(plan).by_unit
+    each = [", ".join(f"{loss} of each {unit}" for unit, loss in c.items()) for c in (asked, charge.by_unit)]
+    if charge.by_unit == asked:
+        return each[0] or f"nothing: {'no rows are asked for' if plan.unread else 'only public data'}"
+    return f"{each[1] or 'nothing'} (asked: {each[0]})"
+
+
+def _goal(plan: Plan) -> list[str]:
+    """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50 at 95 %`."""
+    if not plan.max_error:
+        return []
+    loss = plan.loss
+    price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
+    errors = ", ".join(f"{column} ± {amount(error)}" for column, error in plan.max_error.items())
+    return [f"{price} for {errors} at {amount(plan.confidence * 100)} %"]
