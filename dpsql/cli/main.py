@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -46,9 +47,7 @@ def _run(given: list[str]) -> int:
     auditing = given[:1] == ["audit"]  # 1 means refuted there, and nothing else
     failed = exits.CHECK_IMPOSSIBLE if checking or auditing else exits.USAGE
     try:
-        from dpsql.cli.app import app
-
-        command = typer.main.get_command(app)
+        command = _every_command()
         if given and given[0] not in getattr(command, "commands", ()) and _is_policy(given[0]):
             given = ["shell", *given]  # `dpsql clinic.yaml`
         result = command.main(args=given, prog_name="dpsql", standalone_mode=False)
@@ -78,6 +77,14 @@ def _run(given: list[str]) -> int:
     except Exception:
         exits.complain([exits.internal_error()])
         return failed
+
+
+@cache
+def _every_command() -> Any:
+    """Every command with its options, made once in a process: it takes longer than most refusals."""
+    from dpsql.cli.app import app
+
+    return typer.main.get_command(app)
 
 
 def _is_policy(argument: str) -> bool:
