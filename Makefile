@@ -54,6 +54,9 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
+# Without compiled files, each process that a test starts would compile dpsql anew, and each worker all of the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test: $(VENV)/.installed-dev
