@@ -8,7 +8,7 @@ from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import largest_contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
@@ -103,10 +103,26 @@ def _own(release: MeasuredRelease) -> Iterator[str]:
     """Bounds that single aggregates bring."""
     group = " and group" if release.node.keys else ""
     for m in release.measurements:
+        if m.component.of_unit is not None:
+            yield _total_of_unit(m.component, m.component.of_unit, release)
         if m.component.per_group is not None:
             low, high = map(_show, m.component.per_group)
             what = "rows" if m.component.arg is None else unclipped(m.component.arg)
             yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
+
+
+def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease) -> str:
+    """What one unit may add in all groups together."""
+    most = _show(limit.most * c.worth)
+    if c.measure is Measure.SUM:
+        assert c.arg is not None
+        counted, noun = f"a total of {unclipped(c.arg)} up to {most}", f"totals of {unclipped(c.arg)}"
+    else:
+        noun = "different values" if c.measure is Measure.DISTINCT else "rows"
+        counted = f"at most {most} {noun.removesuffix('s') if limit.most == 1 else noun}"
+    if limit.norm == "l1" or not release.node.keys:
+        return f"{counted} per {release.unit} counted"
+    return f"{noun} per {release.unit} and group counted up to {most}: the root of their squares' sum over all groups"
 
 
 def _keys(release: MeasuredRelease) -> Iterator[str]:
@@ -131,8 +147,14 @@ def _limits(release: MeasuredRelease) -> list[str]:
     if all(_whole(c, bounding, release.contribution) for c in release.node.components):
         return []
     unit = release.unit
-    own = [c.per_group is not None for c in release.node.components if c.measure is not Measure.UNITS]
-    if own and all(own) and bounding.rows is None:  # what each may contribute is said below
+    own = [
+        c.per_group is not None or c.of_unit is not None
+        for c in release.node.components
+        if c.measure is not Measure.UNITS
+    ]
+    if (
+        own and all(own) and bounding.rows is None
+    ) or not release.contribution.limits_rows:  # what each may contribute is said below
         counted = bounding.groups if bounding.keys and not bounding.few_groups else None
         return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
     rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)

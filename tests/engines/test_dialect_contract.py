@@ -249,9 +249,11 @@ def test_rounding_to_integers_is_half_to_even_and_never_fails(engine: Engine) ->
         -2147483649.0: None, 1e300: None, INF: None, -INF: None,
     }  # fmt: skip
     for x, n in wanted.items():
-        assert same(one(engine, d.round_to_integer(double(d, x))), n), x
-    assert one(engine, d.round_to_integer(double(d, NAN))) is None
-    assert one(engine, d.round_to_integer(double(d, None))) is None
+        assert same(one(engine, d.round_to_integer(double(d, x), INTEGER)), n), x
+    assert one(engine, d.round_to_integer(double(d, NAN), INTEGER)) is None
+    assert one(engine, d.round_to_integer(double(d, None), INTEGER)) is None
+    for x, n in {2147483648.5: 2147483648, 2.0**62: 2**62, -(2.0**62): -(2**62), 2.0**63: None}.items():
+        assert same(one(engine, d.round_to_integer(double(d, x), BIGINT)), n), x
 
 
 # --- DOUBLE -----------------------------------------------------------------------------------------------------------

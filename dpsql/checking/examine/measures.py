@@ -73,7 +73,8 @@ def _of_plan(plan: Plan) -> Measures:
     for release in plan.releases:
         measured = release.measured
         for unit, contribution in measured.contributions.items():
-            rows[unit] = max(rows.get(unit, 0), contribution.rows)
+            if contribution.limits_rows:
+                rows[unit] = max(rows.get(unit, 0), contribution.rows)
         for what, most in _limits(measured):
             limits[what] = min(limits.get(what, most), most)
         for m in measured.measurements:

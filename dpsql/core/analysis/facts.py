@@ -52,7 +52,8 @@ class Contribution:
 
     by_rows: stability c of a row unit, or the rows C of an id over all groups; None where M and G are used, or where
         each row of an id is in another group.
-    per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`.
+    per_group, groups: M rows in each of G groups; `groups` alone may also stand beside `by_rows`. Without `by_rows` and
+        `per_group` the release limits each component by itself (`Component.of_unit`), and no number of rows is known.
     released_groups: the number of groups of the release, if they are public.
     scaled: contributions are multiplied by exact integer weights (else every row counts 1).
     scaled_over_groups: an id may touch more groups than `groups`, and counts for less in each of them.
@@ -71,6 +72,11 @@ class Contribution:
     replaces_rows: bool = False
     size: int | None = None
     released_groups: int | None = None
+
+    @property
+    def limits_rows(self) -> bool:
+        """Whether any number of rows is known; if not, `rows` and what is made of it must not be asked."""
+        return self.by_rows is not None or self.per_group is not None
 
     @property
     def rows(self) -> int:
@@ -97,6 +103,13 @@ class Contribution:
     def most_groups(self) -> int:
         """Most groups that a unit can touch: G, else as many as it has rows."""
         return self.groups if self.groups is not None else self.rows
+
+
+def most_changed(contributions: Mapping[str, Contribution]) -> str:
+    """The privacy unit that changes most: the first of those with the most rows."""
+    if len(contributions) == 1:
+        return next(iter(contributions))
+    return max(sorted(contributions), key=lambda unit: contributions[unit].rows)
 
 
 @dataclass(frozen=True, slots=True)

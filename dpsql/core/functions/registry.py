@@ -18,6 +18,7 @@ from dpsql.core.functions import (
     dates,
     logic,
     membership,
+    octaves,
     patterns,
     rounding,
     strings,
@@ -47,6 +48,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Patterns": patterns.FUNCTIONS,
         "Date parts": dateparts.FUNCTIONS,
         "Dates": dates.FUNCTIONS,
+        "Octaves": octaves.FUNCTIONS,
     }
 )
 
@@ -227,11 +229,15 @@ def _as_stored(value: Scalar, t: SqlType) -> Scalar:
 
 
 def describe_registry() -> dict[str, list[dict[str, object]]]:
-    """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`."""
+    """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`.
+
+    Without the octaves, which no query can name.
+    """
     return {
         family: [
             {"names": list(f.names), "signature": f.signature, "summary": f.summary, "operator": f.operator}
             for f in functions
         ]
         for family, functions in FAMILIES.items()
+        if functions is not octaves.FUNCTIONS
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.numbers.interval import Interval, everything
@@ -31,6 +31,26 @@ class KeySource:
     origin: str
     covers: bool = False
     ends: tuple[LiteralValue, LiteralValue] | None = None
+
+
+SATURATED = 2**62
+"""Totals of one id, and values without declared bounds, are clipped to ± this many grid units before they are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTotal:
+    """How much one id may add to a component, with its totals per group taken together; more is scaled down.
+
+    most: τ, in whole integer units of the component before its weight F (rows of a COUNT, different (group, value) of
+        a COUNT(DISTINCT …), grid units of a SUM).
+    norm: `l1`: Σ |total of the id in the group| over all groups is at most τ; `l2`: √Σ total² is.
+
+    A total is that of the rows which the component counts, after its own FILTER, saturated to ±2⁶². A plan that counts
+    ids by the octaves of such sums stands in tests/core/analysis/test_octaves_of_ids.py.
+    """
+
+    most: int
+    norm: Literal["l1", "l2"] = "l1"
 
 
 class Measure(Enum):
@@ -57,6 +77,7 @@ class Component:
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
         from 0); never of a paired sum.
     values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
+    of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     """
 
     measure: Measure
@@ -73,6 +94,7 @@ class Component:
     step: int = 1
     shift: int = 0
     values: int | None = None
+    of_unit: UnitTotal | None = None
 
     @property
     def worth(self) -> Fraction:

@@ -40,6 +40,8 @@ def distinct_values(release: Release, component: Component) -> int | None:
     b = release.input
     if not isinstance(b, BoundContributions) or component.measure is not Measure.DISTINCT:
         return None
+    if component.of_unit is not None:
+        return component.of_unit.most
     most = b.rows if b.rows is not None else (b.per_group or 1) * (b.groups or 1)
     kept = 1 if not b.keys else b.groups if b.few_groups or b.truncate_groups or b.rows is None else most
     possible = None if component.values is None or kept is None else kept * component.values
@@ -49,4 +51,4 @@ def distinct_values(release: Release, component: Component) -> int | None:
 
 
 def _counts_rows(c: Component) -> bool:
-    return c.per_group is None and c.measure in (Measure.COUNT, Measure.SUM)
+    return c.per_group is None and c.of_unit is None and c.measure in (Measure.COUNT, Measure.SUM)

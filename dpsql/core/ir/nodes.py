@@ -154,7 +154,8 @@ class Unnest:
 class AggregateCall:
     """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*).
 
-    `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private.
+    `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
+    sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
     end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
     """
@@ -283,7 +284,8 @@ class BoundContributions:
     rows: C, the most rows of an id that count in full, over all groups; or None.
     per_group, groups: M and G; with truncate_groups only the id's first G groups in salted-hash order are kept
         (private keys), else contributions are scaled down. Either `rows`, or `per_group` and `groups`, is given;
-        `groups` beside `rows` with truncate_groups or few_groups only.
+        `groups` beside `rows` with truncate_groups or few_groups only. Neither, if each component of the release has a
+        limit `of_unit` of its own, or counts ids in at most `groups` groups.
     few_groups: of the groups that are shown, no id can have more than `groups`, so their number needs no scaling.
     """
 
@@ -380,6 +382,11 @@ def keyed_by(node: Release) -> GroupKeys:
     below = node.input.input if isinstance(node.input, BoundContributions) else node.input
     assert isinstance(below, GroupKeys)
     return below
+
+
+def one_group(bounding: BoundContributions) -> bool:
+    """Whether each id has rows in one group at most."""
+    return not bounding.keys or (bounding.few_groups and bounding.groups == 1)
 
 
 def key_sources(node: Release) -> tuple[KeySource, ...] | None:

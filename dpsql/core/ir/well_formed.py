@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.components import SATURATED, Component, Measure
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -94,6 +95,8 @@ def _fits(node: Node, below: list[Row]) -> None:
         case Values(columns=columns, rows=rows):
             if any(len(row) != len(columns) for row in rows):
                 _wrong(node, "a row is longer or shorter than its columns")
+        case Aggregate(calls=calls) if any(c.summed is not None and c.summed.arg != c.arg for c in calls):
+            _wrong(node, "it sums the integers of another argument")
         case Project(items=items) | Aggregate(keys=items):
             if any(i.column.type != i.expr.type for i in items):
                 _wrong(node, "a column has another type than what it is computed from")
@@ -110,23 +113,39 @@ def _fits(node: Node, below: list[Row]) -> None:
                     _wrong(node, "its lists are not of its columns, each once")
             if any(i.column.type != i.expr.type for i in items):
                 _wrong(node, "a key has another type than what it is computed from")
-        case BoundContributions(rows=rows, per_group=per_group, groups=groups):
+        case BoundContributions(rows=rows, per_group=per_group, groups=groups, truncate_groups=truncate):
             if any(limit is not None and limit < 1 for limit in (rows, per_group, groups)):
                 _wrong(node, "a limit is below 1")
-            if (rows is None) == (per_group is None):
-                _wrong(node, "it needs either a number of rows, or one for each group")
-            if rows is None and groups is None:
+            if rows is not None and per_group is not None:
+                _wrong(node, "it has a number of rows, and one for each group")
+            if groups is None and (per_group is not None or (truncate and rows is None)):
                 _wrong(node, "it needs a number of groups")
         case Release(input=child, keys=keys, components=components, outputs=outputs, threshold=threshold):
             keyed = child.input if isinstance(child, BoundContributions) else child
             if not isinstance(keyed, GroupKeys) or [k.uid for k in keys] != [i.column.uid for i in keyed.items]:
                 _wrong(node, "its keys are not those of its rows")
+            for component in components:
+                _limited(node, component, child)
             asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
             if any(not 0 <= at < len(components) for at in asked):
                 _wrong(node, "a number is made of a component that is not there")
         case _:
             pass
+
+
+def _limited(node: Release, c: Component, below: Node) -> None:
+    """A limit of a component's own fits it, and one without is limited by the bounding node, if there is one."""
+    if c.of_unit is not None:
+        unit_total = c.measure is not Measure.UNITS and c.per_group is None and not (c.paired or c.squared or c.center)
+        if not unit_total or not isinstance(below, BoundContributions) or not 1 <= c.of_unit.most <= SATURATED:
+            _wrong(node, "a limit on what an id adds is of another component")
+        if c.measure is Measure.DISTINCT and c.of_unit.norm != "l1":
+            _wrong(node, "a number of different values has a limit of another norm")
+    elif isinstance(below, BoundContributions):
+        in_groups = c.measure is Measure.UNITS and below.groups is not None
+        if below.rows is None and below.per_group is None and not in_groups:
+            _wrong(node, "nothing limits what an id adds to a component")
 
 
 def _wrong(node: Node, what: str) -> NoReturn:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpsql.core.analysis.facts import Contribution
+from dpsql.core.analysis.facts import Contribution, most_changed
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.mechanisms import KeyThreshold, Mechanism
@@ -59,7 +59,7 @@ class MeasuredRelease:
     @property
     def unit(self) -> str:
         """The privacy unit that changes most, which the noise follows."""
-        return max(sorted(self.contributions), key=lambda unit: self.contributions[unit].rows)
+        return most_changed(self.contributions)
 
     @property
     def contribution(self) -> Contribution:

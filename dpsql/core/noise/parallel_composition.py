@@ -100,8 +100,8 @@ def _weighs_rows(c: Contribution) -> bool:
 
 def _weighed_by_all_rows(component: Component) -> bool:
     """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
-    if component.per_group is not None:
-        return False
+    if component.per_group is not None or component.of_unit is not None:
+        return False  # its own total is clipped, or divides: two of them may both be full
     return component.measure is Measure.COUNT or (component.measure is Measure.SUM and component.paired)
 
 

@@ -4,12 +4,13 @@ Units are those of the integers that the noise is added to: grid units times the
 
 Claim: between neighbours the vector of the component over all groups moves by at most these norms.
 Why: only the rows of one unit differ (of two ids, where ids are replaced; of c rows, where rows are), and the
-    contribution says how many rows in how many groups those are, each of at most `magnitude` units. What goes and what
+    contribution says how many rows in how many groups those are, each of at most `magnitude` units, or the component
+    how much one unit adds (`largest_contribution`). What goes and what
     comes may meet in one group or change two: the worse of both is taken, norm by norm.
 When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
     (`size`) that a unit can change.
 Tested by: tests/deep/analysis/test_contribution_bounding.py, tests/deep/analysis/test_replace_one.py,
-tests/deep/analysis/test_stability.py
+tests/deep/analysis/test_stability.py, tests/deep/analysis/test_unit_totals.py
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool,
     c = contribution
     if c.replaces_rows:
         found = _replaced_rows(component, c, grouped, total)
+    elif component.of_unit is not None:
+        found = _limited_totals(component, c)
     elif component.per_group is not None and c.scaled:
-        found = _clipped_totals(component, c)
+        found = _clipped_totals(component, c, *component.ends_per_group)
     else:
         if not grouped and c.by_rows is None:
             assert c.per_group is not None
@@ -109,18 +112,28 @@ def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
     return component.span
 
 
-def _clipped_totals(component: Component, c: Contribution) -> Sensitivity:
-    """A COUNT or SUM whose total per id and group is clipped to [low, high], or is the 0 of no row.
+def _limited_totals(component: Component, c: Contribution) -> Sensitivity:
+    """A component with a limit on what one id adds: counts, and sums of one sign, lie between 0 and the most."""
+    if not c.scaled:
+        raise AssertionError("a limit that no statement enforces")
+    most = largest_contribution(component, c).in_group
+    low, high = (0, 1) if component.measure is not Measure.SUM else component.ends
+    return _clipped_totals(component, c, -most if low < 0 else 0, most if high > 0 else 0)
+
+
+def _clipped_totals(component: Component, c: Contribution, low: int, high: int) -> Sensitivity:
+    """Totals per id and group that lie in [low, high], or are the 0 of no row.
 
     Where ids are replaced, one total goes and one comes: together they move a group by at most high - low, and where
     all have one sign, |v - w|² ≤ |v|² + |w|².
     """
-    one, ends, weight = largest_contribution(component, c), component.ends_per_group, component.weight
-    low, high = min(0, *ends), max(0, *ends)  # an id without rows contributes 0
+    one, weight = largest_contribution(component, c), component.weight
+    low, high = min(0, low), max(0, high)  # an id without rows contributes 0
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
     l2_squared = Fraction(min(squares, l1 * linf))
-    return Sensitivity(l1 if c.scaled_over_groups else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
+    any_group = c.scaled_over_groups or (c.groups is None and not c.limits_rows)
+    return Sensitivity(l1 if any_group else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
 
 
 def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:

@@ -85,8 +85,8 @@ class Dialect(Protocol):
         """
         ...
 
-    def round_to_integer(self, sql: str) -> str:
-        """A DOUBLE rounded to an INTEGER of 32 bits, halves to even; NULL for NaN and for what does not fit."""
+    def round_to_integer(self, sql: str, type_: SqlType) -> str:
+        """A DOUBLE rounded to an INTEGER or BIGINT, halves to even; NULL for NaN and for what does not fit."""
         ...
 
     # --- DOUBLE ----------------------------------------------------------------------------------------------------

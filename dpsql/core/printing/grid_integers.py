@@ -1,7 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
 The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
-It fits 32 bits, of which any number add up in 128.
+It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from dpsql.diagnostics.errors import Rejected, reject
 LARGEST_POWER = Fraction(2**1000)
 """A power of two that fits a DOUBLE; columns with tiny bounds are scaled up by more, in steps."""
 
+MOST_PLACES = 18
+"""Decimal places that are kept of a DECIMAL without bounds: with the 19 digits of 2⁶² they fit DECIMAL(38)."""
+
 MOST_DIGITS = 16
 """Digits of a DECIMAL that is multiplied by a power of ten in 64 bits: with the 2 digits of a 10, DuckDB holds 18."""
 
@@ -38,6 +41,11 @@ def quantized(c: Component, names: Names) -> str:
     if c.step != 1:
         square = d.divide(f"({square} + {c.step // 2})", d.cast(str(c.step), BIGINT), BIGINT)
     return d.cast(f"{square} - {c.shift}", INTEGER)
+
+
+def held_in(c: Component) -> SqlType:
+    """The type of `quantized`: what adds up is written in 128 bits where 32 do not hold it."""
+    return INTEGER if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31 else HUGEINT
 
 
 def _units(c: Component, names: Names) -> str:
@@ -86,13 +94,18 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     scaled = _scaled(d, sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
-    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {d.round_to_integer(scaled)}"
-    if sure:
-        return f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
-    return (
-        f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
-        f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+    narrow = held_in(c) == INTEGER
+    inside = (
+        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {d.round_to_integer(scaled, INTEGER if narrow else BIGINT)}"
     )
+    if sure:
+        units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
+    else:
+        units = (
+            f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
+            f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+        )
+    return units if narrow else d.wide(units)
 
 
 def _scaled(d: Dialect, sql: str, scale: Fraction) -> str:
@@ -112,8 +125,10 @@ def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) 
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
         clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends), sure=sure)
-        units = d.cast(_rounded(d, clipped, step, ends, type_), INTEGER)
+        units = d.cast(_rounded(d, clipped, step, ends, type_), held_in(c))
         return f"({units} - {c.center})" if c.center else units
+    if held_in(c) == HUGEINT:
+        return _within(d.wide(sql), *(d.wide(str(end)) for end in ends), sure=sure)
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
     units = d.cast(_within(sql, *map(str, ends), sure=sure), INTEGER)
     if c.grid < 1:
@@ -131,6 +146,9 @@ def _from_decimal(d: Dialect, sql: str, value: Value, c: Component, sure: bool) 
     if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
         return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
     scale = value.type.scale
+    if held_in(c) == HUGEINT and c.grid == Fraction(1, 10**MOST_PLACES) and scale > MOST_PLACES:
+        scale = MOST_PLACES
+        sql = d.cast(sql, decimal(38, scale))  # at most 19 digits stand before the point: it fits, rounded
     step = _exactly(c.grid * 10**scale, c)
     ends = (c.lo + c.center) * step, (c.hi + c.center) * step
     top = max(map(abs, ends))
@@ -177,7 +195,7 @@ def _from_wide_decimal(
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
     clipped = _within(d.cast(sql, wide), low, high, sure=sure)
     whole = d.wide(f"{clipped} * {d.cast(str(10**scale), decimal(38, 0))}")
-    units = d.cast(_rounded(d, whole, step, ends, HUGEINT), INTEGER)
+    units = d.cast(_rounded(d, whole, step, ends, HUGEINT), held_in(c))
     return f"({units} - {c.center})" if c.center else units
 
 

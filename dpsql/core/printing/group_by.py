@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
-from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType
+from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.expressions import Names, condition, spell
-from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 
@@ -68,6 +68,8 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
             pass
         case _:
             raise reject("DP101", f"{c.function.upper()} is not supported here", span=c.span)
+    if c.summed is not None and c.column.type == HUGEINT:
+        return f"COALESCE({d.total(quantized(c.summed, names), held_in(c.summed), where)}, 0)"
     if value.type.kind is Kind.DOUBLE:
         if c.summed is None:
             raise reject("DP904", "a sum over private rows has no grid", span=c.span)

@@ -21,6 +21,9 @@ def component_name(c: Component, measured: MeasuredRelease) -> str:
         Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
     }[c.measure]
     name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
+    if c.of_unit is not None:
+        norm = "" if c.of_unit.norm == "l1" or not measured.node.keys else " (root of squares)"
+        return f"{name} ≤ {amount(c.of_unit.most * c.worth)} per id{norm}"
     return name if c.per_group is None else f"{name} in [{', '.join(map(amount, c.per_group))}] per id and group"
 
 

@@ -24,11 +24,12 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, one_group
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
+from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.context import RewriteContext
 
@@ -38,6 +39,8 @@ BUDGET = 2**40
 """F·r·B: what one unit can add, in sub-units."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
+RESOLUTION = Fraction(1, 2**20)
+"""What one integer of a DOUBLE without bounds is worth; totals are saturated beyond 4.4·10¹²."""
 
 
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
@@ -75,8 +78,8 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
-    most = most_values(c.arg, facts, c.filter)
-    return c if most is None or most >= limits.rows else replace(c, values=max(1, most))
+    most, counted = most_values(c.arg, facts, c.filter), limits.rows if c.of_unit is None else c.of_unit.most
+    return c if most is None or most >= counted else replace(c, values=max(1, most))
 
 
 def _conditional(c: Component) -> bool:
@@ -87,7 +90,7 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
     """A sum of DOUBLEs that stays private is made of integers too, so that it is the same on any number of threads."""
 
     def change(call: AggregateCall) -> AggregateCall:
-        if call.function not in ("sum", "avg") or call.arg is None or call.distinct:
+        if call.function not in ("sum", "avg") or call.arg is None or call.distinct or call.summed is not None:
             return call
         value = facts.value(call.arg)
         if value.type.kind is not Kind.DOUBLE or not value.interval.bounded:
@@ -100,6 +103,8 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
 def _gridded(
     c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
 ) -> Component:
+    if c.of_unit is not None:
+        return replace(_in_units(c, value), weight=_weight_of_total(c, c.of_unit, bounding))
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
     if c.measure is Measure.SUM:
@@ -122,6 +127,42 @@ def _gridded(
     room = BUDGET // max(1, largest_contribution(c, limits).in_all)
     weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
     return replace(c, weight=weight)
+
+
+def _in_units(c: Component, value: Value | None) -> Component:
+    """A component with a limit of its own on what an id adds: its grid does not depend on the limit.
+
+    Without bounds the grid is that of the type, and what does not fit is clipped.
+    """
+    if c.measure is not Measure.SUM:
+        return c
+    assert value is not None
+    if value.interval.bounded:
+        return _quantized(c, value, MOST_UNITS)
+    positive, negative = (any(end is not None and end >= 0 for end in ends) for ends in _ends(value))
+    lo, hi = 0 if positive else -SATURATED, 0 if negative else SATURATED
+    match value.type.kind:
+        case Kind.INTEGER:
+            grid = Fraction(1)
+        case Kind.DECIMAL:
+            grid = Fraction(1, 10 ** min(value.type.scale, MOST_PLACES))
+        case _:
+            grid = RESOLUTION
+    return replace(c, grid=grid, lo=lo, hi=hi)
+
+
+def _ends(value: Value) -> tuple[tuple[Fraction | None, ...], tuple[Fraction | None, ...]]:
+    """The known lower ends, and the known upper ones with the other sign."""
+    spans = value.interval, value.range
+    return tuple(s.lo for s in spans), tuple(None if s.hi is None else -s.hi for s in spans)
+
+
+def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContributions | None) -> int:
+    """The largest F ≤ 2²⁰ with F·τ ≤ 2³⁰, else 1: an id above τ loses less than 1/F of a unit in each group."""
+    if c.measure is Measure.DISTINCT or bounding is None or one_group(bounding):
+        return 1
+    room = MOST_UNITS // total.most
+    return min(MOST_WEIGHT, 1 << (room.bit_length() - 1)) if room else 1
 
 
 def _is_weighted(c: Component, bounding: BoundContributions) -> bool:

@@ -57,7 +57,7 @@ def split_counts(node: Release, facts: Facts) -> Release:
 
 def _counted(component: Component) -> bool:
     """A count in which each row counts once, by its weight."""
-    return component.measure is Measure.COUNT and component.per_group is None
+    return component.measure is Measure.COUNT and component.per_group is None and component.of_unit is None
 
 
 def _split(

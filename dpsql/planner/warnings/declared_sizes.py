@@ -96,6 +96,8 @@ def _counted(facts: Facts, units: Most | None, in_one_group: bool) -> Most | Non
     if units is None:
         return None
     c = facts.contribution
+    if c is not None and not c.limits_rows:
+        return None
     if c is not None:
         rows = c.rows_in_one_group if in_one_group else c.rows
     else:

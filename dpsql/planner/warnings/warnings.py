@@ -208,6 +208,8 @@ def _rows_of_a_mean(own: _Release) -> Most | None:
     threshold = own.measured.threshold
     if threshold is None:
         return own.sizes.average
+    if not own.measured.contribution.limits_rows:
+        return own.sizes.per_group
     rows = own.measured.contribution.rows_in_one_group
     most = Most(threshold.threshold * rows, f"groups are shown from {threshold.threshold:,} units on")
     return _smaller(own.sizes.per_group, most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import fields, replace
+from typing import Literal
 
 import pytest
 
@@ -13,8 +14,10 @@ from dpsql.core.analysis import derive as deriving
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, KeySource, Measure, Output
+from dpsql.core.ir.components import Component, KeySource, Measure, Output, UnitTotal
 from dpsql.core.ir.nodes import (
+    Aggregate,
+    AggregateCall,
     BoundContributions,
     Equality,
     Filter,
@@ -34,7 +37,7 @@ from dpsql.core.ir.nodes import (
     Values,
 )
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.types import BIGINT, INTEGER, VARCHAR
+from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, VARCHAR
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites import rules
@@ -50,6 +53,14 @@ ROWS = (Component(Measure.COUNT),)
 N = (Output(column("n", BIGINT), Count(0)),)
 LIST = KeySource((0,), ((1,), (2,)), "two")
 SOUND = Release(KEYED, (GROUP,), ROWS, N)
+UNLIMITED = BoundContributions(KEYED, at(VISITS, "id"), (GROUP,))
+
+
+def limited(most: int, norm: Literal["l1", "l2"] = "l1") -> Component:
+    return Component(Measure.COUNT, of_unit=UnitTotal(most, norm))
+
+
+OWN = limited(5)
 EMPTY = Values((column("e", INTEGER),), ())
 
 MALFORMED: dict[str, Node] = {
@@ -70,7 +81,25 @@ MALFORMED: dict[str, Node] = {
     "lists of one column twice": replace(KEYED, sources=(LIST, LIST)),
     "a list of a column that is not there": replace(KEYED, sources=(replace(LIST, positions=(1,)),)),
     "an id that is not there": BoundContributions(KEYED, OTHER, (GROUP,), rows=1),
-    "no limit": BoundContributions(KEYED, K, (GROUP,)),
+    "no limit": replace(SOUND, input=UNLIMITED),
+    "one of two limited": replace(SOUND, input=UNLIMITED, components=(OWN, Component(Measure.COUNT))),
+    "ids in any number of groups": replace(SOUND, input=UNLIMITED, components=(Component(Measure.UNITS),)),
+    "groups kept, no matter how many": BoundContributions(KEYED, K, (GROUP,), truncate_groups=True),
+    "an own limit of no rows": replace(SOUND, input=UNLIMITED, components=(limited(0),)),
+    "an own limit that does not fit": replace(SOUND, input=UNLIMITED, components=(limited(2**62 + 1),)),
+    "an own limit that nothing enforces": replace(SOUND, components=(OWN,)),
+    "an own limit of presence": replace(SOUND, input=UNLIMITED, components=(replace(OWN, measure=Measure.UNITS),)),
+    "an own limit of a pair": replace(SOUND, input=UNLIMITED, components=(replace(OWN, paired=True),)),
+    "an own limit of squares": replace(SOUND, input=UNLIMITED, components=(replace(OWN, squared=True),)),
+    "an own limit of values by squares": replace(
+        SOUND, input=UNLIMITED, components=(replace(limited(2, "l2"), measure=Measure.DISTINCT, arg=K),)
+    ),
+    "integers of another argument": Aggregate(
+        VISITS,
+        (),
+        (AggregateCall("sum", K, column("s", HUGEINT), summed=Component(Measure.SUM, at(VISITS, "id"))),),
+        inner=True,
+    ),
     "two kinds of limit": BoundContributions(KEYED, K, (GROUP,), rows=1, per_group=1, groups=1),
     "no number of groups": BoundContributions(KEYED, K, (GROUP,), per_group=1),
     "no row of an id": BoundContributions(KEYED, K, (GROUP,), rows=0),
@@ -91,7 +120,15 @@ def test_what_is_no_plan_is_refused(plan: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "plan", [SOUND, replace(KEYED, sources=(LIST,)), BoundContributions(KEYED, at(VISITS, "id"), (GROUP,), rows=1)]
+    "plan",
+    [
+        SOUND,
+        replace(KEYED, sources=(LIST,)),
+        BoundContributions(KEYED, at(VISITS, "id"), (GROUP,), rows=1),
+        replace(SOUND, input=UNLIMITED, components=(OWN,)),
+        replace(SOUND, input=replace(UNLIMITED, groups=3), components=(limited(2**62, "l2"), Component(Measure.UNITS))),
+        replace(SOUND, input=replace(UNLIMITED, rows=2), components=(OWN, Component(Measure.COUNT))),
+    ],
 )
 def test_what_is_a_plan_is_not(plan: Node) -> None:
     require_well_formed(plan)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Literal
 
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, Measure, UnitTotal
 from dpsql.core.noise.sensitivity import known, sensitivity
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
@@ -17,6 +19,13 @@ truths = Component(Measure.DISTINCT, values=2)
 
 def total(lo: int, hi: int, weight: int = 1) -> Component:
     return Component(Measure.SUM, lo=lo, hi=hi, weight=weight)
+
+
+OWN = Contribution(None, scaled=True, scaled_over_groups=True)
+
+
+def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -> Component:
+    return replace(component, of_unit=UnitTotal(most, norm))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +76,26 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
         (truths, Contribution(7, groups=2, ids=2, released_groups=3), True, 6, 12, 2),
         (truths, Contribution(3, replaces_rows=True), False, 2, 4, 2),
         (truths, Contribution(3, replaces_rows=True, released_groups=9), True, 6, 12, 2),
+        # limits of a component's own on what an id adds
+        (limited(COUNT, 5), OWN, True, 5, 25, 5),
+        (limited(COUNT, 5), Contribution(2, scaled=True, scaled_over_groups=True), True, 5, 25, 5),
+        (replace(limited(COUNT, 5), weight=4), OWN, True, 20, 400, 20),
+        (limited(COUNT, 5), replace(OWN, ids=2), True, 10, 50, 5),
+        (limited(COUNT, 5), replace(OWN, ids=2, scaled_over_groups=False), False, 5, 25, 5),
+        (limited(total(-9, 9), 5), OWN, True, 5, 25, 5),
+        (limited(total(-9, 9), 5), replace(OWN, ids=2), True, 10, 100, 10),
+        (limited(total(-9, 9), 5), replace(OWN, ids=2), False, 10, 100, 10),
+        (limited(total(-9, 0), 5), replace(OWN, ids=2), True, 10, 50, 5),
+        (limited(total(1, 9), 5), replace(OWN, ids=2), False, 5, 25, 5),
+        (limited(total(0, 9), 5, "l2"), replace(OWN, released_groups=3), True, 9, 25, 5),
+        (limited(total(0, 9, 8), 5, "l2"), replace(OWN, released_groups=3), True, 72, 1600, 40),
+        (limited(total(0, 9), 5, "l2"), replace(OWN, released_groups=3, ids=2), True, 15, 50, 5),
+        (limited(total(-9, 9), 5, "l2"), replace(OWN, released_groups=3, ids=2), True, 18, 100, 10),
+        (limited(total(-9, 9, 2), 5, "l2"), OWN, True, 100, 100, 10),
+        (limited(COUNT, 5, "l2"), Contribution(None, None, 3, scaled=True, released_groups=9), True, 9, 25, 5),
+        (limited(DISTINCT, 5), OWN, True, 5, 25, 5),
+        (limited(DISTINCT, 5), replace(OWN, ids=2), True, 10, 50, 5),
+        (limited(truths, 7), replace(OWN, released_groups=3), True, 6, 12, 2),
         # rows replaced one by one
         (COUNT, Contribution(3, replaces_rows=True), False, 3, 9, 3),
         (COUNT, Contribution(3, replaces_rows=True, size=9), False, 0, 0, 0),
@@ -167,3 +196,35 @@ def test_no_clipped_total_exceeds_the_norms(ends: tuple[int, int], ids: int) -> 
     assert max(sum(map(abs, v)) for v in changes) == found.l1
     assert max(sum(x * x for x in v) for v in changes) <= found.l2_squared
     assert max(max(map(abs, v)) for v in changes) == found.linf
+
+
+@pytest.mark.parametrize("ids", [1, 2])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("ends", [(-9, 9), (0, 9), (-9, 0)])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_limited_unit_exceeds_the_norms(
+    most: int, ends: tuple[int, int], norm: Literal["l1", "l2"], ids: int
+) -> None:
+    """All vectors over three groups that the limit allows, and all their differences: some reach each norm of l1."""
+    component = limited(total(*ends), most, norm)
+    values = range(max(-most, ends[0]), min(most, ends[1]) + 1)
+    size = {"l1": lambda v: sum(map(abs, v)) <= most, "l2": lambda v: sum(x * x for x in v) <= most**2}[norm]
+    for groups in (1, 3):
+        found = sensitivity(component, replace(OWN, released_groups=groups, ids=ids), True)
+        of_one = [v for v in product(values, repeat=groups) if size(v)]
+        other = of_one if ids == 2 else [(0,) * groups]
+        changes = {tuple(a - b for a, b in zip(v, w, strict=True)) for v in of_one for w in other}
+        norms = (
+            max(sum(map(abs, v)) for v in changes),
+            max(sum(x * x for x in v) for v in changes),
+            max(max(map(abs, v)) for v in changes),
+        )
+        assert all(a <= b for a, b in zip(norms, (found.l1, found.l2_squared, found.linf), strict=True))
+        assert norms[1:] == (found.l2_squared, found.linf)
+        assert norm == "l2" or norms[0] == found.l1
+        assert max(sum(map(bool, v)) for v in changes) <= found.l0
+
+
+def test_a_limit_that_no_statement_enforces_has_no_price() -> None:
+    with pytest.raises(AssertionError, match="no statement"):
+        sensitivity(limited(COUNT, 5), Contribution(None), True)

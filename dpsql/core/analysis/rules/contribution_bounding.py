@@ -36,7 +36,9 @@ def bound_contributions(node: BoundContributions, below: Facts) -> Facts:
     over_groups = bool(node.keys) and not (node.truncate_groups or node.few_groups)
     contribution = Contribution(node.rows, node.per_group, node.groups, scaled=True, scaled_over_groups=over_groups)
     limits = (
-        f"≤ {node.rows} rows in ≤ {node.groups} groups per id"
+        "each total per id is limited by itself" + (f", in ≤ {node.groups} groups" if node.groups is not None else "")
+        if not contribution.limits_rows
+        else f"≤ {node.rows} rows in ≤ {node.groups} groups per id"
         if node.rows is not None and node.few_groups
         else f"≤ {node.rows} rows per id"
         if node.rows is not None

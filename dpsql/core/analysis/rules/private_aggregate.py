@@ -37,7 +37,7 @@ from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
-from dpsql.core.ir.types import Kind
+from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.core.numbers.interval import Interval, everything, interval, mul, point
 from dpsql.diagnostics.diagnostic import Reason
@@ -148,6 +148,12 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
         case "avg", False:
             _require_exact(call, arg)
             return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))
+        case "sum", False if call.summed is not None and call.column.type == HUGEINT:
+            # Integers that the statement itself clips, whatever is known of the argument.
+            if call.summed.magnitude > WIDEST:
+                raise reject("DP904", "a sum over private rows may overflow", span=call.span)
+            each = interval(*call.summed.ends)
+            return ColumnFact(Value(HUGEINT, _total(each, most, call), type_range(HUGEINT), nullable=False))
         case "sum", False:
             _require_exact(call, arg)
             each = _each(call, arg)

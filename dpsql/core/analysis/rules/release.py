@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.distinct_values import most_values
-from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts
+from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_changed
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component, Output
@@ -68,7 +68,8 @@ def _released(output: Output) -> Value:
 
 def contribution(node: Release, below: Facts) -> Contribution:
     """What the unit that changes most can change in this release. Raises Rejected DP210, DP211 with the reason."""
-    return max(contributions(node, below).values(), key=lambda c: c.rows)
+    found = contributions(node, below)
+    return found[most_changed(found)]
 
 
 def contributions(node: Release, below: Facts) -> dict[str, Contribution]:

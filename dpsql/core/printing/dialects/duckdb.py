@@ -110,8 +110,8 @@ class DuckDB(Dialect):
     def total(self, sql: str, type_: SqlType, where: str = "") -> str:
         return f"SUM({sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
 
-    def round_to_integer(self, sql: str) -> str:
-        return f"TRY_CAST({sql} AS INTEGER)"  # which rounds a DOUBLE half to even
+    def round_to_integer(self, sql: str, type_: SqlType) -> str:
+        return self.try_cast(sql, type_)  # which rounds a DOUBLE half to even
 
     # --- DOUBLE ----------------------------------------------------------------------------------------------------
 

@@ -13,11 +13,12 @@ from dpsql.core.functions.arithmetic import may_be_zero
 from dpsql.core.functions.clipping import clip_bounds
 from dpsql.core.functions.date_arithmetic import is_dated
 from dpsql.core.functions.function import Args
+from dpsql.core.functions.octaves import LAST
 from dpsql.core.functions.real_functions import log_base
 from dpsql.core.functions.rounding import outward, places
 from dpsql.core.functions.signature import comparison_types, decimal_for, stored
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType, decimal
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, SqlType, decimal
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted
@@ -158,6 +159,19 @@ def _bound(d: Dialect, end: Fraction, t: SqlType) -> str:
     return d.cast(f"'{digits:f}'", t)
 
 
+def _octave(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """The bits of |x| - 1. Every part is total by itself: |x| is taken of what is neither NULL nor beyond 2^62."""
+    type_ = HUGEINT if args[0].type in (HUGEINT, UBIGINT) else BIGINT
+    x, end = d.cast(sql[0], type_), d.cast(str(2**LAST), type_)
+    less = d.cast(f"abs({d.least(d.greatest(f'COALESCE({x}, 0)', f'-{end}'), end)}) - 1", BIGINT)
+    return d.cast(f"CASE WHEN {x} <> 0 THEN CASE WHEN {less} > 0 THEN length(bin({less})) ELSE 0 END END", INTEGER)
+
+
+def _signed_octave(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    sign = f"CASE WHEN {sql[0]} < 0 THEN -1 ELSE 1 END"
+    return d.cast(f"CASE WHEN {sql[0]} = 0 THEN 0 ELSE ({_octave(d, sql, args, result)} + 1) * {sign} END", INTEGER)
+
+
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +283,8 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "atan": _real("atan"),
     "radians": _real("radians"),
     "degrees": _real("degrees"),
+    "octave": _octave,
+    "signed_octave": _signed_octave,
     **TEXTS_AND_DATES,
 }
 """By the first name of the function: `core/functions/registry.py`."""

@@ -8,11 +8,10 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import Node, Release
-from dpsql.core.ir.types import INTEGER
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import quantized, valid
+from dpsql.core.printing.grid_integers import held_in, quantized, valid
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.statement import Statement
 
@@ -45,7 +44,7 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
         case Measure.SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), INTEGER, where)}, 0)"
+            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where)}, 0)"
         case Measure.DISTINCT:
             assert c.arg is not None
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"

@@ -18,10 +18,11 @@ from math import prod
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.largest_contribution import largest_contribution
+from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.nodes import BoundContributions, Node, Release
-from dpsql.core.ir.types import BIGINT, HUGEINT
+from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
@@ -32,9 +33,11 @@ from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.statement import Statement
 
-SATURATED = 2**80
+FAR = 2**80
 SMALL = 2**22
 """Rows and groups of one id up to which its weights are computed in 64 bits."""
+MOST_GROUPS = 2**40
+"""Of one id, where nothing else limits them: as many as a table has rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,8 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
             return _Term(present, {})
         most = largest_contribution(c, parts.limits).in_all
         return _Term(d.divide(f"({F * most} * {present})", d.greatest("kk", str(most)), BIGINT), groups)
+    if c.of_unit is not None:
+        return _of_unit(d, c, c.of_unit, i, parts)
     if b.rows is not None:
         if c.measure is Measure.SUM and not c.paired:
             if not grouped:
@@ -190,6 +195,41 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         return _Term(d.divide(f"({F * G} * {clipped})", d.greatest("kk", str(G)), BIGINT), groups)
     floors = {"n": M, "kk": G} if k_factor else {"n": M}
     return _Term(scaled(d, partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
+
+
+def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) -> _Term:
+    """The total of one (id, group), scaled down where the id adds more than its limit in all groups together.
+
+    |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.
+    """
+    partial = d.wide("n" if _counts_rows(c) else f"m{i}")
+    if one_group(parts.bounding):
+        return _Term(d.cast(_clipped(d, partial, -limit.most, limit.most), BIGINT), {})
+    held = _clipped(d, partial, -SATURATED, SATURATED)
+    of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
+    if limit.norm == "l1":
+        return _Term(_shared(d, held, f"a{i}", c.weight, limit.most), of_id)
+    end = 2 ** min(62, (126 - (_groups_of_an_id(parts) - 1).bit_length()) // 2)  # so that Σ total² ≤ 2¹²⁶
+    held = _clipped(d, partial, -end, end)
+    of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT), f"q{i}": d.total(f"{held} * {held}", HUGEINT)}
+    root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
+    return _Term(_shared(d, held, f"r{i}", c.weight, limit.most), of_id, (root,))
+
+
+def _groups_of_an_id(parts: _Parts) -> int:
+    """In how many groups the rows of an id are at most, after the first level."""
+    b = parts.bounding
+    assert isinstance(b.input, GroupKeys)
+    known = [released_groups(b.input), b.groups if b.truncate_groups or b.few_groups else None]
+    return min([MOST_GROUPS, *(n for n in known if n is not None)])
+
+
+def _root(d: Dialect, squares: str, absolute: str) -> str:
+    """An integer r ≥ √squares, close to it: the DOUBLE's root, one that is larger by its rounding, or Σ|total|."""
+    near = d.wide(f"ceil(sqrt({d.cast(squares, DOUBLE)}))")
+    above = f"({near} + {d.divide(near, d.wide(str(2**48)), HUGEINT)} + 1)"
+    arms = (f"WHEN {r} * {r} >= {squares} THEN {r}" for r in (near, above))
+    return f"CASE {' '.join(arms)} ELSE {absolute} END"
 
 
 def scaled(d: Dialect, partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
@@ -245,7 +285,7 @@ def _clipped_sum(d: Dialect, c: Component, i: int, rows: int) -> str:
 
 
 def _saturated(d: Dialect, i: int) -> str:
-    return _clipped(d, f"m{i}", -SATURATED, SATURATED)
+    return _clipped(d, f"m{i}", -FAR, FAR)
 
 
 def _clipped(d: Dialect, sql: str, low: int, high: int) -> str:
