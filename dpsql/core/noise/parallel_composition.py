@@ -110,7 +110,8 @@ def _bounded_by_each_row(component: Component) -> bool:
 
     And whether c rows are priced as c times that: the values of a small image are not.
     """
-    return component.per_group is None and component.measure is not Measure.UNITS and component.values is None
+    own = component.per_group is not None or component.of_unit is not None or component.values is not None
+    return not own and component.measure is not Measure.UNITS
 
 
 def cases_that_count(component: Component) -> Cases:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
-from dpsql.core.ir.components import Measure
+from dpsql.core.ir.components import Measure, UnitTotal
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
@@ -168,7 +168,13 @@ def test_only_an_id_that_comes_or_goes_is_weighed_once(changed: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    "changed", [{"per_group": (Fraction(0), Fraction(9))}, {"measure": Measure.DISTINCT}, {"paired": False}]
+    "changed",
+    [
+        {"per_group": (Fraction(0), Fraction(9))},
+        {"measure": Measure.DISTINCT},
+        {"paired": False},
+        {"of_unit": UnitTotal(9)},
+    ],
 )
 def test_a_member_of_another_form_is_alone(changed: dict[str, Any]) -> None:
     """However a plan came by it: of a paired sum no plan clips the total, and none has a count that decides."""
@@ -234,6 +240,7 @@ def test_rows_of_which_each_is_in_a_group_of_its_own_share_as_others_do() -> Non
         {"per_group": (Fraction(0), Fraction(9))},
         {"measure": Measure.UNITS},
         {"measure": Measure.DISTINCT, "values": 2},
+        {"of_unit": UnitTotal(9)},
     ],
 )
 def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> None:
