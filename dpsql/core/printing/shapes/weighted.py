@@ -111,7 +111,9 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
             where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
         else:
-            listed.append(f"{total(c, block.names, parts.node.components, [])} AS m{i}")
+            sql = total(c, block.names, parts.node.components, [])
+            end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
+            listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
     return listed
 
 
@@ -202,18 +204,25 @@ def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) 
 
     |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.
     """
-    partial = d.wide("n" if _counts_rows(c) else f"m{i}")
+    held = "n" if _counts_rows(c) else f"m{i}"
     if one_group(parts.bounding):
-        return _Term(d.cast(_clipped(d, partial, -limit.most, limit.most), BIGINT), {})
-    held = _clipped(d, partial, -SATURATED, SATURATED)
+        return _Term(d.cast(_clipped(d, d.wide(held), -limit.most, limit.most), BIGINT), {})
     of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
     if limit.norm == "l1":
         return _Term(_shared(d, held, f"a{i}", c.weight, limit.most), of_id)
-    end = 2 ** min(62, (126 - (_groups_of_an_id(parts) - 1).bit_length()) // 2)  # so that Σ total² ≤ 2¹²⁶
-    held = _clipped(d, partial, -end, end)
-    of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT), f"q{i}": d.total(f"{held} * {held}", HUGEINT)}
+    of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT)
     root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
     return _Term(_shared(d, held, f"r{i}", c.weight, limit.most), of_id, (root,))
+
+
+def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:
+    """Where a total of an id is saturated, before it is taken together with its others; a count is never that large.
+
+    Such that Σ total² ≤ 2¹²⁶, where it is needed.
+    """
+    if c.measure is not Measure.SUM:
+        return None
+    return SATURATED if limit.norm == "l1" else 2 ** min(62, (126 - (_groups_of_an_id(parts) - 1).bit_length()) // 2)
 
 
 def _groups_of_an_id(parts: _Parts) -> int:
