@@ -427,8 +427,8 @@ MUTATIONS = (
     Mutation(
         "parallel-few-values",
         "dpsql/core/noise/parallel_composition.py",
-        " and component.values is None",
-        "",
+        "component.of_unit is not None or component.values is not None",
+        "component.of_unit is not None",
         "one id may count all values in each member of a parallel group",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
