@@ -459,8 +459,8 @@ MUTATIONS = (
     Mutation(
         "weighed-parallel-clipped-totals",
         "dpsql/core/noise/parallel_composition.py",
-        "    if component.per_group is not None:\n        return False\n    return component.measure is Measure.COUNT",
-        "    return component.measure is Measure.COUNT",
+        "component.per_group is not None or component.of_unit is not None:\n        return False",
+        "component.of_unit is not None:\n        return False",
         "totals that are clipped one by one share what one of them costs",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
@@ -966,8 +966,8 @@ MUTATIONS = (
     Mutation(
         "half-to-even-dropped",
         "dpsql/core/printing/dialects/duckdb.py",
-        'return f"TRY_CAST({sql} AS INTEGER)"',
-        'return f"TRY_CAST(trunc({sql}) AS INTEGER)"',
+        "return self.try_cast(sql, type_)",
+        'return self.try_cast(f"trunc({sql})", type_)',
         "values leave their grid cell by a whole unit, and derived bounds with them",
         ("tests/engines/test_dialect_contract.py::test_rounding_to_integers_is_half_to_even_and_never_fails",),
     ),
@@ -1094,8 +1094,8 @@ MUTATIONS = (
     Mutation(
         "missing-abs",
         "dpsql/core/printing/shapes/weighted.py",
-        'd.total(f"ABS({held})", HUGEINT)',
-        'f"ABS({d.total(held, HUGEINT)})"',
+        'total_abs = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}',
+        'total_abs = {f"a{i}": f"ABS({d.total(held, HUGEINT)})"}',
         "an id's sums of both signs cancel, and its weight with them",
         ("tests/core/printing/test_shapes_weighted.py",),
     ),
