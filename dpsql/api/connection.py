@@ -33,6 +33,7 @@ def connect(
     epsilon: Amount | None = None,
     delta: Amount | None = None,
     allow_dearer: bool | None = None,
+    limits: str | None = None,
     threads: int | None = None,
     memory_limit: str | None = None,
     progress: bool = False,
@@ -47,7 +48,7 @@ def connect(
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
     ledger: path of the ledger, instead of the policy's; `":memory:"` for one that is forgotten with the session, its
         answers too; or a Ledger object.
-    epsilon, delta, allow_dearer: defaults of this session's queries.
+    epsilon, delta, allow_dearer, limits: defaults of this session's queries.
     threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
         spilled to a private temporary folder.
     progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
@@ -64,7 +65,8 @@ def connect(
     keeper: object = ledger
     if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
-    settings = settled({"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer}, Settings())
+    asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
+    settings = settled(asked, Settings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
     return Connection(completed, engine, analyst, ledger, settings)
 

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
-from dpsql.service.settings import Amount, Asked
+from dpsql.service.settings import Amount, Asked, setting
 
 if TYPE_CHECKING:
     from dpsql.api.connection import Connection
@@ -59,9 +59,9 @@ class Cursor(Answer):
     ) -> Self:
         """Run a query now and pay for it; the keywords are those of `Query.run`. Returns the cursor itself.
 
-        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage), which hold for later
-            queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the policy says), and
-            `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
+        sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage, limits), which
+            hold for later queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the
+            policy says), and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
@@ -108,7 +108,7 @@ class Cursor(Answer):
             case Set(name=name, amount=amount):
                 return _setting(name, self.connection.set(name, amount))
             case Show(name=name):
-                return _setting(name, getattr(self.connection.settings, name))
+                return _setting(name, setting(self.connection.settings, name))
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:
@@ -222,7 +222,7 @@ class Cursor(Answer):
         return f"<dpsql.Cursor: {state}>"
 
 
-def _setting(name: str, now: Fraction | bool | None) -> _Set:
+def _setting(name: str, now: Fraction | bool | str | None) -> _Set:
     return _Set(("setting", "value"), (VARCHAR, VARCHAR), [(name, None if now is None else setting_text(now))])
 
 

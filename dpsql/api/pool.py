@@ -11,6 +11,7 @@ from sqlalchemy import pool
 
 from dpsql.diagnostics.errors import Error
 from dpsql.planner.settings import Settings
+from dpsql.service.settings import setting
 
 _USERS: Final = "dpsql users"
 _BEFORE: Final = "dpsql settings before"
@@ -61,3 +62,4 @@ def _go_back(opened: Any, info: dict[str, Any]) -> None:
         opened.set("delta", before.delta)
         opened.set("allow_dearer", before.allow_dearer)
         opened.set("coverage", before.coverage)
+        opened.set("limits", setting(before, "limits"))

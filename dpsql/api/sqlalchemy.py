@@ -1,9 +1,9 @@
 """The SQLAlchemy dialect `dpsql:///clinic.yaml?analyst=ana&epsilon=0.2`: queries, and reflection of the policy.
 
 In the URL stands the path of the policy (three slashes: relative to the current folder) and behind `?` the keywords of
-`dpsql.connect`: analyst, epsilon, delta, allow_dearer, ledger, threads, memory_limit. An engine holds one connection,
-which its threads share, for opening reads the policy, the data's schema and the ledger. What `SET epsilon` said holds
-until the connection goes back to the pool: whoever takes it out next pays what the URL says.
+`dpsql.connect`: analyst, epsilon, delta, allow_dearer, limits, ledger, threads, memory_limit. An engine holds one
+connection, which its threads share, for opening reads the policy, the data's schema and the ledger. What `SET epsilon`
+said holds until the connection goes back to the pool: whoever takes it out next pays what the URL says.
 
 A connection that is open already, of a policy built in code, say: `create_engine("dpsql://", creator=lambda: con)`.
 
@@ -33,13 +33,25 @@ _KEYWORDS: dict[str, Callable[[str], object]] = {
     "epsilon": str,
     "delta": str,
     "allow_dearer": str,
+    "limits": str,
     "ledger": str,
     "threads": int,
     "memory_limit": str,
 }
 _FORM = "a dpsql URL names a policy file:  dpsql:///clinic.yaml?analyst=ana&epsilon=0.2"
 _OPTION = "dpsql_"
-_OPTIONS = ("epsilon", "delta", "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage", "fresh")
+_OPTIONS = (
+    "epsilon",
+    "delta",
+    "rho",
+    "max_error",
+    "confidence",
+    "weights",
+    "allow_dearer",
+    "coverage",
+    "limits",
+    "fresh",
+)
 _TYPES: dict[Kind, type[sa.TypeEngine[Any]]] = {
     Kind.BOOLEAN: sa.BOOLEAN,
     Kind.DOUBLE: sa.DOUBLE,

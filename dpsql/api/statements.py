@@ -16,7 +16,7 @@ from dpsql.diagnostics.errors import Error, reject
 from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import split_statements
 
-SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage")
+SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage", "limits")
 """What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
 and each answer is told its own."""
 
@@ -107,8 +107,10 @@ def in_full(found: Diagnostic, sql: str) -> Diagnostic:
     return replace(found, source=Source(sql))
 
 
-def setting_text(now: Fraction | bool) -> str:
+def setting_text(now: Fraction | bool | str) -> str:
     """A setting as a user would write it."""
+    if isinstance(now, str):
+        return now
     if isinstance(now, bool):
         return "on" if now else "off"
     return amount_text(now)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error
+from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Error, NothingFound
 from dpsql.diagnostics.layout import inert
 from dpsql.diagnostics.render import render_text
 
@@ -40,8 +40,8 @@ _ABOUT_THE_CALL = frozenset({"DP401", "DP406", "DP903"})
 def status_of(error: Error) -> int:
     """The exit code of a refusal: by its kind, and for a rejected query by its first code.
 
-    DP01x (syntax, not one query, parameters) is 3; what is wrong with the call itself (DP401 no epsilon, DP406 no
-    privacy parameter, DP903) is 1; every other refusal is 4.
+    DP01x (syntax, not one query, parameters) is 3, as is a search that found nothing; what is wrong with the call
+    itself (DP401 no epsilon, DP406 no privacy parameter, DP903) is 1; every other refusal is 4.
     """
     match error:
         case BudgetExceeded():
@@ -50,6 +50,8 @@ def status_of(error: Error) -> int:
             return CANNOT_OPEN
         case EngineError():
             return USAGE
+        case NothingFound():
+            return STATEMENT
         case _:
             code = error.diagnostics[0].code
             if code in _ABOUT_THE_CALL:

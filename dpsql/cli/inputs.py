@@ -31,7 +31,7 @@ def read_asked(given: Spending, allow_dearer: bool | None = None, coverage: bool
     asked: Asked = {
         "epsilon": given.epsilon, "delta": given.delta, "rho": given.rho, "confidence": given.confidence,
         "max_error": _pairs("max-error", given.max_error), "weights": _pairs("weight", given.weight),
-        "allow_dearer": allow_dearer, "coverage": coverage,
+        "allow_dearer": allow_dearer, "coverage": coverage, "limits": given.limits,
     }  # fmt: skip
     settled(asked, Settings())
     return asked

@@ -88,6 +88,14 @@ Delta: TypeAlias = Annotated[
         "--delta", metavar="D", help="For private group keys and Gaussian noise, e.g. 1e-9; spent only if it is used."
     ),
 ]
+Limits: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--limits",
+        metavar="HOW",
+        help="search: a quarter of the price finds limits and bounds, privately. Default: declared.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,7 @@ class Spending:
     confidence: Confidence = USUAL
     weight: Weight = None
     delta: Delta = None
+    limits: Limits = None
 
 
 Analyst: TypeAlias = Annotated[

@@ -11,6 +11,7 @@ Error
     │       └── TooLarge         the query is larger than what is planned
     ├── OperationalError
     │   ├── CannotOpen      policy, data or ledger cannot be opened or is invalid
+    │   ├── NothingFound    a search found no limit, so that no answer could follow; the reservation is spent
     │   └── EngineError     the engine failed after the reservation; one constant message, the reservation is spent
     └── DataError, IntegrityError, InternalError, NotSupportedError
 """
@@ -109,6 +110,11 @@ class TooLarge(Rejected):
 
 class CannotOpen(OperationalError):
     """The policy, the data or the ledger cannot be opened, read or understood."""
+
+
+class NothingFound(OperationalError):
+    """A search of limits saw nothing above its noise, so nothing could follow (DP212). The reservation is not refunded;
+    its noisy numbers are stored."""
 
 
 class EngineError(OperationalError):

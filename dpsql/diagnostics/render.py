@@ -75,13 +75,15 @@ def _fix_record(fix: Fix, source: Source) -> Record:
 
 
 _NOTHING = "nothing was run and nothing was spent"
+_CHARGED = ("DP407", "DP212")
+"""Codes that say themselves what was spent: a ledger that fails while it is written; a search that found nothing."""
 
 
 def closing_note(diagnostic: Diagnostic) -> str:
     """The last note of a finding: that nothing was spent, if the code makes that certain, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
-    if _NOTHING in diagnostic.notes or diagnostic.code == "DP407":
-        return page  # said already; and a ledger that fails while it is written says itself what is certain
+    if _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED:
+        return page
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
     if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":
         return f"{_NOTHING}. {page}"

@@ -40,6 +40,7 @@ def with_clause(settings: Settings, clause: Clause | None) -> Settings:
         rho=settings.rho if clause.epsilon is None else None,
         delta=settings.delta if clause.delta is None else clause.delta,
         limits=limits,
+        search=settings.search or bool(clause.search),
     )
 
 

@@ -46,6 +46,7 @@ from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
+from dpsql.planner.may_search import or_searched, require_search_allowed
 from dpsql.planner.named_outputs import outputs_named
 from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
@@ -78,11 +79,16 @@ def compile_query(
     Raises Rejected with every diagnostic pointing into `source`.
     """
     ctx, target = Context(policy, public, policy.defaults.max_keys), dialect or dialect_of(policy)
+
+    def plan(wanted: Settings) -> Plan:
+        return _cheapest(_bound(source, ctx, wanted, parameters, target, tables or target.identifier))
+
     steps.begin()
     try:
-        return _cheapest(_bound(source, ctx, settings, parameters, target, tables or target.identifier))
+        return plan(settings)
     except Rejected as refusal:
-        refusal.diagnostics = tuple(as_written(d.at(source)) for d in refusal.diagnostics)
+        found = or_searched(refusal.diagnostics, policy, settings, plan)
+        refusal.diagnostics = tuple(as_written(d.at(source)) for d in found)
         raise
     except RecursionError:
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
@@ -119,6 +125,7 @@ def _bound(
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
     bound = bind(parsed, ctx.policy, parameters, dialect)
+    require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)
     return _Query(parsed, bound, settings, limits, ctx, dialect, tables)
 

@@ -19,6 +19,7 @@ from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.arguments import checked_parameters
 from dpsql.service.further_refusals import further
+from dpsql.service.settings import searched
 
 NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
 """What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
@@ -30,12 +31,16 @@ def check(
     parameters: Sequence[Any] | Mapping[str, Any] | None = (),
     *,
     dialect: str = "duckdb",
+    limits: str = "declared",
     name: str = "<sql>",
 ) -> list[Diagnostic]:
     """Findings about a query, from its text and the policy alone; an empty list if it could be run.
 
+    limits: "search" for queries that are asked so. What a search would find is not known here: such queries get a
+        warning, DP506.
     No data is opened and no engine is imported: the result is the same whatever the database holds.
-    Raises CannotOpen if the policy itself cannot be loaded; Rejected DP903: an argument of another kind.
+    Raises CannotOpen if the policy itself cannot be loaded; Rejected DP903: an argument of another kind; DP406: other
+    limits.
 
     >>> dpsql.check("SELECT COUNT(*) AS n FROM visits WHERE day > ?", "clinic.yaml", ["2025-01-01"])
     []
@@ -47,7 +52,8 @@ def check(
         raise reject("DP903", "a check needs a policy", help=["dpsql.check('SELECT …', 'policy.yaml')"])
     values = checked_parameters(sql, parameters, dialect)
     loaded = policy if isinstance(policy, Policy) else load_policy(policy)
-    return list(examine(Source(sql, name), loaded, values, dialect=dialect).diagnostics)
+    found = examine(Source(sql, name), loaded, values, dialect=dialect, search=searched(limits))
+    return list(found.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +65,31 @@ class Examined:
 
 
 def examine(
-    source: Source, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), *, dialect: str = "duckdb"
+    source: Source,
+    policy: Policy,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    dialect: str = "duckdb",
+    search: bool = False,
 ) -> Examined:
     """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected.
+
+    search: whether it is asked with limits that are searched.
 
     Findings carry the repairs that a program can make of them; a refused query is looked at for further mistakes.
     """
 
+    settings = Settings(search=search)
+
     def look(text: Source) -> tuple[Diagnostic, ...]:
         try:
-            static_plan(text, policy, parameters, dialect=dialect)
+            static_plan(text, policy, parameters, dialect=dialect, settings=settings)
         except Rejected as refusal:
             return with_fixes(refusal.diagnostics, text, dialect)
         return ()
 
     try:
-        plan = static_plan(source, policy, parameters, dialect=dialect)
+        plan = static_plan(source, policy, parameters, dialect=dialect, settings=settings)
     except Rejected as refusal:
         return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
     return Examined(plan.warnings, plan)
@@ -95,5 +110,6 @@ def static_plan(
         wanted.delta or policy.defaults.delta or NOMINAL_DELTA,
         wanted.limits,
         dialect,
+        search=wanted.search,
     )
     return compile_query(source, policy, PublicFacts(), nominal, parameters)

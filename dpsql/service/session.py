@@ -14,6 +14,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, reject
+from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
@@ -23,7 +24,7 @@ from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.ledgers import Place
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
-from dpsql.service.settings import Amount, Asked, Options, asked_for, settled, switch
+from dpsql.service.settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -100,19 +101,18 @@ class Session:
         """`preview` of a question that has been read. Raises Rejected."""
         return self.service.planner.preview(question, settled(asked, self.settings))
 
-    def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | None:
+    def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | str | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
 
-        name: epsilon or rho (each replaces the other) or delta, with an amount; or allow_dearer or coverage, which
-            are on or off.
+        name: epsilon or rho (each replaces the other) or delta, with an amount; allow_dearer or coverage, which are on
+            or off; or limits, which are "search" or "declared".
         amount: None for what the session was opened with, as RESET does.
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
         self.require_open()
         with self._setting:
             self._settings = now = self._changed(name, amount, self._settings)
-        found: Fraction | bool | None = getattr(now, name)
-        return found
+        return setting(now, name)
 
     def _changed(self, name: str, amount: Amount | bool | None, now: Settings) -> Settings:
         opened = self._opened_with
@@ -122,6 +122,11 @@ class Session:
                 return replace(now, allow_dearer=wanted)
             case "coverage", _:
                 return replace(now, coverage=opened.coverage if amount is None else switch(amount, name))
+            case "limits", _:
+                wanted = opened.search if amount is None else searched(amount)
+                if wanted and self.policy.search == "refuse":
+                    raise search_refused()
+                return replace(now, search=wanted)
             case (("epsilon" | "rho"), None):
                 return replace(now, epsilon=opened.epsilon, rho=opened.rho)
             case "delta", None:
@@ -133,7 +138,7 @@ class Session:
             case "delta", _:
                 return settled({"delta": amount}, now)
         raise reject(
-            "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer or coverage"]
+            "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer, coverage or limits"]
         )
 
     def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:

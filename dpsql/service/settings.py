@@ -19,6 +19,7 @@ USUAL: Final = float(LEVEL)
 """The confidence that is meant where none is given, as a user would write it."""
 
 _LEAST_LEVEL: Final = Fraction(1, 10**6)
+_LIMITS: Final = {"search": True, "declared": False}
 _SWITCHED: Final = {"on": True, "true": True, "off": False, "false": False}
 
 
@@ -35,6 +36,8 @@ class Options(TypedDict, total=False):
         do where they are more accurate. Without it new noise is drawn then.
     coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
         (`Release.coverage`).
+    limits: "search": a quarter of the price finds the limits and bounds that nobody declares, and smaller ones where
+        somebody does. "declared": those hold that the policy and the query declare.
     """
 
     rho: Amount | None
@@ -43,6 +46,7 @@ class Options(TypedDict, total=False):
     weights: Mapping[str, Amount] | None
     allow_dearer: bool | None
     coverage: bool | None
+    limits: str | None
 
 
 class Asked(Options, total=False):
@@ -107,7 +111,18 @@ def settled(asked: Asked, base: Settings) -> Settings:
         base = replace(base, allow_dearer=switch(dearer, "allow_dearer"))
     if coverage is not None:
         base = replace(base, coverage=switch(coverage, "coverage"))
+    limits = asked.get("limits")
+    if limits is not None:
+        base = replace(base, search=searched(limits))
     return replace(base, confidence=confidence_level(asked.get("confidence", USUAL)))
+
+
+def setting(settings: Settings, name: str) -> Fraction | bool | str | None:
+    """What holds under the name that a user gives it; None: what the policy says."""
+    if name == "limits":
+        return next(word for word, search in _LIMITS.items() if search == settings.search)
+    found: Fraction | bool | None = getattr(settings, name)
+    return found
 
 
 def switch(given: object, name: str) -> bool:
@@ -117,6 +132,16 @@ def switch(given: object, name: str) -> bool:
     if isinstance(given, str) and given.strip().lower() in _SWITCHED:
         return _SWITCHED[given.strip().lower()]
     raise reject("DP406", f"{name} is on or off", help=[f"{name} = on;  in Python  {name}=True"])
+
+
+def searched(limits: object) -> bool:
+    """Whether limits are searched. Raises Rejected DP406 unless they are "search" or "declared"."""
+    word = limits.strip().lower() if isinstance(limits, str) else ""
+    if word not in _LIMITS:
+        raise reject(
+            "DP406", "limits are 'search' or 'declared'", help=["SET limits = 'search';  in Python  limits=\"search\""]
+        )
+    return _LIMITS[word]
 
 
 def confidence_level(confidence: Amount) -> Fraction:

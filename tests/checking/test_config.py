@@ -18,6 +18,7 @@ from dpsql.diagnostics.errors import CannotOpen, Rejected
 EVERY_KEY = """
 policy = "clinic.yaml"
 dialect = "postgres"
+limits = "search"
 include = ["queries/*.sql"]
 exclude = ["old"]
 gitignore = false
@@ -48,7 +49,11 @@ def test_every_key(tmp_path: Path) -> None:
     settings = settle(Asked(), tmp_path)
     assert settings.policy == "clinic.yaml" and str(settings.baseline) == "known.json"
     assert (settings.output_format, settings.strict, settings.jobs, settings.cache) == ("sarif", True, 2, None)
-    assert settings.options.dialect == "postgres" and settings.options.limits.query == Fraction(1, 10)
+    assert (
+        settings.options.search
+        and settings.options.dialect == "postgres"
+        and settings.options.limits.query == Fraction(1, 10)
+    )
     assert settings.wanted.include == ("queries/*.sql",) and settings.wanted.exclude == ("old",)
     assert not settings.wanted.gitignore and settings.wanted.root == str(tmp_path)
     selection = settings.options.selection

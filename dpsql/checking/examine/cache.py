@@ -1,9 +1,9 @@
 """Examinations that were made before, in files of a folder that may be deleted at any time.
 
-One file for each set of circumstances: dpsql's own code, the parser, the policy, the dialect and the
-values of parameters; in it the
-examination of each text by the text's hash. A file that is damaged or of another form is as good as none; a folder
-that cannot be written to is no error. The oldest files, and the oldest texts of a file, are forgotten.
+One file for each set of circumstances: dpsql's own code, the parser, the policy, the dialect, the values of parameters
+and whether limits are searched; in it the examination of each text by the text's hash. A file that is damaged or of
+another form is as good as none; a folder that cannot be written to is no error. The oldest files, and the oldest texts
+of a file, are forgotten.
 """
 
 from __future__ import annotations
@@ -34,18 +34,25 @@ _OWN: Final = re.compile(r"[0-9a-f]{32}\.json")
 
 
 class Cache:
-    """The examinations of texts under one policy, dialect and values of parameters.
+    """The examinations of texts under one policy, dialect, values of parameters and kind of limits.
 
     folder: where the files lie; made when something is written. policy: the policy file's bytes, and the name that
     messages call it by.
     """
 
     def __init__(
-        self, folder: Path, policy: bytes, policy_name: str, dialect: str, parameters: Values | None = None
+        self,
+        folder: Path,
+        policy: bytes,
+        policy_name: str,
+        dialect: str,
+        parameters: Values | None = None,
+        search: bool = False,
     ) -> None:
         self._folder = folder
         values = fingerprint(parameters or {})
-        circumstances = [str(_FORM), _code(), version("sqlglot"), sys.version, policy_name, dialect.lower(), values]
+        asked = [dialect.lower(), values, str(search)]
+        circumstances = [str(_FORM), _code(), version("sqlglot"), sys.version, policy_name, *asked]
         self._path = folder / f"{_hash(*(c.encode('utf-8', 'surrogateescape') for c in circumstances), policy)}.json"
         self._records: dict[str, Record] = _read(self._path)
 

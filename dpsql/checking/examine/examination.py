@@ -53,8 +53,11 @@ class Examination:
     remarks: tuple[Remark, ...]
 
 
-def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES) -> Examination:
+def examine(
+    text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES, search: bool = False
+) -> Examination:
     """Every statement against the policy. parameters: values for all texts, beside those of this one's comments.
+    search: whether they are asked with limits that are searched.
 
     Raises Rejected DP903 for an unknown dialect.
     """
@@ -66,18 +69,20 @@ def examine(text: str, policy: Policy, dialect: str, parameters: Values = _NO_VA
     ignores = read_ignores(text, directives_in(text, parts))
     return Examination(
         tuple(
-            _examine(part.text, part.start, part.shape, policy, dialect, values)
+            _examine(part.text, part.start, part.shape, policy, dialect, values, search)
             for part, values in zip(parts.statements, given.values, strict=True)
         ),
         (*ignores, *given.wrong),
     )
 
 
-def _examine(text: str, start: int, shape: str, policy: Policy, dialect: str, values: Values) -> Statement:
+def _examine(
+    text: str, start: int, shape: str, policy: Policy, dialect: str, values: Values, search: bool
+) -> Statement:
     from dpsql.checking.documents.parameters import with_help
     from dpsql.service.check import examine as examine_query
 
-    found = examine_query(Source(text, ""), policy, values, dialect=dialect)
+    found = examine_query(Source(text, ""), policy, values, dialect=dialect, search=search)
     diagnostics = tuple(_in_text(with_help(d, text, dialect, values), text, start) for d in found.diagnostics)
     price = None
     if found.plan is not None:

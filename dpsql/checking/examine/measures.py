@@ -53,12 +53,12 @@ class Measures:
         return bool(self.refusals)
 
 
-def measures_of(text: str, policy: Policy, dialect: str, values: Values) -> Measures:
+def measures_of(text: str, policy: Policy, dialect: str, values: Values, search: bool = False) -> Measures:
     """The measures of one statement, from its text, the values of its parameters and the policy alone.
 
     Raises Rejected DP903: unknown dialect.
     """
-    found = examine(Source(text), policy, values, dialect=dialect)
+    found = examine(Source(text), policy, values, dialect=dialect, search=search)
     if found.plan is None:
         return Measures(tuple((d.code, d.message) for d in found.diagnostics if d.severity == "error"))
     return _of_plan(found.plan)

@@ -27,8 +27,8 @@ _CHUNK: Final = 16
 _AHEAD: Final = 3
 """Chunks that each other process has waiting: enough to be busy while this one works on one."""
 
-_Asked: TypeAlias = tuple[Policy, str, Values]
-"""What every text is examined with: policy, dialect, values of parameters."""
+_Asked: TypeAlias = tuple[Policy, str, Values, bool]
+"""What every text is examined with: policy, dialect, values of parameters, whether limits are searched."""
 
 
 def usual_jobs() -> int:
@@ -45,16 +45,18 @@ def examine_all(
     jobs: int | None = None,
     start: str | None = None,
     parameters: Values | None = None,
+    search: bool = False,
 ) -> list[Examination | None]:
     """The examination of each text; None where dpsql itself failed.
 
     jobs: how many processes, None: as many as there are processors, if there are texts enough. start: how others are
-    started (`spawn`, `fork`), None: as is safe here. parameters: values for all texts.
+    started (`spawn`, `fork`), None: as is safe here. parameters: values for all texts. search: whether limits are
+    searched.
     Raises Rejected DP903 for an unknown dialect, DP904 if another process ends without a result.
     """
     chunks = [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)]
     start = start or _start()
-    asked = policy, dialect, parameters or {}
+    asked = policy, dialect, parameters or {}, search
     wanted = min(usual_jobs(), 1 + len(texts) // WORTH_A_PROCESS[start]) if jobs is None else jobs
     wanted = min(wanted, len(chunks))
     if wanted <= 1:
@@ -124,9 +126,9 @@ def _start() -> str:
     return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
 
 
-def _safely(text: str, policy: Policy, dialect: str, parameters: Values) -> Examination | None:
+def _safely(text: str, policy: Policy, dialect: str, parameters: Values, search: bool) -> Examination | None:
     try:
-        return examine(text, policy, dialect, parameters)
+        return examine(text, policy, dialect, parameters, search)
     except Error:
         raise
     except Exception:  # an error in dpsql, which must not hide what is found in other files; reported by the caller
@@ -136,11 +138,11 @@ def _safely(text: str, policy: Policy, dialect: str, parameters: Values) -> Exam
 _given: _Asked | None = None
 
 
-def _begin(policy: Policy, dialect: str, parameters: Values) -> None:
+def _begin(policy: Policy, dialect: str, parameters: Values, search: bool) -> None:
     """What another process does first. Where signals cannot be blocked, it does not hear Ctrl-C from now on."""
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _given = (policy, dialect, parameters)
+    _given = (policy, dialect, parameters, search)
 
 
 def _work(texts: list[str]) -> list[Record]:

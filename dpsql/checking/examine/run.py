@@ -76,7 +76,8 @@ def examine_documents(documents: Sequence[Document], settings: Settings) -> dict
     content = _content(settings.policy)
     cache = None
     if settings.cache is not None and content is not None and not _is_foreign(settings.cache):
-        cache = Cache(settings.cache, content, settings.policy, settings.options.dialect, settings.options.parameters)
+        options = settings.options
+        cache = Cache(settings.cache, content, settings.policy, options.dialect, options.parameters, options.search)
     found = {} if cache is None else cache.find(texts)
     missing = [text for text in texts if text not in found]
     if missing or not found:  # with nothing to examine, policy and dialect are still looked at
@@ -100,7 +101,9 @@ def _examine(texts: Sequence[str], settings: Settings) -> dict[str, Examination]
 
     require_dialect(settings.options.dialect)
     options = settings.options
-    results = examine_all(texts, load(settings), options.dialect, settings.jobs, parameters=options.parameters)
+    results = examine_all(
+        texts, load(settings), options.dialect, settings.jobs, parameters=options.parameters, search=options.search
+    )
     return {text: result for text, result in zip(texts, results, strict=True) if result is not None}
 
 

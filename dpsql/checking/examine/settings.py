@@ -80,6 +80,7 @@ def settle(asked: Asked, folder: Path) -> Settings:
             selection(said.select, said.ignore, said.per_file_ignores, str(root)),
             Limits(said.max_epsilon, said.max_epsilon_per_file),
             said.parameters,
+            said.limits == "search",
         ),
         Wanted(str(root), tuple(said.include) or None, tuple(said.exclude), said.gitignore, said.force_exclude),
         None if said.baseline is None else Path(said.baseline),

@@ -18,13 +18,14 @@ from dpsql.diagnostics.diagnostic import Source
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a text is checked, beyond the policy: its dialect, what is shown, how much ε may be asked for, and values
-    for parameters that it gives none for itself."""
+    """How a text is checked, beyond the policy: its dialect, what is shown, how much ε may be asked for, values for
+    parameters that it gives none for itself, and whether limits are searched."""
 
     dialect: str = "duckdb"
     selection: Selection = field(default_factory=Selection)
     limits: Limits = field(default_factory=Limits)
     parameters: Values = field(default_factory=dict)
+    search: bool = False
 
 
 def check_text(source: Source, policy: Policy, options: Options | None = None) -> list[Finding]:
@@ -37,7 +38,8 @@ def check_text(source: Source, policy: Policy, options: Options | None = None) -
 
 def check_document(document: Document, policy: Policy, options: Options) -> list[Finding]:
     """`check_text` of SQL that may have been made from the user's file. Raises Rejected DP903."""
-    return findings_of(document, examine(document.text, policy, options.dialect, options.parameters), options)
+    examination = examine(document.text, policy, options.dialect, options.parameters, options.search)
+    return findings_of(document, examination, options)
 
 
 def findings_of(document: Document, examination: Examination, options: Options) -> list[Finding]:

@@ -118,8 +118,10 @@ class Comparison:
         return tuple(pair for pair in self.pairs if pair.worse)
 
 
-def compare(old: Side, new: Side, dialect: str = "duckdb", parameters: Values | None = None) -> Comparison:
-    """Compare two versions. parameters: values beside those of comments, for both.
+def compare(
+    old: Side, new: Side, dialect: str = "duckdb", parameters: Values | None = None, search: bool = False
+) -> Comparison:
+    """Compare two versions. parameters: values beside those of comments, for both. search: whether limits are searched.
 
     Raises Rejected DP903 for an unknown dialect.
     """
@@ -130,8 +132,8 @@ def compare(old: Side, new: Side, dialect: str = "duckdb", parameters: Values | 
         if a is not None and b is not None and same_policy and _same(a, b):
             found.append(Pair(a, b, _NOTHING, _NOTHING))
             continue
-        left = None if a is None else measures_of(a.text, old.policy, dialect, a.values)
-        right = None if b is None else measures_of(b.text, new.policy, dialect, b.values)
+        left = None if a is None else measures_of(a.text, old.policy, dialect, a.values, search)
+        right = None if b is None else measures_of(b.text, new.policy, dialect, b.values, search)
         found.append(Pair(a, b, left, right))
     found.sort(key=lambda pair: (pair.query.path, pair.query.line, pair.new is None))
     return Comparison(tuple(found), not same_policy)

@@ -99,7 +99,8 @@ def run(
     if not old and not new:
         raise reject("DP903", f"no *.sql file in {', '.join(paths)}, now or then", help=["name files or folders"])
     then, state = _policy_then(known, now, f"{against}:{settings.policy}")
-    comparison = compare(Side(old, then), Side(new, now), settings.options.dialect, settings.options.parameters)
+    options = settings.options
+    comparison = compare(Side(old, then), Side(new, now), options.dialect, options.parameters, options.search)
     print(FORMATS[format](comparison, About(against, revision.commit, settings.policy, state)))
     return exits.CHECK_FINDINGS if fail_on_worse and comparison.worse else exits.OK
 

@@ -52,6 +52,7 @@ def run(options: Options, steps: Sequence[Step]) -> int:
         epsilon=texts.get("epsilon"),
         delta=texts.get("delta"),
         allow_dearer=None if dearer is None else switch(dearer, "allow_dearer"),
+        limits=texts.get("limits"),
         threads=options.threads,
         memory_limit=options.memory_limit,
     ) as connection:
@@ -101,7 +102,7 @@ def _run(shell: Shell, options: Options, steps: Sequence[Step], config: Config) 
 
 
 def _given(options: Options) -> dict[str, str]:
-    names = ("policy", "analyst", "ledger", "epsilon", "delta", "allow_dearer", "dialect")
+    names = ("policy", "analyst", "ledger", "epsilon", "delta", "allow_dearer", "limits", "dialect")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return {name: ("on" if value else "off") if isinstance(value, bool) else value for name, value in given.items()}
 

@@ -61,6 +61,7 @@ class Options:
     epsilon: o.Epsilon = None
     delta: o.Delta = None
     allow_dearer: o.AllowDearer = None
+    limits: o.Limits = None
     analyst: o.Analyst = None
     ledger: o.Ledger = None
     dialect: Annotated[

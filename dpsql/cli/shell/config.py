@@ -24,6 +24,7 @@ PLAIN: Final = {
     "epsilon": "Spent by each query that does not say.",
     "delta": "δ of each query that does not say.",
     "allow_dearer": "`on`: stored answers of others may cost more than what is asked.",
+    "limits": "`search`: a quarter of the price finds limits and bounds.",
     "dialect": "The SQL dialect that is typed.",
 }
 """Keys of texts: what they mean."""
@@ -42,6 +43,7 @@ ENVIRONMENT: Final = {
     "DPSQL_EPSILON": "Spent by each query that does not say.",
     "DPSQL_DELTA": "δ of each query that does not say.",
     "DPSQL_ALLOW_DEARER": "`on`: stored answers of others may cost more than what is asked.",
+    "DPSQL_LIMITS": "`search`: a quarter of the price finds limits and bounds.",
     "DPSQL_CONFIG": "The configuration file, instead of `dpsql/config.toml` in the user's configuration directory.",
     "DPSQL_HISTORY": "The history file; `off` keeps none.",
     "DPSQL_PAGER, PAGER": "The program that shows long answers; empty for none. Default: less.",

@@ -12,7 +12,7 @@ from dpsql.cli.shell.input.items import Feed, Place
 from dpsql.cli.shell.looks import Looks
 from dpsql.cli.shell.output.output import Output
 from dpsql.diagnostics.errors import reject
-from dpsql.service.settings import USUAL, Asked, confidence_level
+from dpsql.service.settings import USUAL, Asked, confidence_level, setting
 
 if TYPE_CHECKING:
     from dpsql import Connection
@@ -73,7 +73,7 @@ class Shell:
         """A setting in words."""
         if name == "confidence":
             return str(self.confidence)
-        own: Fraction | bool | None = getattr(self.connection.settings, name)
+        own = setting(self.connection.settings, name)
         if own is not None:
             return setting_text(own)
         default: Fraction | bool | None = getattr(self.connection.policy.defaults, name, None)

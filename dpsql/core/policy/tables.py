@@ -94,6 +94,9 @@ class Column:
 DEFAULT_RESOLUTION = Fraction(1, 2**20)
 """Of a DOUBLE whose policy says nothing: integers up to 2⁶² reach 4.4·10¹²."""
 
+MOST_STEPS = 2**62
+"""What a search adds up is saturated to ± this many steps of a grid."""
+
 
 def power_of_two(x: Fraction) -> Fraction:
     """The largest power of two that is not above a positive number."""

@@ -13,9 +13,10 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.bind.expressions import ExprBinder, SubqueryHandler
+from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, SubqueryHandler
 from dpsql.frontend.bind.function_names import INTERVAL_ENDS, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
+from dpsql.frontend.bind.searched_clips import SEARCHING, misplaced, searched_in
 from dpsql.frontend.bind.syntax_arguments import checked
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
 
@@ -39,7 +40,7 @@ class AggregateCollector:
         """The output column of the aggregate at `node`, or of one end of an aggregate's interval."""
         if isinstance(node, exp.Anonymous) and str(node.this).lower() in INTERVAL_ENDS:
             return self._shared(self._end(node, binder))
-        inner = replace(binder, aggregate=None, subquery=self.subquery, clause="an aggregate", aliases={})
+        inner = replace(binder, aggregate=None, subquery=self.subquery, clause=IN_AGGREGATES, aliases={})
         inner.window = inner.grouping = None
         return self._shared(self.bound(node, inner))
 
@@ -72,6 +73,8 @@ class AggregateCollector:
             args = checked(node, binder.source, "this", "expression")
             where = checked(args["expression"], binder.source, "this")["this"]
             found = binder.bind(where)
+            if clip_ := searched_in(found):
+                raise misplaced(clip_, "FILTER compares")
             if found.type.kind is not Kind.BOOLEAN:
                 raise reject(
                     "DP106", f"FILTER needs a condition, not {found.type}", span=found.span,
@@ -80,6 +83,8 @@ class AggregateCollector:
             return replace(self.bound(args["this"], binder, found), span=span)
         if isinstance(node, exp.CountIf):
             found = binder.bind(checked(node, binder.source, "this")["this"])
+            if clip_ := searched_in(found):
+                raise misplaced(clip_, "COUNT_IF compares")
             if found.type.kind is not Kind.BOOLEAN or condition is not None:
                 raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
@@ -111,6 +116,8 @@ class AggregateCollector:
         bound = binder.bind(arg)
         if function == "count" and isinstance(bound, Literal) and bound.value is not None and not distinct:
             return self._rows(condition, span, own)  # COUNT(1) is COUNT(*)
+        if (clip_ := searched_in(bound)) and (distinct or function not in SEARCHING):
+            raise misplaced(clip_, f"{function.upper()}{' DISTINCT' * distinct} counts or compares")
         if distinct and function in ("min", "max"):
             distinct = False
         result = _result_type(function, bound, node, binder)

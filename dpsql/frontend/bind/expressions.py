@@ -31,6 +31,7 @@ from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
 from dpsql.frontend.bind.scope import Entry, find, has, written_at
+from dpsql.frontend.bind.searched_clips import misplaced, says_auto, searched_clip
 from dpsql.frontend.bind.syntax import SYNTAX, calendar_shift
 from dpsql.frontend.bind.syntax_arguments import checked
 from dpsql.frontend.text.spans import query_span, span_of
@@ -39,6 +40,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from"
 _SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 
+IN_AGGREGATES = "an aggregate"
+"""The clause of arguments and filters of aggregates."""
 
 AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
 SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
@@ -169,7 +172,14 @@ class ExprBinder:
             if name in VOLATILE:
                 raise self._volatile(name, node)
             raise self._unknown(name, node)
-        return self.call(function.name, tuple(self.bind(e) for e in args.get("expressions", [])), self.span(node))
+        given, span = args.get("expressions", []), self.span(node)
+        if function.name == "clip" and says_auto(given):
+            made = searched_clip(given, self.bind, lambda x, end: self.call("clip", (x, end, end), span), span)
+            if self.clause != IN_AGGREGATES:
+                raise misplaced(made, f"stands in {self.clause}")
+            self.known[made] = _type_only(made.type)
+            return made
+        return self.call(function.name, tuple(self.bind(e) for e in given), span)
 
     def call(self, name: str, args: tuple[Expr, ...], span: Span) -> Expr:
         """A typed call of a registered function. Text literals become dates or numbers where the others are."""

@@ -22,6 +22,8 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.google.tokens import Cursor
 
 Bounds = tuple[Fraction, Fraction]
+AUTO = "AUTO"
+"""In place of a limit or bound: a part of ε finds it."""
 LARGEST_LIMIT = 2**40
 """Limits above this bound nothing that could be answered."""
 
@@ -61,7 +63,10 @@ BOUNDS_KEY = "contribution_bounds"
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What a privacy clause sets; None where it says nothing. Clauses that say the same are equal."""
+    """What a privacy clause sets; None where it says nothing. Clauses that say the same are equal.
+
+    search: the most rows of a unit are to be found (`max_rows_contributed = AUTO`).
+    """
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -69,6 +74,7 @@ class Clause:
     max_rows: int | None = None
     min_units: int | None = None
     public_groups: bool | None = None
+    search: bool | None = None
     span: Span | None = field(default=None, compare=False)
 
 
@@ -223,9 +229,10 @@ class _Lifter(Cursor):
                     self.take(TokenType.COMMA, ", or ) after an option")
             self.at += 1
         span = self.span(start, self.at - 1)
-        if "max_groups" in found and "max_rows" in found:
+        rows = found.get("max_rows") or found.get("search")
+        if "max_groups" in found and rows is not None:
             raise _wrong(
-                "max_groups_contributed and max_rows_contributed exclude each other", found["max_rows"][1],
+                "max_groups_contributed and max_rows_contributed exclude each other", rows[1],
                 "limit rows per group by contribution_bounds_per_group, or leave one of them out",
             )  # fmt: skip
         if "min_units" in found and found.get("public_groups", (None,))[0] is True:
@@ -254,7 +261,7 @@ class _Lifter(Cursor):
             token = self.peek()
             shown = written or ("the end of the text" if token is None else token.text)
             raise _wrong(f"{shown} is not an option of the privacy clause", self.span(start, start), repair)
-        if key in found:
+        if key in found or (key == "max_rows" and "search" in found):
             raise _wrong(f"{written} is set twice", self.span(start, start), "set it once")
         self.at += 1
         self.take(TokenType.EQ, f"= after {written}")
@@ -270,6 +277,9 @@ class _Lifter(Cursor):
                 )  # fmt: skip
             self.at += 1
             value = _STRATEGIES[text]
+        elif key == "max_rows" and self.word() == AUTO:
+            self.at += 1
+            key, value = "search", True
         else:
             number = self.number(written)
             value = self._checked(written, key, number, self.span(first, self.at - 1))

@@ -21,6 +21,7 @@ from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
 from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
+from dpsql.planner.rewrites.refuse_unsearched import refuse_unsearched
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -34,6 +35,7 @@ RULES: tuple[Rewrite, ...] = (
     limit_frequencies,
     keep_private,
     clip_columns,
+    refuse_unsearched,
     refuse_constants,
     expand_aggregates,
     add_group_keys,

@@ -14,6 +14,7 @@ from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
     COARSEST,
     FINEST,
+    MOST_STEPS,
     Bound,
     Column,
     Enforce,
@@ -27,7 +28,7 @@ from dpsql.core.policy.tables import (
 )
 from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
-from dpsql.policy.issues import did_you_mean, shown
+from dpsql.policy.issues import Issue, did_you_mean, shown
 from dpsql.policy.resolve.names import Scope
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
@@ -266,7 +267,30 @@ def _bounds(
         )
     if type is not None and not type.numeric:
         scope.issues.add(loc, f"can be searched for numbers only, and the column is {type}", "bounds: [first, last]")
-    return None if spec.within is None else _try(scope, (*loc, "within"), partial(read_bounds, spec.within, type))
+    found = None if spec.within is None else _try(scope, (*loc, "within"), partial(read_bounds, spec.within, type))
+    _fits_grid(scope, (*loc, "within"), column, type, found)
+    return found
+
+
+def _fits_grid(
+    scope: Scope, loc: Loc, spec: ColumnFile, type: SqlType | None, ends: tuple[Bound | None, Bound | None] | None
+) -> None:
+    """Notes ends of a DOUBLE that are no integers of 63 bits on the grid of its search (DP214)."""
+    grid = Column("", sql_type=type, resolution=spec.resolution).grid
+    if grid is None or type is None or type.kind is not Kind.DOUBLE:
+        return
+    for end in ends or ():
+        if isinstance(end, Fraction) and abs(end) > grid * MOST_STEPS:
+            scope.issues.found.append(
+                Issue(
+                    loc,
+                    f"{shown(end)} lies beyond 2^62 steps of {shown(grid)}, the resolution of the column",
+                    about=False,
+                    help=("resolution: 1, or what else is the smallest difference that counts",),
+                    code="DP214",
+                )
+            )
+            return
 
 
 def _resolution(scope: Scope, loc: Loc, column: ColumnFile, type: SqlType | None) -> Fraction | None:

@@ -43,6 +43,7 @@ WORDS = (
     "-",
     "SELECT", "", "é", "DP201", "DP999", "--", "-1", "patients", "t", "\udce9", "a\x00b", "x" * 300, " ", "*", "*.sql",
     "--epsilon", "--rho", "--max-error", "--confidence", "--weight", "--delta", "--analyst", "--ledger", "--fresh",
+    "--limits", "search", "declared", "SET limits = search; SHOW limits",
     "--allow-dearer", "--no-allow-dearer", "SET allow_dearer = on; SHOW allow_dearer",
     "--format", "--dialect", "--engine-sql", "--policy", "--output-format", "--allow-empty", "--history", "--plot",
     "--accept-head", "--runs", "--data", "--output", "-o", "--name", "--version", "-h", "--help", "-f", "--file",
@@ -65,7 +66,7 @@ PAIRS = tuple(
     for option, values in {
         "--epsilon": "0.1 0.2 1/3 100 1e-9 0 nan", "--delta": "1e-9 0 1", "--max-error": "n=50 n=5 a=5 n=1e9",
         "--confidence": "0.9 0.999999 1", "--weight": "n=2 a=3", "--analyst": "ana ben",
-        "--ledger": "q.sql other.sqlite",
+        "--ledger": "q.sql other.sqlite", "--limits": "search declared all",
         "--format": "json csv jsonl markdown table text", "--dialect": "bigquery postgres tsql", "--plot": "out.html",
         "--output-format": "json concise full", "--rho": "0.1", "-f": "q.sql - nowhere", "--runs": "100 99",
         "-o": "new", "-P": "format=csv intervals=cols null=x bogus=1", "-v": "n=3 ON_ERROR_STOP=off",

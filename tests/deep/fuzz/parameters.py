@@ -57,7 +57,7 @@ def values() -> tuple[Any, ...]:
         "SELECT region, COUNT(*) AS n, AVG(age) AS a FROM patients WHERE region = $low GROUP BY region", "bigquery",
         "json",
         "SELECT town, COUNT(*) AS n FROM patients GROUP BY town", "duckdb", "postgres", "text", [65], {"low": "north"},
-        "SELECT SUM(age) AS n FROM patients WHERE smoker = $1 OR town IN ($2, ?)", [True, "x"], 0.95, "95%",
+        "SELECT SUM(age) AS n FROM patients WHERE smoker = $1 OR town IN ($2, ?)", [True, "x"], 0.95, "95%", "search",
         dt.date.min,
     ]  # fmt: skip
     assert len(found) <= 256
@@ -77,6 +77,7 @@ PLACES = (
     "fresh",
     "format",
     "allow_dearer",
+    "limits",
 )
 DEFAULTS = 255
 """The byte that leaves a place alone."""
