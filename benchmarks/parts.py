@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks import growth, ledger, memory, noise, planning, queries, samplers, tpch
+from benchmarks import growth, ledger, limits, memory, noise, planning, queries, samplers, tpch
 from benchmarks.frame import Figures, Settings
 from benchmarks.peers import contest
 
@@ -32,5 +32,6 @@ PARTS: dict[str, Part] = {
     "growth": growth,
     "memory": memory,
     "tpch": tpch,
+    "limits": limits,
     "peers": contest,
 }
