@@ -22,10 +22,10 @@ from scipy import stats
 
 import dpsql
 from dpsql.aggregates.formula import output_intervals
-from dpsql.core.engine import RawTable
-from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.release.noisy import NoisyRelease, draw_release
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.release.drawing import Noise
+from dpsql.core.release.noisy import Given, exact_totals, noised
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
@@ -65,39 +65,12 @@ def too_many(hits: int, draws: int) -> bool:
     return bool(stats.binom.sf(hits - 1, draws, 0.97) < ALPHA)
 
 
-class Remembering:
-    """An engine that fetches each statement once and gives the same exact rows for every draw."""
-
-    def __init__(self, engine: DuckDBEngine) -> None:
-        self._engine = engine
-        self._found: dict[str, RawTable] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def fetch(self, sql: str) -> RawTable:
-        if sql not in self._found:
-            self._found[sql] = self._engine.fetch(sql)
-        return self._found[sql]
-
-
-class KeepingReceipts(MemoryLedger):
-    """A ledger that remembers its last receipt, for the draws after the first."""
-
-    receipt: Receipt
-
-    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
-        self.receipt = super().reserve(entry, caps)
-        return self.receipt
-
-
 class Laboratory:
     """A session whose releases can be drawn again and again."""
 
     def __init__(self, engine: DuckDBEngine, policy: Path) -> None:
-        self.ledger = KeepingReceipts()
-        self.engine = Remembering(engine)
-        self.con = dpsql.Connection(complete(load_policy(policy), engine.describe()), self.engine, None, self.ledger)
+        self.engine, self.ledger = engine, MemoryLedger()
+        self.con = dpsql.Connection(complete(load_policy(policy), engine.describe()), engine, None, self.ledger)
 
     @classmethod
     def over_files(cls, policy: Path) -> Laboratory:
@@ -108,11 +81,11 @@ class Laboratory:
     def draws(self, sql: str, epsilon: float, times: int = DRAWS) -> dict[tuple[Any, ...], dict[str, Draws]]:
         """Group → column → this many independent releases of a query with one release over public keys."""
         plan = self.con.plan(sql, epsilon=epsilon)
-        self.con.run(plan)
         (planned,) = plan.releases
-        drawn = [draw_release(planned, self.engine, self.ledger.receipt, self.ledger.salt) for _ in range(times)]
-        keys = drawn[0].keys
-        long = NoisyRelease.of_rows(planned, keys * times, [row for noisy in drawn for row in noisy.values])
+        exact = exact_totals(planned, self.engine, self.ledger.salt)
+        keys = list(exact)
+        repeated = [Integers.of(column * times) for column in zip(*exact.values(), strict=True)]
+        long = noised(planned, Given(), keys * times, repeated, Noise(planned.measured.measurements))
         outputs, columns = planned.measured.node.outputs, released_columns(long)
         found: dict[tuple[Any, ...], dict[str, Draws]] = {key: {} for key in keys}
         for column, source in zip(plan.columns, plan.post.branches[0], strict=True):
