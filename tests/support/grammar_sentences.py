@@ -41,7 +41,7 @@ def _layer(
         text, found = re.subn(rf"^\??{rule}:.*(?:\n[ \t]+\S.*)*$", f"{rule}: {rule.upper()}_", text, flags=re.MULTILINE)
         text += f"\n%declare {rule.upper()}_"
         assert found == 1, f"{rule} is not a rule of the grammar"
-    grammar = Lark(text, parser=None, lexer="basic", start=start, maybe_placeholders=False)  # nothing is parsed with it
+    grammar = _grammar(text, start)
     explicit: dict[str, Text] = {}
     for terminal in grammar.terminals:
         if isinstance(terminal.pattern, PatternStr):
@@ -52,6 +52,15 @@ def _layer(
     explicit = {name: spelling for name, spelling in explicit.items() if name in used}
     explicit |= {f"{rule.upper()}_": drawn for rule, drawn in tokens.items() if f"{rule.upper()}_" in used}
     return from_lark(grammar, start=start, explicit={name: _opaque(drawn) for name, drawn in explicit.items()})
+
+
+@cache
+def _grammar(text: str, start: str) -> Lark:
+    """Read once for the columns of all policies. Nothing is parsed with it."""
+    found = Lark(text, parser=None, lexer="basic", start=start, maybe_placeholders=False)
+    compiled = found.grammar.compile([start], ())
+    setattr(found.grammar, "compile", lambda start, terminals_to_keep: compiled)  # noqa: B010 — what hypothesis asks for
+    return found
 
 
 def _opaque(drawn: Text) -> Text:
