@@ -12,7 +12,7 @@ from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
-from dpsql.core.release.charge import Charged, Price, Request, charge
+from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
 from dpsql.core.release.noisy import Given
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.plan import Plan
@@ -64,19 +64,28 @@ class Account:
         )
 
     def charge(self, plan: Plan, given: tuple[Given, ...]) -> Charged:
-        """Charge a run of a plan durably for all that is not given. Raises BudgetExceeded, CannotOpen."""
-        request = Request(
-            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.policy_hash, plan.source.text,
-            self.charging,
-        )  # fmt: skip
+        """Charge a run of a plan durably for all that is not given; what follows searches is reserved.
+
+        Raises BudgetExceeded, CannotOpen.
+        """
         try:
-            return charge(self.ledger, request, plan.releases, given)
+            return charge(self.ledger, self._request(plan), plan.first.releases, given, plan.later)
         except BudgetExceeded as refusal:
             larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
             refusal.diagnostics = tuple(
                 replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics
             )
             raise
+
+    def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
+        """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
+        return charge_reserved(self.ledger, self._request(plan), charged, plan.releases)
+
+    def _request(self, plan: Plan) -> Request:
+        return Request(
+            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.policy_hash, plan.source.text,
+            self.charging,
+        )  # fmt: skip
 
 
 _BESIDE: WeakKeyDictionary[Ledger, AnswerStore] = WeakKeyDictionary()

@@ -66,6 +66,7 @@ def choose(
     *,
     dearer: bool = False,
     preview: bool = False,
+    any_own: bool = False,
 ) -> Choice:
     """What stored answers give of a plan.
 
@@ -77,9 +78,10 @@ def choose(
     taken all or none: where a part has to be drawn, drawing the whole costs no more.
     preview: nothing will be charged, so nothing may depend on the numbers of answers that the account has not: what
     reads those counts as new. Else whoever asks for prices could tell from them whether he has guessed a number.
+    any_own: what the account holds is given however accurate it is.
     Raises CannotOpen (DP407).
     """
-    choice = _Choosing(plan, addresses, store, held, cache(paid), fits, dearer, preview)
+    choice = _Choosing(plan, addresses, store, held, cache(paid), fits, dearer, preview, any_own)
     for place in range(len(plan.releases)):
         choice.hold(place)
     for place in range(len(plan.releases)):
@@ -117,6 +119,7 @@ class _Choosing:
     fits: Callable[[Choice], bool]
     dearer: bool
     preview: bool
+    any_own: bool
     given: list[Given] = field(init=False)
     rows: dict[int, Rows] = field(default_factory=dict)
     known: dict[int, ReleaseAddress] = field(default_factory=dict)
@@ -266,12 +269,13 @@ class _Choosing:
         return self.stored[place, over]
 
     def _rank(self, stored: Sequence[Answer], planned: Mechanism) -> _Ranked:
-        """Those that are at least as accurate as planned."""
+        """Those that are at least as accurate as planned, or held where any will do."""
         own: list[tuple[float, int, Answer]] = []
         others: list[tuple[float, int, Answer]] = []
         for at, answer in enumerate(stored):
             made = _made(answer)
-            if made is None or not made.as_accurate(planned) or not unchanged(answer):
+            enough = self.any_own and answer.id in self.held
+            if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):
                 continue
             if answer.id in self.held:
                 own.append((made.variance(), -at, answer))

@@ -21,9 +21,10 @@ from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.released import Answer
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.charge import Price, price
-from dpsql.core.release.noisy import Given, wanted
+from dpsql.core.release.noisy import Given, assembled, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.plan import Charge, Plan
+from dpsql.planner.searches.found import found_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,12 @@ class Resolution:
 
     def draws(self, plan: Plan) -> bool:
         """Whether any noise is to be drawn."""
-        return any(wanted(r.measured, given) for r, given in zip(plan.releases, self.given, strict=True))
+        drawn = (wanted(r.measured, given) for r, given in zip(plan.first.releases, self.given, strict=True))
+        return any(drawn) or bool(plan.later)
 
     def is_held(self, plan: Plan) -> bool:
-        """Whether the account has all of it: nothing is drawn and nothing charged."""
-        return not self.received and not self.draws(plan)
+        """Whether the account has all that is drawn first: nothing is drawn for it, and nothing charged."""
+        return not self.received and not self.draws(plan.first)
 
 
 def resolve(plan: Plan, account: Account, *, dearer: bool | None = None) -> Resolution:
@@ -61,7 +63,7 @@ def resolve(plan: Plan, account: Account, *, dearer: bool | None = None) -> Reso
 
 def all_new(plan: Plan, account: Account) -> Resolution:
     """The resolution of a run that is given nothing."""
-    return _priced(plan, account, Choice.nothing(plan))
+    return _priced(plan, account, Choice.nothing(plan.first))
 
 
 def nothing_drawn(plan: Plan) -> Resolution:
@@ -71,8 +73,8 @@ def nothing_drawn(plan: Plan) -> Resolution:
 
 def names_held(plan: Plan, account: Account) -> set[str]:
     """What a run that draws holds until its answers are stored: who asks for the same groups of the same rows waits."""
-    addresses = account.addresses(plan)
-    return {addresses.of(at).name for at, r in enumerate(plan.releases) if wanted(r.measured, Given())}
+    addresses = account.addresses(plan.first)
+    return {addresses.of(at).name for at, r in enumerate(plan.first.releases) if wanted(r.measured, Given())}
 
 
 def resolve_to_run(plan: Plan, account: Account) -> Resolution:
@@ -82,7 +84,7 @@ def resolve_to_run(plan: Plan, account: Account) -> Resolution:
     """
     store = _ReadOnce(account.store)
     printed = _resolved(plan, account, store)
-    if not printed.received or not account.addresses(plan).nested:
+    if not printed.received or not account.addresses(plan.first).nested:
         return printed
     further = _resolved(plan, account, store, to_run=True)
     if further == printed or not _is_charged_the_same(account, further, printed):
@@ -107,24 +109,41 @@ def _resolved(
     plan: Plan, account: Account, store: _ReadOnce, *, dearer: bool | None = None, to_run: bool = False
 ) -> Resolution:
     dearer = plan.allow_dearer if dearer is None else dearer
-    addresses, paid = account.addresses(plan), account.ledger.received
+    addresses, paid = account.addresses(plan.first), account.ledger.received
     while True:
         held, fits = paid(account.analyst), _ceiling(plan, account, dearer)
-        choice = choose(plan, addresses, store, held, paid, fits, dearer=dearer, preview=not to_run)
-        found = _priced(plan, account, choice)
+        searched = plan.searches is not None
+        choice = choose(
+            plan.first, addresses, store, held, paid, fits, dearer=dearer, preview=not to_run, any_own=searched
+        )
+        found = _priced(plan, account, _useful(plan, choice, held))
         # He may have bought something since, in another process: he does not receive that, he has it.
         if found.is_held(plan) or paid(account.analyst) == held:
             return found
         store.forget()
 
 
+def _useful(plan: Plan, choice: Choice, held: Collection[str]) -> Choice:
+    """Without octaves that the account holds and that found nothing: these are drawn anew."""
+    if plan.searches is None:
+        return choice
+    given = list(choice.given)
+    for limit in plan.searches.limits:
+        planned, own = plan.first.releases[limit.release], choice.given[limit.release]
+        is_own = not wanted(planned.measured, own) and all(a.id in held for a in own.answers.values())
+        if is_own and found_by(limit, assembled(planned, own), plan.searches.cells).limit is None:
+            given[limit.release] = Given()
+    return replace(choice, given=tuple(given))
+
+
 def _priced(plan: Plan, account: Account, choice: Choice) -> Resolution:
     cost = _price(plan, account, choice)
-    return Resolution(choice.given, choice.received, cost, notes_of_given(plan, choice, cost.received))
+    return Resolution(choice.given, choice.received, cost, notes_of_given(plan.first, choice, cost.received))
 
 
 def _price(plan: Plan, account: Account, choice: Choice) -> Price:
-    return price(plan.releases, choice.given, choice.received, account.policy.privacy.accountant)
+    releases, given = (*plan.first.releases, *plan.later), (*choice.given, *(Given() for _ in plan.later))
+    return price(releases, given, choice.received, account.policy.privacy.accountant)
 
 
 def _ceiling(plan: Plan, account: Account, dearer: bool) -> Callable[[Choice], bool]:
@@ -134,7 +153,7 @@ def _ceiling(plan: Plan, account: Account, dearer: bool) -> Callable[[Choice], b
 
     @cache
     def asked() -> Mapping[str, PrivacyLoss]:
-        return _price(plan, account, Choice.nothing(plan)).new
+        return _price(plan, account, Choice.nothing(plan.first)).new
 
     left = cache(account.left)
 

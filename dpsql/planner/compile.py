@@ -53,6 +53,10 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_within, request_of
 from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
+from dpsql.planner.searches.histograms import together
+from dpsql.planner.searches.limits import Searching
+from dpsql.planner.searches.shares import SHARE, for_searches, part_of, searching_of
+from dpsql.planner.searches.with_searches import with_searches
 from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
 from dpsql.planner.warnings.undeclared_values import undeclared_values
@@ -110,6 +114,7 @@ class _Query:
     ctx: Context
     dialect: Dialect
     tables: TableNames
+    parameters: Sequence[Any] | Mapping[str, Any] = ()
 
 
 def _bound(
@@ -127,7 +132,7 @@ def _bound(
     bound = bind(parsed, ctx.policy, parameters, dialect)
     require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)
-    return _Query(parsed, bound, settings, limits, ctx, dialect, tables)
+    return _Query(parsed, bound, settings, limits, ctx, dialect, tables, parameters)
 
 
 def _cheapest(query: _Query) -> Plan:
@@ -145,9 +150,47 @@ def _cheapest(query: _Query) -> Plan:
 
 def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> Plan:
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
-    ctx, settings, columns = query.ctx, query.settings, query.bound.columns
+    ctx, settings = query.ctx, query.settings
     draft = Derivation.begin(ctx, drafting=True)
-    rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error))
+    searching = searching_of(settings, ctx.policy)
+    rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
+    if searching is None or not searching.wanted:
+        return _finished(rewritten, query)
+    return _searched(rewritten, query, searching)
+
+
+def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
+    """The plan of a query of which searches find limits; until they are found, with the plan of these searches."""
+    policy, settings = query.ctx.policy, query.settings
+    if settings.max_error and not searching.is_done:
+        raise reject(
+            "DP411", "the error depends on limits that are still to be found",
+            help=[
+                "run the query with an epsilon first: its searches are kept, and max_error can be planned with them",
+                "or declare the limits",
+            ],
+        )  # fmt: skip
+    rest = _finished(rewritten, replace(query, settings=part_of(settings, policy, 1 - SHARE)))
+    if searching.is_done or rest.known:
+        return rest
+    histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.wanted.values()}
+    root, columns = together(tuple(histograms.values()), searching.numbers)
+    octaves = _finished(
+        root,
+        replace(
+            query,
+            parsed=replace(query.parsed, clause=None),
+            bound=Bound(root, columns, query.bound.source),
+            settings=for_searches(settings, policy),
+            limits=Limits(),
+        ),
+    )
+    return with_searches(rest, octaves, searching, tuple(histograms), settings, query.parameters, policy)
+
+
+def _finished(rewritten: Node, query: _Query) -> Plan:
+    """The plan of a query whose aggregates are releases."""
+    ctx, settings, columns = query.ctx, query.settings, query.bound.columns
     analysed = _analysed(rewritten, query)
     coverage = _coverage(analysed, unused_numbers(rewritten), query)
     noise = _calibrated(analysed, coverage, query)

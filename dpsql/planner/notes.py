@@ -35,6 +35,11 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
     return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
 
 
+def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
+    """Those notes that say how much one unit may contribute."""
+    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r)))
+
+
 def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
     """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
     found: list[str] = []

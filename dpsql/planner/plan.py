@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
@@ -14,7 +15,10 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.planner.searches.limits import Limit
+from dpsql.planner.settings import Settings
 from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
+from dpsql.postprocessing.searches.octaves import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,9 @@ class Plan:
     allow_dearer: stored answers may cost the account more than `cost`.
     unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
     coverage: what tells how many units are above the limits, where that was asked for.
+    searches: what finds limits before the releases can be drawn, which stand here with limits of 1; `cost` is that of
+    both. None: all limits are known. found: what the limits of this plan
+    were read from.
     """
 
     source: Source
@@ -50,6 +57,8 @@ class Plan:
     allow_dearer: bool = False
     unread: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
+    searches: Searches | None = None
+    found: tuple[Found, ...] = field(default=(), compare=False)
 
     @property
     def reads_nothing(self) -> bool:
@@ -65,6 +74,51 @@ class Plan:
     def loss(self) -> PrivacyLoss:
         """The largest cost over all privacy units: what the analyst reads as the price of the query."""
         return largest(self.cost.values())
+
+    @property
+    def first(self) -> Plan:
+        """What a run draws before anything else: the searches, if there are any, else all."""
+        return self if self.searches is None else self.searches.plan
+
+    @property
+    def later(self) -> tuple[PlannedRelease, ...]:
+        """What is drawn after searches: charged with them, and scaled by the limits that they find."""
+        return () if self.searches is None else self.releases
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedLimit:
+    """A limit, and what its rule reads beside the noisy numbers: all public, and fixed before any is drawn.
+
+    release: the place of its octaves among the releases of the search. noise: of the query's numbers, in all groups
+    together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
+    component) of the query whose noise is a multiple of the limit.
+    """
+
+    limit: Limit
+    release: int
+    noise: Fraction
+    largest: int
+    follow: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Searches:
+    """What finds the limits of a query, and what the query is compiled of once they are found.
+
+    plan: the octaves, an ordinary plan with a price of its own. cells: how many there are of all searches together.
+    settings, parameters: of the query.
+    """
+
+    plan: Plan
+    limits: tuple[SearchedLimit, ...]
+    cells: int
+    settings: Settings
+    parameters: Sequence[Any] | Mapping[str, Any]
+
+    def limit_of(self, release: int, component: int) -> SearchedLimit | None:
+        """What the noise of a component of the query is a multiple of."""
+        return next((limit for limit in self.limits if (release, component) in limit.follow), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Settings:
     allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
     coverage: a part of ε tells how many units are above the limits.
     search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
+    found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
     """
 
     epsilon: Fraction | None = None
@@ -34,3 +35,4 @@ class Settings:
     allow_dearer: bool | None = None
     coverage: bool = False
     search: bool = False
+    found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.planner.compile import compile_query
+from dpsql.planner.may_search import found_at_run_time
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
@@ -92,7 +93,10 @@ def examine(
         plan = static_plan(source, policy, parameters, dialect=dialect, settings=settings)
     except Rejected as refusal:
         return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
-    return Examined(plan.warnings, plan)
+    if plan.searches is None:
+        return Examined(plan.warnings, plan)
+    what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
+    return Examined((*plan.warnings, found_at_run_time(what, source)), plan)
 
 
 def static_plan(

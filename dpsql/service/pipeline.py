@@ -37,9 +37,11 @@ from dpsql.planner.settings import Settings
 from dpsql.postprocessing.coverage import coverage_notes, covered
 from dpsql.postprocessing.noisy_rows import as_query
 from dpsql.postprocessing.run import post_process
+from dpsql.postprocessing.searches.told import search_notes
 from dpsql.results.answer import Release
 from dpsql.service.ledgers import FORGETS
 from dpsql.service.planning import Question
+from dpsql.service.searches import with_held_limits, with_limits
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -65,11 +67,12 @@ def run(
     if plan.known:
         return _charged_and_run(service, plan, None, nothing_drawn(plan))
     account = service.account(analyst, charging)
+    plan = plan if fresh else with_held_limits(service, plan, account)
     if fresh:
         with service.running:
             return _charged_and_run(service, plan, account, all_new(plan, account))
     resolution = resolve(plan, account)
-    if resolution.is_held(plan):
+    if resolution.is_held(plan) and plan.searches is None:
         return _charged_and_run(service, plan, account, resolution)
     with service.running:
         return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
@@ -77,6 +80,9 @@ def run(
 
 def _alone(service: Service, plan: Plan, account: Account) -> Release:
     """Nobody else draws what this run may draw. Whoever held the names before may have stored what it needs."""
+    known = with_held_limits(service, plan, account)
+    if known is not plan:
+        return run(service, known, account.analyst, charging=account.charging)
     resolution = resolve_to_run(plan, account)
     try:
         return _charged_and_run(service, plan, account, resolution)
@@ -91,12 +97,16 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
 
     def steps() -> Release:
         charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
-        noisy, remarks = _drawn(service, plan, account, charged, noise)
+        noisy, remarks = _drawn(service, plan.first, account, charged, noise)
+        limited = with_limits(service, plan, noisy)
+        if account is not None and limited is not plan:
+            noisy, more = _drawn(service, limited, account, account.charge_reserved(limited, charged), noise)
+            remarks += more
         with service.post_processing:
-            rows = post_process(plan.post, noisy, service.engine, service.scratch)
-        notes = _notes(service, plan, resolution, noisy, remarks)
+            rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        notes = _notes(service, limited, resolution, noisy, remarks)
         names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
-        return Release(names, types, charged.spent, notes, plan, tuple(noisy), rows)
+        return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
 
     def checked() -> Release:
         service.facts.check_again(plan)
@@ -138,6 +148,7 @@ def _notes(
     expected = notes_of([r.measured for r in plan.releases])
     return (
         *resolution.notes,
+        *search_notes(plan.found),
         *coverage_notes(covered(plan.coverage, noisy)),
         *dict.fromkeys(remarks),
         # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.

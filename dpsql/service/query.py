@@ -96,7 +96,8 @@ class Query:
         """Expected ± per released column at the `confidence` that is asked for, from public facts; None where it
         depends on the data. Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
 
-        An average's error depends on the size of its group. Unless that is public, it is None before the run.
+        An average's error depends on the size of its group. Unless that is public, it is None before the run; and so is
+        one that follows a limit which is still to be found (`limits="search"`).
         Raises Rejected.
         """
         level = confidence_level(options.get("confidence", USUAL))
@@ -158,6 +159,8 @@ def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | N
     """Expected ± of one output of one release."""
     measured = plan.releases[source[0]].measured
     recipe = measured.node.outputs[source[1]].recipe
+    if plan.searches is not None and any(plan.searches.limit_of(source[0], i) for i in recipe.components):
+        return None  # it is a multiple of a limit that is not found yet
     return planned_width(recipe, measured.measurements, level)
 
 

@@ -13,7 +13,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import CannotOpen, reject
+from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
@@ -24,6 +24,7 @@ from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.ledgers import Place
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
+from dpsql.service.searches import with_held_limits
 from dpsql.service.settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
 
 if TYPE_CHECKING:
@@ -95,11 +96,34 @@ class Session:
 
     def planned(self, question: Question, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
-        return pipeline.compile(self.service, question, settled(asked, self.settings))
+        settings = settled(asked, self.settings)
+        return self._limited(lambda s: pipeline.compile(self.service, question, s), settings)
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""
-        return self.service.planner.preview(question, settled(asked, self.settings))
+        return self._limited(lambda s: self.service.planner.preview(question, s), settled(asked, self.settings))
+
+    def _limited(self, compiled: Callable[[Settings], Plan], settings: Settings) -> Plan:
+        """A plan with the limits that the account's own searches found. Where no ledger can be read, it has none."""
+        try:
+            return self._with_held_limits(compiled(settings))
+        except Rejected as refusal:
+            if not settings.max_error or all(d.code != "DP411" for d in refusal.diagnostics):
+                raise
+            # What an error costs can be said once all limits are known.
+            unlimited = compiled(replace(settings, max_error={}, epsilon=Fraction(1), rho=None))
+            limited = self._with_held_limits(unlimited, settings)
+            if limited is unlimited:
+                raise
+            return limited
+
+    def _with_held_limits(self, plan: Plan, settings: Settings | None = None) -> Plan:
+        try:
+            if plan.searches is None or not self.has_ledger:
+                return plan
+            return with_held_limits(self.service, plan, self.service.account(self.analyst), settings)
+        except CannotOpen:
+            return plan
 
     def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | str | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.

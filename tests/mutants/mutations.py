@@ -1381,8 +1381,8 @@ MUTATIONS = (
     Mutation(
         "edited-price-believed",
         "dpsql/answers/choosing.py",
-        "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
-        "if made is None or not made.as_accurate(planned):",
+        "if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):",
+        "if made is None or not (enough or made.as_accurate(planned)):",
         "an edit of the file of answers spares an analyst his cap",
         ("tests/core/ledger/test_edited_answers.py",),
     ),
@@ -1541,10 +1541,26 @@ MUTATIONS = (
     Mutation(
         "less-accurate-answer",
         "dpsql/answers/choosing.py",
-        "if made is None or not made.as_accurate(planned) or not unchanged(answer):",
+        "if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):",
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
         ("tests/answers/test_reuse.py",),
+    ),
+    Mutation(
+        "what-follows-is-not-compared",
+        "dpsql/core/release/charge.py",
+        "if charged.receipt is None or not _cost_no_more(releases, charged.reserved):",
+        "if charged.receipt is None:",
+        "after a search noise is drawn that costs more than was charged",
+        ("tests/service/test_searches.py",),
+    ),
+    Mutation(
+        "what-follows-is-not-reserved",
+        "dpsql/core/release/charge.py",
+        "every = (*releases, *reserved), (*given, *(Given() for _ in reserved))",
+        "every = tuple(releases), tuple(given)",
+        "a search is charged, and the query after it is not",
+        ("tests/service/test_searches.py",),
     ),
     Mutation(
         "one-unit-charged",

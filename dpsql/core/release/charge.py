@@ -24,7 +24,7 @@ from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import AdditiveNoise
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, remaining
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.core.release.planned import PlannedRelease
 
@@ -94,12 +94,14 @@ class Request:
 class Charged:
     """What may be drawn and shown. receipt: None where nothing was to be charged. given: stored answers, all paid for.
 
-    ids: of the noise that will be drawn, as in the ledger's entry.
+    ids: of the noise that will be drawn, as in the ledger's entry. reserved: releases that the receipt pays for beside
+    those, to be drawn once it is known what they are scaled by (`charge_reserved`).
     """
 
     receipt: Receipt | None
     given: tuple[Given, ...]
     ids: Ids
+    reserved: tuple[PlannedRelease, ...] = ()
 
     @classmethod
     def nothing(cls, given: tuple[Given, ...]) -> Charged:
@@ -115,18 +117,22 @@ class Charged:
         return largest(entry.in_account(unit) for unit in entry.units)
 
 
-def charge(ledger: Ledger, request: Request, releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Charged:
+def charge(
+    ledger: Ledger,
+    request: Request,
+    releases: Sequence[PlannedRelease],
+    given: Sequence[Given],
+    reserved: Sequence[PlannedRelease] = (),
+) -> Charged:
     """Charge a run durably, before anything of it is asked. given: by release, what is not to be drawn.
 
+    reserved: releases that follow, of which the price alone is known by now.
     Raises BudgetExceeded, CannotOpen; AssertionError if something given is not paid for.
     """
     answers = paid(ledger, request.analyst, [a for g in given for a in g.answers.values()])
-    cost_of = price(releases, given, answers.received, request.accountant)
-    ids = {
-        (at, i): name
-        for at, (release, own) in enumerate(zip(releases, given, strict=True))
-        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
-    }
+    every = (*releases, *reserved), (*given, *(Given() for _ in reserved))
+    cost_of = price(*every, answers.received, request.accountant)
+    ids = _ids(releases, given)
     if cost_of.is_nothing:
         return Charged(None, tuple(given), ids)
     entry = Entry(
@@ -141,7 +147,43 @@ def charge(ledger: Ledger, request: Request, releases: Sequence[PlannedRelease],
     )
     if request.charging is not None:
         request.charging(entry.id)
-    return Charged(ledger.reserve(entry, request.caps), tuple(given), ids)
+    return Charged(ledger.reserve(entry, request.caps), tuple(given), ids, tuple(reserved))
+
+
+def charge_reserved(ledger: Ledger, request: Request, charged: Charged, releases: Sequence[PlannedRelease]) -> Charged:
+    """Name the noise of releases that an earlier entry has paid for, at no further charge.
+
+    charged: that entry. Raises AssertionError if they cost more than what was reserved, CannotOpen.
+    """
+    if charged.receipt is None or not _cost_no_more(releases, charged.reserved):
+        raise AssertionError("a release that costs more than was reserved for it")
+    given = tuple(Given() for _ in releases)
+    ids = _ids(releases, given)
+    entry = Entry(
+        uuid.uuid4().hex, request.analyst, {}, request.plan_hash, request.policy_hash, request.statement,
+        answers=tuple(ids.values()),
+    )  # fmt: skip
+    return Charged(ledger.reserve(entry, request.caps), given, ids)
+
+
+def _cost_no_more(releases: Sequence[PlannedRelease], reserved: Sequence[PlannedRelease]) -> bool:
+    """Whether releases lose no more than these would, in ε, δ and ρ alike and converted at the same δ.
+
+    Then they cost no more beside whatever else either is charged with: each accountant's price grows with its parts.
+    """
+    found, paid_for = ([r.measured for r in each] for each in (releases, reserved))
+    nothing = [Given() for _ in found], [Given() for _ in paid_for]
+    losses, limits = _drawn(found, nothing[0]), _drawn(paid_for, nothing[1])
+    same = conversion_delta_of(found) in (conversion_delta_of(paid_for), Fraction(0))
+    return same and all(compose(parts).within(compose(limits.get(unit, ()))) for unit, parts in losses.items())
+
+
+def _ids(releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Ids:
+    return {
+        (at, i): name
+        for at, (release, own) in enumerate(zip(releases, given, strict=True))
+        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
+    }
 
 
 def terms_of(measured: MeasuredRelease, place: int) -> Terms:

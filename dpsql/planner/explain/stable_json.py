@@ -16,6 +16,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
 from dpsql.planner.expected_error import expected_error, output_error
 from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import operator
 from dpsql.planner.plan import Charge, Plan
 from dpsql.postprocessing.planning.interval_notes import column_json
@@ -25,22 +26,8 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
     """The stable form: `releases[].components[]`, `columns[]`, `nodes[]`, `cost` (docs/reference/explain.md)."""
     charge = charge or Charge.of_new(plan)
     return {
-        "releases": [
-            {
-                "name": r.label,
-                "unit": r.measured.unit,
-                "keys": [k.name for k in r.measured.node.keys],
-                "key_source": key_source(r.measured.node),
-                "groups_of_a_unit": groups_of_a_unit(r.measured),
-                "threshold": None if r.measured.threshold is None else r.measured.threshold.threshold,
-                "conversion_delta": float(r.measured.conversion_delta),
-                "components": [_component_json(r.measured, i) for i in range(len(r.measured.measurements))],
-                "together": together(r.measured),
-                "outputs": [_output_json(r.measured, o) for o in r.measured.node.outputs],
-                **_covers_json(plan, i),
-            }
-            for i, r in enumerate(plan.releases)
-        ],
+        "releases": [{**_release_json(plan, i), **_covers_json(plan, i)} for i in range(len(plan.releases))],
+        **_searches_json(plan),
         "columns": [column_json(c, plan.post) for c in plan.columns],
         "nodes": [_node_json(t) for t in plan.tree.walk()],
         "cost": {unit: _loss_json(charge.by_unit.get(unit, NO_LOSS)) for unit in plan.cost},
@@ -55,6 +42,46 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
 def dumps(plan: Plan, charge: Charge | None = None) -> str:
     """`as_json` as text."""
     return escaped(json.dumps(as_json(plan, charge), indent=2, ensure_ascii=False))
+
+
+def _release_json(plan: Plan, number: int) -> dict[str, Any]:
+    """One release of a plan."""
+    release = plan.releases[number]
+    measured = release.measured
+    components = range(len(measured.measurements))
+    return {
+        "name": release.label,
+        "unit": measured.unit,
+        "keys": [k.name for k in measured.node.keys],
+        "key_source": key_source(measured.node),
+        "groups_of_a_unit": groups_of_a_unit(measured),
+        "threshold": None if measured.threshold is None else measured.threshold.threshold,
+        "conversion_delta": float(measured.conversion_delta),
+        "components": [_component_json(measured, i, Multiples.of(plan, number, i)) for i in components],
+        "together": together(measured),
+        "outputs": [_output_json(plan, number, o) for o in measured.node.outputs],
+    }
+
+
+def _searches_json(plan: Plan) -> dict[str, Any]:
+    """The releases that find limits first, each with what it finds."""
+    if plan.searches is None:
+        return {}
+    octaves, limits = plan.searches.plan, plan.searches.limits
+    return {
+        "searches": [
+            {
+                **_release_json(octaves, i),
+                "name": f"s{i}",
+                "finds": [
+                    {"limit": s.limit.what, "rule": s.limit.rule.value, "at_most": s.limit.at_most}
+                    for s in limits
+                    if s.release == i
+                ],
+            }
+            for i in range(len(octaves.releases))
+        ]
+    }
 
 
 def _covers_json(plan: Plan, number: int) -> dict[str, Any]:
@@ -80,35 +107,37 @@ def _node_json(tagged: Tagged[Facts]) -> dict[str, Any]:
     }
 
 
-def _component_json(measured: MeasuredRelease, index: int) -> dict[str, Any]:
-    """One measurement; sensitivities and scale in the unit of the released number."""
-    m = measured.measurements[index]
+def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples) -> dict[str, Any]:
+    """One measurement; sensitivities and scale in the unit of the released number, or multiples of a limit."""
+    m, shown = measured.measurements[index], multiples.json
     s, loss = m.sensitivity, m.loss
     return {
-        "name": component_name(m.component, measured),
+        "name": component_name(multiples.without(m.component), measured),
         "aggregate": m.component.measure.value,
         "columns": [o.column.name for o in measured.node.outputs if index in o.recipe.components],
         "values": m.component.values,
-        "l0": s.l0,
-        "l1": _number(s.l1 * m.unit),
-        "l2": float(s.l2_squared) ** 0.5 * float(m.unit),
-        "linf": _number(s.linf * m.unit),
+        "l0": s.l0 if multiples.limit is None else None,
+        "l1": shown(_number(s.l1 * m.unit)),
+        "l2": shown(float(s.l2_squared) ** 0.5 * float(m.unit)),
+        "linf": shown(_number(s.linf * m.unit)),
         "mechanism": m.mechanism.name,
-        "scale": float(m.mechanism.scale * m.unit),
+        "scale": shown(float(m.mechanism.scale * m.unit)),
         "grid": _number(m.component.worth),
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
-        "expected_error": expected_error(m),
+        "expected_error": shown(expected_error(m)),
     }
 
 
-def _output_json(measured: MeasuredRelease, output: Output) -> dict[str, Any]:
-    """One column of the release. expected_error: None where it depends on the data."""
+def _output_json(plan: Plan, number: int, output: Output) -> dict[str, Any]:
+    """One column of the release. expected_error: None where it depends on the data, or on a limit that is not found."""
+    measured, parts = plan.releases[number].measured, output.recipe.components
+    unknown = any(Multiples.of(plan, number, i).limit is not None for i in parts)
     return {
         "column": output.column.name,
-        "components": list(output.recipe.components),
-        "expected_error": output_error(measured, output.recipe),
+        "components": list(parts),
+        "expected_error": None if unknown else output_error(measured, output.recipe),
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.widths import linear_width
@@ -17,6 +19,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import printable
 from dpsql.planner.expected_error import expected_error
 from dpsql.planner.explain.components import amount, component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
 from dpsql.planner.explain.nodes import facts_text, operator
 from dpsql.planner.plan import Charge, Plan
 from dpsql.postprocessing.planning.interval_notes import interval_lines
@@ -28,19 +31,25 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     Lines without control characters.
     """
     charge = charge or Charge.of_new(plan)
-    numbers = releases_of(plan.tree).index if len(plan.releases) > 1 else ByIdentity[Node, int]()
-    lines = [*_goal(plan), *_tree(plan.tree, "", "", numbers, set())]
+    searches = () if plan.searches is None else plan.searches.plan.releases
+    lines = [*_goal(plan), *_tree(plan.tree, "", "", _numbers(plan, len(searches)), set(), bool(searches))]
+    for i, release in enumerate(searches):
+        lines += ["", *_release_lines(release, i, searched_by(plan, i))]
     for i, release in enumerate(plan.releases):
-        lines += ["", *_release_lines(release, i, _limits_told(plan, i)), *_sum_lines(release.measured)]
+        each = [Multiples.of(plan, i, at) for at in range(len(release.measured.measurements))]
+        told = " · ".join(filter(None, (limits_from(plan, i), _limits_told(plan, i))))
+        lines += ["", *_release_lines(release, len(searches) + i, told, each)]
+        lines += [] if searches else _sum_lines(release.measured)
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
     lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
-        for release in plan.releases:
+        named = [*((f"search {r.label}", r) for r in searches), *((r.label, r) for r in plan.releases)]
+        for name, release in named:
             for statement in release.statements:
-                lines += ["", f"-- {release.label}: {statement.shape}", statement.shown]
+                lines += ["", f"-- {name}: {statement.shape}", statement.shown]
         if plan.post.renamed is None and not plan.tree.fact.empty:
             for step in plan.post.steps[:-1]:
                 lines += ["", f"-- post-processing: {step.table}", step.sql]
@@ -52,12 +61,30 @@ def _warning_lines(warning: Diagnostic) -> list[str]:
     return [f"warning[{warning.code}]: {warning.message}", *(f"  = help: {text}" for text in warning.help)]
 
 
-def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: ByIdentity[Node, int], shown: set[int]) -> list[str]:
+def _numbers(plan: Plan, first: int) -> ByIdentity[Node, int]:
+    """Every Release node of a plan → its number, from `first` on; none where there is one release in all."""
+    numbers, found = ByIdentity[Node, int](), releases_of(plan.tree)
+    for node in found.nodes(plan.tree) if first + len(plan.releases) > 1 else ():
+        numbers[node] = first + found.index[node]
+    return numbers
+
+
+def _tree(
+    tagged: Tagged[Facts],
+    first: str,
+    rest: str,
+    numbers: ByIdentity[Node, int],
+    shown: set[int],
+    searched: bool,
+) -> list[str]:
     """The lines of a node and its inputs.
 
     numbers: every Release node → its number, if there are several. A release that is `shown` is not shown again.
+    searched: limits are still to be found, so that those in the tree are none.
     """
     name, facts = operator(tagged.node), facts_text(tagged.fact)
+    if searched and isinstance(tagged.node, BoundContributions):
+        facts = facts.replace(f" · {tagged.fact.note}", " · limits that are found")
     number = numbers.get(tagged.node)
     if number is not None:
         name = name.replace("release", f"release {number}:", 1)
@@ -67,20 +94,21 @@ def _tree(tagged: Tagged[Facts], first: str, rest: str, numbers: ByIdentity[Node
     lines = [f"{first + name:<58} {facts}".rstrip()]
     for i, child in enumerate(tagged.inputs):
         last = i == len(tagged.inputs) - 1
-        lines += _tree(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), numbers, shown)
+        own, below = rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+        lines += _tree(child, own, below, numbers, shown, searched)
     return lines
 
 
 def _limits_told(plan: Plan, number: int) -> str:
-    """What a release that no column shows is for."""
+    """What a release that no column shows is for; of others the group keys."""
     told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
-    return "; ".join(told)
+    return "; ".join(told) or f"keys: {key_source(plan.releases[number].measured.node)}"
 
 
-def _release_lines(release: PlannedRelease, number: int, told: str) -> list[str]:
+def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequence[Multiples] = ()) -> list[str]:
+    """A release with its noise. each: how the numbers of each component are shown; as they are where that is empty."""
     measured = release.measured
-    keys = told or f"keys: {key_source(measured.node)}"
-    lines = [f"release {number} · {unit_named(measured.unit)} · {keys}"]
+    lines = [f"release {number} · {unit_named(measured.unit)} · {told}"]
     if measured.threshold is not None:
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
@@ -88,25 +116,27 @@ def _release_lines(release: PlannedRelease, number: int, told: str) -> list[str]
     # All noise of a query is of one family.
     in_rho = any(m.loss.rho for m in measured.measurements)
     rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ρ" if in_rho else "ε", "± 95 %")]
-    for m in measured.measurements:
-        s = m.sensitivity
+    examples: list[str] = []
+    for m, multiples in zip(measured.measurements, each or [Multiples()] * len(measured.measurements), strict=True):
+        s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
         rows.append(
             (
-                component_name(m.component, measured),
-                amount(s.l1 * m.unit),
-                f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}",
-                amount(s.linf * m.unit),
+                name,
+                shown(amount(s.l1 * m.unit)),
+                shown(f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}"),
+                shown(amount(s.linf * m.unit)),
                 m.mechanism.name,
-                f"{float(m.mechanism.scale * m.unit):.6g}",
+                shown(f"{float(m.mechanism.scale * m.unit):.6g}"),
                 f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
-                f"{expected_error(m):.4g}",
+                shown(f"{expected_error(m):.4g}"),
             )
         )
+        examples += multiples.examples(name, expected_error(m))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
-    lines += [f"  {line}" for line in (*_reach_lines(measured), *_together_lines(measured))]
+    lines += [f"  {line}" for line in (*examples, *_reach_lines(measured), *_together_lines(measured))]
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines

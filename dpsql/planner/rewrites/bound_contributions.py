@@ -32,11 +32,12 @@ from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, Scan, output_columns
+from dpsql.core.ir.walk import transform, walk
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.rewrites.context import Limits, RewriteContext
+from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
 
 
 def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
@@ -60,7 +61,12 @@ def _bounded(node: Release, ctx: RewriteContext) -> Release:
         return node
     assert isinstance(node.input, GroupKeys)
     limits = _limits(node, node.input, facts, ctx)
+    searched = _searched(node, facts, limits, ctx)
+    if searched is not None and _are_missing(node, facts, limits, searched, ctx):
+        return searched.bounded(node)
     bounding = _choose(node, node.input, facts, limits, ctx)
+    if searched is not None and searched.open_sums(node):
+        return searched.sums_bounded(node, bounding, limits.proven)
     if bounding is None:
         return node
     most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
@@ -155,6 +161,30 @@ def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) 
         "DP014", f"at most {asked} rows in all cannot be enforced beside {beside}",
         span=node.span, help=[f"use at most {min(per_group, groups or per_group)}, or max_groups_contributed"],
     )  # fmt: skip
+
+
+def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext) -> SearchedLimits | None:
+    """Who finds limits of a release; None where nobody asks for that, or where single aggregates bring their own."""
+    keyed = node.input
+    assert isinstance(keyed, GroupKeys)
+    if ctx.searching is None or any(c.per_group is not None for c in node.components):
+        return None
+    one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
+    rows = limits.per_group if one_group and limits.rows is None else limits.rows
+    declared = Declared(rows, limits.groups)
+    return SearchedLimits(ctx.searching, keyed, _id_column(facts, keyed), facts, one_group, declared)
+
+
+def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits, ctx: RewriteContext) -> bool:
+    """Whether limits on rows are to be searched: not where they are proven, or where M and G are declared."""
+    tables = (ctx.analysis.table(part.table) for part in walk(searched.keyed) if isinstance(part, Scan))
+    if facts.empty or not (searched.searching.everywhere or any(table.search_rows for table in tables)):
+        return False
+    if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
+        return False
+    if searched.one_group:
+        return any(c.measure is not Measure.UNITS for c in node.components)  # an id counts once
+    return limits.per_group is None or limits.groups is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def _gridded(
     c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
 ) -> Component:
     if c.of_unit is not None:
-        return replace(_in_units(c, value), weight=_weight_of_total(c, c.of_unit, bounding))
+        return replace(in_units(c, value), weight=_weight_of_total(c, c.of_unit, bounding))
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
     if c.measure is Measure.SUM:
@@ -129,7 +129,7 @@ def _gridded(
     return replace(c, weight=weight)
 
 
-def _in_units(c: Component, value: Value | None) -> Component:
+def in_units(c: Component, value: Value | None) -> Component:
     """A component with a limit of its own on what an id adds: its grid does not depend on the limit.
 
     Without bounds the grid is that of the type, and what does not fit is clipped.

@@ -25,6 +25,7 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
+from dpsql.planner.searches.limits import Searching
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,13 @@ class RewriteContext:
 
     error: the total error of a finished release, given the facts of its input; for choices between forms that differ
     in noise alone. None: the plain forms.
+    searching: the limits that searches may find; None: all are declared or the query is refused.
     """
 
     analysis: Derivation
     limits: Limits = Limits()
     error: Callable[[Release, Facts], float] | None = None
+    searching: Searching | None = None
 
     def private(self, node: Node) -> bool:
         """True if rows of `node` depend on private data other than through a release."""

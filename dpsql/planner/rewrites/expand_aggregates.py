@@ -15,15 +15,17 @@ from dpsql.aggregates.aggregate import Shared
 from dpsql.aggregates.arguments import label
 from dpsql.aggregates.formula import Formula
 from dpsql.aggregates.interval_end import End
+from dpsql.aggregates.sum import Sum
 from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component, Measure, Output
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.searches.limits import Searching
 
 
 def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
@@ -32,12 +34,12 @@ def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
             return node
-        return _release(node, derive_once(node.input, ctx.analysis).fact)
+        return _release(node, derive_once(node.input, ctx.analysis).fact, ctx.searching)
 
     return transform(root, change)
 
 
-def _release(node: Aggregate, facts: Facts) -> Release:
+def _release(node: Aggregate, facts: Facts, searching: Searching | None) -> Release:
     components: list[Component] = []
 
     def shared(component: Component) -> int:
@@ -45,10 +47,12 @@ def _release(node: Aggregate, facts: Facts) -> Release:
             components.append(component)
         return components.index(component)
 
+    if any(call.per_group is not None for call in node.calls):
+        searching = None  # single aggregates bring their own limits
     outputs, together = [], Together()
     for call in node.calls:
         with together.attempt():
-            found = _formula(call, facts, shared)
+            found = _formula(call, facts, shared, searching)
             recipe = End(found, call.end == "high") if call.end else found
             outputs.append(Output(call.column, recipe, label(call), call.span))
     together.settle()
@@ -61,11 +65,21 @@ def _release(node: Aggregate, facts: Facts) -> Release:
     )
 
 
-def _formula(call: AggregateCall, facts: Facts, shared: Shared) -> Formula:
+def _formula(call: AggregateCall, facts: Facts, shared: Shared, searching: Searching | None) -> Formula:
     aggregate = AGGREGATES[call.function]
     if call.distinct and not aggregate.distinct:
         raise reject(
             "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
             help=["COUNT(DISTINCT …) is; or aggregate without DISTINCT"],
         )  # fmt: skip
+    if searching is not None and _is_searched(call, facts):
+        return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
     return aggregate.bind(call, facts, shared)
+
+
+def _is_searched(call: AggregateCall, facts: Facts) -> bool:
+    """Whether it is a sum of numbers without bounds whose totals per id can be limited by a search."""
+    if call.function != "sum" or call.arg is None or call.per_group is not None or not facts.ids:
+        return False
+    value = facts.value(call.arg)
+    return value.type.numeric and not value.interval.bounded

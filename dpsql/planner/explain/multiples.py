@@ -1,0 +1,90 @@
+"""Numbers of EXPLAIN that are multiples of a limit which is not found yet: `2^k`, in text and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.nodes import key_sources
+from dpsql.planner.plan import Plan, SearchedLimit
+from dpsql.planner.searches.limits import Rule
+
+EXAMPLES = (9, 12)
+"""Octaves whose ± is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiples:
+    """How numbers are shown that a component has: as they are, or as multiples of a limit. limit: None: as they are."""
+
+    limit: SearchedLimit | None = None
+    symbol: str = ""
+
+    @classmethod
+    def of(cls, plan: Plan, release: int, component: int) -> Multiples:
+        """Of a component of a plan."""
+        found = None if plan.searches is None else plan.searches.limit_of(release, component)
+        return cls() if found is None else cls(found, symbol_of(plan, found))
+
+    def without(self, component: Component) -> Component:
+        """The component without a limit that is not found."""
+        return component if self.limit is None else replace(component, of_unit=None)
+
+    def text(self, shown: str) -> str:
+        """A number, as text, of what stands for a limit of 1."""
+        if self.limit is None:
+            return shown
+        return self.symbol if shown == "1" else f"{shown}·{self.symbol}"
+
+    def json(self, number: Any) -> Any:
+        """A number of what stands for a limit of 1."""
+        if self.limit is None:
+            return number
+        return {"limit": "found", "factor": number, "search": f"s{self.limit.release}"}
+
+    def examples(self, name: str, error: float) -> Iterator[str]:
+        """What some limits would mean. error: the ± of a limit of 1."""
+        if self.limit is None:
+            return
+        most = self.limit.limit.at_most
+        tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
+        if tops:
+            k = self.symbol.removeprefix("2^")
+            yield f"{name}: " + "; ".join(f"{k} = {at}: ± {_amount(error * 2**at)}" for at in tops)
+        if most is not None:
+            yield f"{name}: a limit of at most {most:,}, ± {_amount(error * most)}; it holds where nothing is found"
+
+
+def symbol_of(plan: Plan, limit: SearchedLimit) -> str:
+    """`2^k`, or where there are several limits `2^k0`, by their numbers."""
+    assert plan.searches is not None
+    if len(plan.searches.limits) == 1:
+        return "2^k"
+    return f"2^k{plan.searches.limits.index(limit)}"
+
+
+def searched_by(plan: Plan, release: int) -> str:
+    """What a release of the searches finds, e.g. `search of the limit of SUM(amount)`."""
+    assert plan.searches is not None
+    found = [each for each in plan.searches.limits if each.release == release]
+    what = " and of ".join(dict.fromkeys(each.limit.what + _for(each) for each in found))
+    (keys,) = key_sources(plan.searches.plan.releases[release].measured.node) or ()
+    return f"search of the limit of {what} · keys: {keys.origin}"
+
+
+def _for(each: SearchedLimit) -> str:
+    return " (of averages)" if each.limit.rule is Rule.AVERAGE else ""
+
+
+def limits_from(plan: Plan, release: int) -> str:
+    """Where the limits of a release come from, e.g. `limit 2^k from release 0`; empty where they are known."""
+    if plan.searches is None:
+        return ""
+    own = (each for each in plan.searches.limits if any(at == release for at, _ in each.follow))
+    return ", ".join(f"limit {symbol_of(plan, each)} from release {each.release}" for each in own)
+
+
+def _amount(x: float) -> str:
+    return f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"

@@ -1,0 +1,59 @@
+"""From the noisy numbers of searches to the limits that they speak for: public arithmetic, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from dpsql.core.release.noisy import NoisyRelease
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.plan import Plan, SearchedLimit, Searches
+from dpsql.planner.searches.limits import Rule
+from dpsql.postprocessing.searches.octaves import Found, Octaves, limit_of_average, limit_of_sum
+
+
+def limits_found(searches: Searches, noisy: Sequence[NoisyRelease]) -> tuple[Found, ...]:
+    """What the searches of a query say, in the order of its limits."""
+    return tuple(found_by(each, noisy[each.release], searches.cells) for each in searches.limits)
+
+
+def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
+    """What one search says. cells: of all searches of the query."""
+    limit, measured = searched.limit, noisy.planned.measured
+    (column,), (measurement,) = noisy.columns, measured.measurements
+    first = noisy.keys[0][0]
+    assert isinstance(first, int)
+    octaves = Octaves(
+        limit.label, limit.what, measured.unit, tuple(column), measurement.mechanism, cells, first,
+        measurement.component.weight, limit.at_most, limit.grid,
+    )  # fmt: skip
+    match limit.rule:
+        case Rule.SUM | Rule.GROUPS:
+            return Found(octaves, limit_of_sum(octaves, searched.noise, searched.largest), measurement.loss)
+        case Rule.AVERAGE:
+            return Found(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
+        case _:
+            assert_never(limit.rule)
+
+
+def nothing_found(plan: Plan, found: Sequence[Found]) -> Rejected:
+    """Refusal of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
+    missing = [each.octaves for each in found if each.limit is None]
+    return reject(
+        "DP212",
+        " and ".join(f"no octave of {o.what} holds the {_units(o)} that the search can see" for o in missing),
+        source=plan.source,
+        help=[
+            "raise epsilon, ask of more rows or in fewer searches, or declare a limit",
+            "custodian: give the search a cap, which holds where nothing is found:"
+            "  max_rows_per_unit: {search: true, at_most: 1000}",
+        ],
+        notes=[
+            f"{plan.loss} was charged; the noisy octaves are kept",
+            *(f"{o.unit}s by octave of {o.what}, 0 to {o.keys[-1]}: {', '.join(map(str, o.counts))}" for o in missing),
+        ],
+    )
+
+
+def _units(octaves: Octaves) -> str:
+    return f"{-(-octaves.threshold // octaves.weight):,} {octaves.unit}s"

@@ -1,0 +1,140 @@
+"""Octaves: how many units have totals of which size, counted by a release of their own.
+
+Claim: one id changes one cell of the histogram by one; where ids are replaced, two cells.
+Why: the tree has one row for each id, with the total of its own rows (`core/analysis/rules/private_aggregate.py`), and
+    that row is in at most one octave. Nothing rests on this file: the tree is a plan like any other, and the analysis
+    derives what it costs. Whatever limit is read from its noisy numbers, the next release is clipped at it.
+When it would be false: totals that other ids' rows could change, such as sums of DOUBLEs. Therefore integers of a grid
+    are added up.
+Tested by: tests/deep/planner/test_searches.py
+
+Example:
+    >>> release_before_after(
+    ...     lambda r, f: rows_of_units(r.input, iter(range(999))), "SELECT COUNT(*) FROM visits"
+    ... )
+    release COUNT(*)                                 →  release COUNT(*)
+    └─ bound contributions of each patient: 12 rows     └─ group by octave ∈ octaves 0…62
+       └─ scan visits                                      └─ keep private COUNT(*) by id
+                                                              └─ filter is_not_null(patient)
+                                                                 └─ scan visits
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpsql.aggregates.count import Count
+from dpsql.core.functions.octaves import LAST
+from dpsql.core.ir.components import SATURATED, Component, KeySource, Measure, Output
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    GroupKeys,
+    Item,
+    Node,
+    Release,
+    SetColumn,
+    SetKind,
+    SetOperation,
+    output_columns,
+)
+from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Makes releases that count ids by their totals.
+
+    keyed: the rows of the release whose limit is searched, with its group columns. id: whose totals. numbers: unused
+    numbers of columns. one_group: whether each id has rows in one group at most. at_most: a declared cap, in what is
+    added up; larger totals are counted with it.
+    """
+
+    keyed: GroupKeys
+    id: Column
+    numbers: Iterator[int]
+    one_group: bool
+    at_most: int | None = None
+
+    def of_rows(self, component: Component | None = None) -> Release:
+        """Of the rows that a count counts; None: of all rows."""
+        arg, where = (None, None) if component is None else (component.arg, component.filter)
+        n = self._column("n", BIGINT)
+        counted = AggregateCall("count", arg, n, filter=where)
+        return self._octaves(self._by_id(self._rows(), self.id, counted), n)
+
+    def of_groups(self) -> Release:
+        """Of the groups that an id has rows in."""
+        groups = Aggregate(self._rows(), self._keyed(self.id, *self._keys), (), inner=True)
+        return self._counted(groups)
+
+    def of_values(self, component: Component) -> Release:
+        """Of the different values that a COUNT(DISTINCT …) counts, in all groups together."""
+        assert component.arg is not None
+        present: Expr = Call("is_not_null", (component.arg,), BOOLEAN)
+        if component.filter is not None:
+            present = Call("and", (present, component.filter), BOOLEAN)
+        rows = Filter(self._rows(), present)
+        return self._counted(Aggregate(rows, self._keyed(self.id, *self._keys, component.arg), (), inner=True))
+
+    def of_totals(self, component: Component) -> Release:
+        """Of the sizes of totals of a SUM, which all groups add up to. component: with its grid."""
+        total = self._column("s", HUGEINT)
+        call = AggregateCall("sum", component.arg, total, filter=component.filter, summed=component)
+        if not self._keys:
+            return self._octaves(self._by_id(self._rows(), self.id, call), total)
+        groups = Aggregate(self._rows(), self._keyed(self.id, *self._keys), (call,), inner=True)
+        ends = (Literal(-SATURATED, BIGINT), Literal(SATURATED, BIGINT))
+        held = Call("clip", (total, *ends), HUGEINT)
+        whole = self._column("c", HUGEINT)
+        size = AggregateCall("sum", Call("abs", (held,), HUGEINT), whole)
+        return self._octaves(self._by_id(groups, groups.keys[0].column, size), whole)
+
+    def _counted(self, listed: Aggregate) -> Release:
+        n = self._column("n", BIGINT)
+        return self._octaves(self._by_id(listed, listed.keys[0].column, AggregateCall("count", None, n)), n)
+
+    def _by_id(self, rows: Node, id: Column, call: AggregateCall) -> Aggregate:
+        return Aggregate(rows, (Item(self._column("id", id.type), id),), (call,), inner=True)
+
+    @property
+    def _keys(self) -> tuple[Column, ...]:
+        """The group columns, unless each id is in one group."""
+        return () if self.one_group else tuple(item.column for item in self.keyed.items)
+
+    def _keyed(self, *exprs: Expr) -> tuple[Item, ...]:
+        return tuple(Item(self._column(f"k{i}", e.type), e) for i, e in enumerate(exprs))
+
+    def _rows(self) -> Node:
+        """Those that are bounded; without an id they are nobody's, and dropped."""
+        return Filter(self.keyed, Call("is_not_null", (self.id,), BOOLEAN))
+
+    def _octaves(self, per_id: Node, total: Expr) -> Release:
+        last = LAST
+        if self.at_most is not None:
+            last = min(LAST, (self.at_most - 1).bit_length())
+            cap = Literal(self.at_most, total.type)
+            total = Call("clip", (total, Literal(-self.at_most, total.type), cap), total.type)
+        octave = Item(self._column("octave", INTEGER), Call("octave", (total,), INTEGER))
+        keys = KeySource((0,), tuple((b,) for b in range(last + 1)), f"octaves 0…{last}")
+        units = Output(self._column("units", BIGINT), Count(0), "COUNT(*)")
+        keyed = GroupKeys(per_id, (octave,), (keys,))
+        return Release(keyed, (octave.column,), (Component(Measure.COUNT),), (units,))
+
+    def _column(self, name: str, type_: SqlType) -> Column:
+        return Column(next(self.numbers), name, type_)
+
+
+def together(histograms: Sequence[Release], numbers: Iterator[int]) -> tuple[Node, tuple[Column, ...]]:
+    """All histograms as one question, and its columns: one below the other."""
+    node: Node = histograms[0]
+    columns = output_columns(node)
+    for other in histograms[1:]:
+        named = (Column(next(numbers), c.name, c.type) for c in columns)
+        pairs = tuple(SetColumn(*each) for each in zip(named, columns, output_columns(other), strict=True))
+        node = SetOperation(SetKind.UNION, True, node, other, pairs)
+        columns = output_columns(node)
+    return node, columns

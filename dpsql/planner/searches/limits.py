@@ -1,0 +1,77 @@
+"""The limits that a query leaves to searches: collected while it is rewritten, each with the release that finds it.
+
+A limit that is not known yet stands as 1: what a query costs does not depend on it, for noise is a multiple of it. Once
+all are found, the same question is compiled again with the numbers, as an ordinary plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from itertools import count
+
+from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.nodes import GroupKeys, Release
+
+
+class Rule(Enum):
+    """How a limit is read from octaves (`postprocessing/searches/octaves.py`)."""
+
+    SUM = "sum"
+    AVERAGE = "average"
+    GROUPS = "groups"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit that a search finds.
+
+    label: the same whenever the same question is compiled. octaves: the release that counts units by their totals. of:
+    the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
+    cap. grid: what one integer unit of the limit is worth.
+    """
+
+    label: str
+    octaves: Release
+    of: GroupKeys
+    what: str
+    rule: Rule
+    at_most: int | None = None
+    grid: Fraction = Fraction(1)
+
+
+@dataclass(slots=True)
+class Searching:
+    """What one compilation may leave to searches, what is found already, and what it wants.
+
+    everywhere: whether limits are searched that no table asks for. found: label → limit. numbers: of new columns, which
+    no query reaches.
+    """
+
+    everywhere: bool
+    found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    wanted: dict[str, Limit] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
+
+    def limit(
+        self,
+        octaves: Release,
+        of: GroupKeys,
+        what: str,
+        rule: Rule,
+        at_most: int | None = None,
+        grid: Fraction = Fraction(1),
+    ) -> tuple[str, int]:
+        """The label of a limit, and the limit as far as it is known."""
+        label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
+        self.wanted.setdefault(label, Limit(label, octaves, of, what, rule, at_most, grid))
+        known = self.found.get(label, 1)
+        assert isinstance(known, int)
+        return label, known
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to find."""
+        return all(label in self.found for label in self.wanted)

@@ -1,0 +1,162 @@
+"""Which limits of a release are searched, and the bounding node and components that hold what is found.
+
+- COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups.
+- What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, by the median.
+- Counts of ids, and private keys, get a limit on groups.
+
+Where the tree proves few rows nothing is searched, and where M and G are declared they stay. A declared C is the most
+that a search may find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpsql.aggregates.count import Count
+from dpsql.aggregates.interval_end import End
+from dpsql.aggregates.sum import Sum
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.public_groups import groups_of_an_id
+from dpsql.core.ir.components import Component, Measure, Output, UnitTotal
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
+from dpsql.core.ir.render import expression
+from dpsql.planner.rewrites.choose_grids import in_units
+from dpsql.planner.searches.histograms import Histogram
+from dpsql.planner.searches.limits import Rule, Searching
+
+FEW: Final = 64
+"""Groups that an id may all be counted in where its rows have a limit for the sake of averages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """C and G as policy and query declare them; None: not at all."""
+
+    rows: int | None
+    groups: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedLimits:
+    """The limits of one release that are searched. keyed: its rows with their group columns. id: whose they are.
+
+    one_group: whether each id has rows in one group at most.
+    """
+
+    searching: Searching
+    keyed: GroupKeys
+    id: Column
+    facts: Facts
+    one_group: bool
+    declared: Declared
+
+    def bounded(self, node: Release) -> Release:
+        """The release with all limits found."""
+        node = _apart(node)
+        divided = _divided(node)
+        components = tuple(
+            c if i in divided or c.measure is Measure.UNITS else self._limited(c) for i, c in enumerate(node.components)
+        )
+        rows = self._rows() if divided else None
+        present = any(c.measure is Measure.UNITS for c in components)
+        return replace(node, input=self._bounding(rows, present), components=components)
+
+    def open_sums(self, node: Release) -> set[int]:
+        """The sums of a release whose arguments have no bounds: a limit of their own is all that they have."""
+        sums = ((i, c.arg) for i, c in enumerate(node.components) if c.measure is Measure.SUM)
+        return {i for i, arg in sums if arg is not None and not self.facts.value(arg).interval.bounded}
+
+    def sums_bounded(self, node: Release, bounding: BoundContributions | None, proven: int | None) -> Release:
+        """The release with limits of these sums alone. bounding: of the others; None where few rows are proven."""
+        open_sums = self.open_sums(node)
+        if bounding is None:
+            assert proven is not None
+            keys = tuple(item.column for item in self.keyed.items)
+            bounding = BoundContributions(self.keyed, self.id, keys, proven)
+            if self.one_group:
+                bounding = BoundContributions(self.keyed, self.id, keys, None, proven, 1, few_groups=True)
+        components = tuple(self._limited(c) if i in open_sums else c for i, c in enumerate(node.components))
+        return replace(node, input=bounding, components=components)
+
+    def total(self, c: Component, at_most: int | None = None) -> Component:
+        """A component with a limit of its own on what one id adds. c: with its grid."""
+        match c.measure:
+            case Measure.COUNT:
+                octaves, what = self._histogram(at_most).of_rows(c), "COUNT("
+            case Measure.DISTINCT:
+                octaves, what = self._histogram(at_most).of_values(c), "COUNT(DISTINCT "
+            case _:
+                octaves, what = self._histogram(at_most).of_totals(c), "SUM("
+        label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth)
+        return replace(c, of_unit=UnitTotal(most, label=label))
+
+    def _limited(self, c: Component) -> Component:
+        if c.measure is not Measure.SUM:
+            return self.total(c, self.declared.rows)
+        assert c.arg is not None
+        value = self.facts.value(c.arg)
+        c, rows = in_units(c, value), self.declared.rows if value.interval.bounded else None
+        return self.total(c, None if rows is None else rows * c.magnitude)
+
+    def _bounding(self, rows: int | None, present: bool) -> BoundContributions:
+        keyed, keys = self.keyed, tuple(item.column for item in self.keyed.items)
+        if self.one_group:
+            each = 1 if present and rows is None else rows  # an id counts once, however many rows it has
+            return BoundContributions(keyed, self.id, keys, None, each, 1, few_groups=True)
+        possible, asked = groups_of_an_id(keyed, self.facts.by_id), self.declared.groups
+        if keyed.sources is None:
+            groups = self._groups(self.declared.rows) if asked is None else asked
+            return BoundContributions(keyed, self.id, keys, rows, None, groups, truncate_groups=True)
+        if asked is not None and (possible is None or possible > asked):
+            return BoundContributions(keyed, self.id, keys, rows, None, asked, truncate_groups=True)
+        if rows is not None and present and possible is not None and possible <= FEW:
+            return BoundContributions(keyed, self.id, keys, rows, None, possible, few_groups=True)
+        if rows is not None or not present:
+            return BoundContributions(keyed, self.id, keys, rows)
+        if possible == 1:
+            return BoundContributions(keyed, self.id, keys, None, None, 1, few_groups=True)
+        return BoundContributions(keyed, self.id, keys, None, None, self._groups(possible))
+
+    def _rows(self) -> int:
+        """How many rows of an id count in full, of what is divided by their number."""
+        octaves = self._histogram(self.declared.rows).of_rows()
+        return self.searching.limit(octaves, self.keyed, "COUNT(*)", Rule.AVERAGE, self.declared.rows)[1]
+
+    def _groups(self, at_most: int | None) -> int:
+        octaves = self._histogram(at_most).of_groups()
+        return self.searching.limit(octaves, self.keyed, "groups", Rule.GROUPS, at_most)[1]
+
+    def _histogram(self, at_most: int | None) -> Histogram:
+        return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group, at_most)
+
+
+def _divided(node: Release) -> set[int]:
+    """The components of averages and the like, which have one weight."""
+    return {i for o in node.outputs if not _is_total(o) for i in o.recipe.components}
+
+
+def _is_total(output: Output) -> bool:
+    """Whether it is one number that rows add up to, or an end of its interval."""
+    recipe = output.recipe.of if isinstance(output.recipe, End) else output.recipe
+    return isinstance(recipe, Count | Sum) and len(recipe.components) == 1
+
+
+def _named(function: str, c: Component) -> str:
+    """What is searched, as a person would write it."""
+    arg = "*" if c.arg is None else expression(c.arg)
+    where = "" if c.filter is None else f" FILTER (WHERE {expression(c.filter)})"
+    return f"{function}{arg}){where}"
+
+
+def _apart(node: Release) -> Release:
+    """The release in which no count that an average is divided by is a column, too: their limits differ."""
+    components, outputs, divided = list(node.components), [], _divided(node)
+    for output in node.outputs:
+        if _is_total(output) and divided & set(output.recipe.components):
+            to = {i: len(components) + at for at, i in enumerate(output.recipe.components)}
+            components += [node.components[i] for i in to]
+            output = replace(output, recipe=output.recipe.moved(to))
+        outputs.append(output)
+    return replace(node, components=tuple(components), outputs=tuple(outputs))

@@ -1,0 +1,37 @@
+"""What searches get of a query's price: a quarter, fixed by public facts before anything is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import pure_to_rho
+from dpsql.planner.searches.limits import Searching
+from dpsql.planner.settings import Settings
+
+SHARE: Final = Fraction(1, 4)
+"""Of all searches of a query together."""
+
+
+def searching_of(settings: Settings, policy: Policy) -> Searching | None:
+    """What a query may leave to searches; None: no limit."""
+    if settings.search or any(table.search_rows for table in policy.tables.values()):
+        return Searching(settings.search, settings.found)
+    return None
+
+
+def part_of(settings: Settings, policy: Policy, part: Fraction) -> Settings:
+    """The settings of a query that may lose a part of what this one may: of its ε, or of its ρ in a ledger of ρ."""
+    epsilon = policy.defaults.epsilon if settings.epsilon is None else settings.epsilon
+    if policy.privacy.accountant != "zcdp":
+        return replace(settings, epsilon=None if epsilon is None else epsilon * part)
+    rho = settings.rho if settings.rho is not None else None if epsilon is None else pure_to_rho(epsilon)
+    return replace(settings, rho=None if rho is None else rho * part)
+
+
+def for_searches(settings: Settings, policy: Policy) -> Settings:
+    """Of the octaves alone. They need no δ: their keys are public, and their noise is priced as the ledger counts."""
+    share = part_of(settings, policy, SHARE)
+    return Settings(share.epsilon, Fraction(0), rho=share.rho, dialect=settings.dialect, confidence=settings.confidence)

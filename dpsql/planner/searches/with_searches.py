@@ -1,0 +1,94 @@
+"""A plan whose limits are to be found: the releases as they cost, the searches before them, and the price of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.policy.policy import Policy
+from dpsql.planner.notes import limits_told
+from dpsql.planner.plan import Plan, SearchedLimit, Searches
+from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.searches.limits import Limit, Rule, Searching
+from dpsql.planner.settings import Settings
+from dpsql.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
+
+OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504"})
+"""Warnings that come of limits, which are not known yet."""
+LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16}
+"""The highest octave of each rule: weights of averages are too coarse beyond, and more groups are not kept."""
+
+
+def with_searches(
+    rest: Plan,
+    octaves: Plan,
+    searching: Searching,
+    forms: Sequence[str],
+    settings: Settings,
+    parameters: Sequence[Any] | Mapping[str, Any],
+    policy: Policy,
+) -> Plan:
+    """The plan of a query with the searches that come first.
+
+    rest: of its releases, with limits of 1. octaves: of the searches. forms: their fingerprints, in order.
+    """
+    limits = tuple(
+        _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest)
+        for limit in searching.wanted.values()
+    )
+    whole = [r.measured for r in (*octaves.releases, *rest.releases)]
+    return replace(
+        rest,
+        cost=cost_of(whole, policy),
+        hash=fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
+        notes=_notes(rest, octaves),
+        warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
+        searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
+    )
+
+
+def _searched(limit: Limit, release: int, rest: Plan) -> SearchedLimit:
+    follow = {
+        (at, i): m
+        for at, r in enumerate(rest.releases)
+        for i, m in enumerate(r.measured.measurements)
+        if m.known is None and _follows(m.component, r.measured.node, limit)
+    }
+    noise, largest = Fraction(0), [LARGEST[limit.rule]]
+    for (at, _), m in follow.items():
+        groups = _groups(rest.releases[at].measured)
+        noise += noise_per_unit(m.mechanism, m.component.weight, groups)
+        largest.append(largest_octave(m.mechanism, m.component.weight))
+    return SearchedLimit(limit, release, noise, min(largest), tuple(follow))
+
+
+def _follows(c: Component, node: Release, limit: Limit) -> bool:
+    """Whether the noise of a component is a multiple of the limit."""
+    if limit.rule is Rule.SUM:
+        return c.of_unit is not None and c.of_unit.label == limit.label
+    if c.of_unit is not None or not isinstance(node.input, BoundContributions) or node.input.input != limit.of:
+        return False
+    if c.measure is Measure.UNITS and node.input.rows is None:
+        return limit.rule is Rule.GROUPS
+    return limit.rule is Rule.AVERAGE and not (c.measure is Measure.UNITS and node.input.few_groups)
+
+
+def _groups(measured: MeasuredRelease) -> int:
+    """How many numbers are released: of the key lists, never of rows that were fetched."""
+    return math.prod(len(source.keys) for source in key_sources(measured.node) or ())
+
+
+def _notes(rest: Plan, octaves: Plan) -> tuple[str, ...]:
+    """What the reader should know before anything is found."""
+    unknown = limits_told([r.measured for r in rest.releases])
+    return (
+        f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
+        *(note for note in rest.notes if note not in unknown),
+    )

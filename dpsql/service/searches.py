@@ -1,0 +1,66 @@
+"""From the numbers of searches to the plan that they lead to: the same question, compiled with the limits found.
+
+*Claim.* What a plan says of its limits depends on noisy numbers that its reader has paid for, and a run draws nothing
+that costs more than was charged. *Why.* Limits of held searches are looked up for the account itself (`resolve`); those
+that a run draws are read after its charge, and the core compares what follows with what was reserved
+(`core/release/charge.py`). *When it would be false.* If a limit were read from stored numbers of an account that has
+not got them. *Tested by* tests/service/test_searches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dpsql.answers.account import Account
+from dpsql.answers.resolve import resolve
+from dpsql.core.release.noisy import NoisyRelease, assembled
+from dpsql.planner.plan import Plan
+from dpsql.planner.searches.found import limits_found, nothing_found
+from dpsql.planner.settings import Settings
+from dpsql.postprocessing.searches.octaves import Found
+from dpsql.service.planning import Question
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+
+def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
+    """The plan of a question, with the limits that its searches have found, if it has any.
+
+    Raises Rejected DP212 where they found nothing, DP409 if a public table has changed meanwhile.
+    """
+    if plan.searches is None:
+        return plan
+    found = limits_found(plan.searches, noisy)
+    if any(each.limit is None for each in found):
+        raise nothing_found(plan, found)
+    limited = _compiled(service, plan, found)
+    service.facts.check_again(limited)
+    return limited
+
+
+def with_held_limits(service: Service, plan: Plan, account: Account, settings: Settings | None = None) -> Plan:
+    """The plan with its limits, if the account holds what all its searches have found. Raises CannotOpen.
+
+    settings: in place of those that the plan was made with.
+    """
+    if plan.searches is None:
+        return plan
+    resolution = resolve(plan, account)
+    if not resolution.is_held(plan):
+        return plan
+    held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
+    return _compiled(service, plan, limits_found(plan.searches, held), settings)
+
+
+def _compiled(service: Service, plan: Plan, found: Sequence[Found], settings: Settings | None = None) -> Plan:
+    assert plan.searches is not None
+    settings = settings or plan.searches.settings
+    limits = {each.octaves.label: each.limit for each in found if each.limit is not None}
+    question = Question(plan.source.text, plan.searches.parameters, settings.dialect)
+    limited = service.planner.plan(question, replace(settings, found=limits))
+    if limited.searches is not None:
+        raise AssertionError("a question that asks for other limits than it did before")
+    return replace(limited, found=tuple(found))

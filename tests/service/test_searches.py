@@ -1,0 +1,407 @@
+"""Limits that a part of ε finds: the chain of search and query, what it costs, and what is told of it to whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.api.connection import Connection, connect
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.release.charge import _cost_no_more
+from dpsql.core.release.noisy import NoisyRelease
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.plan import Plan
+from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.settings import Settings
+from dpsql.service import pipeline, searches
+from dpsql.service.check import check
+from dpsql.service.planning import Question
+from dpsql.service.service import Service
+from dpsql.service.session import Session
+
+POLICY = """\
+version: 1
+name: walks
+database: walks.duckdb
+units: {walker: {}}
+ACCOUNTS
+tables:
+  walks:
+    unit: {column: id, of: walker}
+    columns:
+      id:    {type: bigint, nullable: false}
+      place: {type: varchar, domain: [hill, lake, wood], nullable: false}
+      hours: {type: integer, bounds: [0, 9], nullable: false}
+      steps: {type: bigint, nullable: false}
+      cost:  {type: 'decimal(8,2)', nullable: false}
+      km:    {type: double, nullable: false}
+"""
+EPSILON = """\
+privacy: {accountant: approx_dp}
+budgets:
+  total: {epsilon: 100000000, delta: 1e-3}
+  analysts: {"*": {epsilon: 100000000}, ana: {epsilon: 100000000}, ben: {epsilon: 100000000}}
+"""
+PURE = "privacy: {accountant: pure_dp}\nbudgets: {total: {epsilon: 100000000}}\n"
+RHO = "privacy: {accountant: zcdp}\nbudgets: {total: {rho: 1000000000000, delta: 1e-3}}\n"
+REPLACED = EPSILON.replace("approx_dp}", "approx_dp, neighbours: replace_one}")
+DATA = """\
+CREATE TABLE walks AS SELECT
+  i % 1000 AS id, ['hill', 'lake', 'wood'][1 + (i // 1000) % 3] AS place, CAST(5 AS INTEGER) AS hours,
+  CAST(300 AS BIGINT) AS steps, CAST(1.25 AS DECIMAL(8,2)) AS cost, CAST(0.5 AS DOUBLE) AS km
+FROM range(6000) t(i)
+"""
+"""1,000 walkers, all alike: six walks each, two in each place. At a huge ε the octaves, and so the limits, are sure."""
+SURE = 400_000
+COUNT = "SELECT COUNT(*) AS n FROM walks"
+BY_PLACE = "SELECT place, COUNT(*) AS n FROM walks GROUP BY place"
+
+
+def folder(at: Path, accounts: str = EPSILON, data: str = DATA) -> Path:
+    at.mkdir(exist_ok=True)
+    with duckdb.connect(str(at / "walks.duckdb")) as database:
+        database.execute(data)
+    (at / "walks.yaml").write_text(POLICY.replace("ACCOUNTS\n", accounts), encoding="utf-8")
+    return at
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder(tmp_path_factory.mktemp("walks"))
+
+
+@pytest.fixture
+def ledger() -> MemoryLedger:
+    return MemoryLedger("walks")
+
+
+@pytest.fixture
+def con(walks: Path, ledger: MemoryLedger) -> Iterator[Connection]:
+    with connect(walks / "walks.yaml", ledger=ledger) as opened:
+        yield opened
+
+
+def session(con: Connection, analyst: str = "ana") -> Session:
+    """One that searches limits."""
+    return Session(con.service, analyst, Settings(search=True))
+
+
+# --- what is found ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "limits"),
+    [
+        (COUNT, [(6000,)], [8]),
+        (BY_PLACE, [("hill", 2000), ("lake", 2000), ("wood", 2000)], [8]),
+        ("SELECT SUM(hours) AS s FROM walks", [(30_000,)], [32]),
+        ("SELECT SUM(steps) AS s FROM walks", [(1_800_000,)], [2048]),
+        ("SELECT SUM(cost) AS s FROM walks", [(7500,)], [1024]),
+        ("SELECT SUM(km) AS s FROM walks", [(3000,)], [2**22]),
+        ("SELECT SUM(-steps) AS s FROM walks", [(-1_800_000,)], [2048]),
+        (
+            "SELECT place, SUM(steps) AS s, COUNT(*) AS n FROM walks GROUP BY place",
+            [("hill", 600_000, 2000), ("lake", 600_000, 2000), ("wood", 600_000, 2000)],
+            [2048, 8],
+        ),
+        ("SELECT COUNT(*) FILTER (WHERE place = 'hill') AS n FROM walks", [(2000,)], [2]),
+        ("SELECT COUNT(DISTINCT hours) AS n FROM walks", [(1,)], [1]),
+        ("SELECT COUNT(DISTINCT id) AS n, COUNT(*) AS m FROM walks", [(1000, 6000)], [8]),
+        (
+            "SELECT place, COUNT(DISTINCT id) AS n FROM walks GROUP BY place",
+            [("hill", 1000), ("lake", 1000), ("wood", 1000)],
+            [3],
+        ),
+        ("SELECT AVG(hours) AS a FROM walks", [(5,)], [8]),
+        ("SELECT AVG(hours) AS a, COUNT(*) AS n FROM walks", [(5, 6000)], [8, 8]),
+    ],
+)
+def test_limits_are_found_and_the_answer_is_made_with_them(
+    con: Connection, sql: str, rows: list[tuple[object, ...]], limits: list[int]
+) -> None:
+    answer = session(con).sql(sql).run(epsilon=SURE)
+    assert [tuple(round(v) if isinstance(v, float) else v for v in row) for row in answer.rows] == rows
+    assert [found.limit for found in answer.plan.found] == limits
+    assert answer.spent == PrivacyLoss(Fraction(SURE))
+
+
+@pytest.mark.parametrize("accounts", [PURE, RHO, REPLACED], ids=["pure_dp", "zcdp", "replace_one"])
+def test_other_ledgers_and_relations(tmp_path: Path, accounts: str) -> None:
+    with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
+        query = Session(con.service, None, Settings(search=True)).sql(
+            "SELECT place, COUNT(*) AS n, SUM(steps) AS s FROM walks GROUP BY place"
+        )
+        plan = query.plan(epsilon=SURE)
+        assert plan.searches is not None
+        (octaves, _) = plan.searches.plan.releases
+        noise = octaves.measured.measurements[0]
+        assert noise.sensitivity.l1 == (2 if accounts is REPLACED else 1), "who is replaced leaves one and enters one"
+        small = query.plan(epsilon=1).searches
+        assert small is not None
+        named = {r.measured.measurements[0].mechanism.name for r in small.plan.releases}
+        assert named == {"gaussian" if accounts is RHO else "laplace"}
+        answer = query.run(epsilon=SURE)
+        assert [(n, round(s, -4)) for _, n, s in answer.rows] == [(2000, 600_000)] * 3
+        assert answer.spent == plan.loss
+        whole = PrivacyLoss(**_whole(accounts))
+        # Noise is drawn at rates that are whole multiples of something: a ρ is used up but for a millionth.
+        assert plan.loss.within(whole) and whole.rho - plan.loss.rho <= whole.rho / 10**6
+
+
+def _whole(accounts: str) -> dict[str, Fraction]:
+    return {"rho": Fraction(SURE**2, 2)} if accounts is RHO else {"epsilon": Fraction(SURE)}
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_is_charged_before_anything_is_asked_and_then_named_for_nothing(
+    con: Connection, ledger: MemoryLedger
+) -> None:
+    query = session(con).sql(BY_PLACE)
+    assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE))
+    query.run(epsilon=SURE)
+    first, second = (receipt.entry for receipt in ledger.history())
+    assert first.charges == {"walker": PrivacyLoss(Fraction(SURE))} and len(first.answers) == 1
+    assert not second.charges and not second.received and len(second.answers) == 1
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE))
+
+
+def test_a_quarter_searches_and_the_rest_is_spent_at_the_limit(con: Connection) -> None:
+    plan = session(con).plan("SELECT COUNT(*) AS n, SUM(steps) AS s FROM walks", epsilon="0.8")
+    assert plan.searches is not None
+    assert [r.measured.losses("walker") for r in plan.searches.plan.releases] == [(PrivacyLoss(Fraction(1, 10)),)] * 2
+    (release,) = plan.releases
+    assert release.measured.losses("walker") == (PrivacyLoss(Fraction(3, 10)),) * 2
+    assert plan.loss == PrivacyLoss(Fraction(4, 5))
+
+
+def test_what_was_found_is_used_again_for_nothing(con: Connection, ledger: MemoryLedger) -> None:
+    first = session(con).sql(COUNT).run(epsilon=SURE)
+    again = session(con).sql(COUNT)
+    assert again.cost(epsilon=SURE) == PrivacyLoss(), "the very same numbers"
+    assert again.run(epsilon=SURE).rows == first.rows
+    # With another ε the octaves are the same, and the rest keeps its share: less accurate octaves do, too.
+    assert again.cost(epsilon=SURE // 2) == PrivacyLoss(), "stored numbers are more accurate"
+    assert again.cost(epsilon=SURE * 2) == PrivacyLoss(Fraction(SURE * 3, 2))
+    assert again.accuracy(epsilon=SURE * 2)["n"] is not None
+    spent = ledger.spent("walker")
+    answer = again.run(epsilon=SURE * 2)
+    assert answer.plan.found[0].limit == 8
+    assert ledger.spent("walker") == spent + PrivacyLoss(Fraction(SURE * 3, 2))
+
+
+def test_an_error_is_planned_once_the_limits_are_held(con: Connection) -> None:
+    query = session(con).sql(COUNT)
+    with pytest.raises(Rejected, match="DP411"):
+        query.cost(max_error={"n": 100})
+    query.run(epsilon=SURE)
+    assert query.cost(max_error={"n": Fraction(1, 10)}) == PrivacyLoss()
+    limited = query.plan(max_error={"n": 100})
+    assert limited.searches is None and 0 < limited.loss.epsilon < 1
+    assert query.accuracy(max_error={"n": 100})["n"] == pytest.approx(100, rel=0.02)
+
+
+def test_what_another_account_found_is_received_at_its_price_and_tells_nothing_before(
+    con: Connection, ledger: MemoryLedger
+) -> None:
+    before = session(con, "ben").sql(COUNT).explain(epsilon=SURE)
+    session(con).sql(COUNT).run(epsilon=SURE)
+    query = session(con, "ben").sql(COUNT)
+    told = query.explain(epsilon=SURE)
+    assert "2^k" in told and [*told.splitlines()[:14]] == [*before.splitlines()[:14]], "octaves are not his yet"
+    assert query.accuracy(epsilon=SURE) == {"n": None}
+    assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE))
+    total = ledger.spent("walker")
+    answer = query.run(epsilon=SURE)
+    assert answer.plan.found[0].limit == 8
+    assert answer.spent == PrivacyLoss(Fraction(SURE)), "the octaves at their stored loss, and new noise for the rest"
+    assert ledger.spent("walker") == total + PrivacyLoss(Fraction(SURE * 3, 4))
+    assert session(con, "ben").sql(COUNT).cost(epsilon=SURE) == PrivacyLoss()
+
+
+def test_previews_do_not_depend_on_octaves_that_are_not_held(tmp_path: Path) -> None:
+    told = []
+    for name, data in (("a", DATA), ("b", DATA.replace("range(6000)", "range(48000)"))):
+        with connect(folder(tmp_path / name, data=data) / "walks.yaml", ledger=":memory:") as con:
+            session(con).sql(COUNT).run(epsilon=SURE)
+            query = session(con, "ben").sql(COUNT)
+            told.append(
+                [query.explain(epsilon=SURE), query.explain(epsilon=SURE, format="json"), query.cost(epsilon=SURE)]
+            )
+    assert told[0] == told[1]
+
+
+# --- nothing found ---------------------------------------------------------------------------------------------------
+
+
+NOBODY = DATA.replace("range(6000)", "range(0)")
+
+
+def test_nothing_found_is_charged_and_told_and_drawn_anew(tmp_path: Path) -> None:
+    with connect(folder(tmp_path, data=NOBODY) / "walks.yaml", ledger=(ledger := MemoryLedger("walks"))) as con:
+        query = session(con).sql(COUNT)
+        for times in (1, 2):
+            assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE)), "octaves of no use are drawn anew"
+            with pytest.raises(Rejected) as refused:
+                query.run(epsilon=SURE)
+            (found,) = refused.value.diagnostics
+            assert found.code == "DP212" and "1 walkers that the search can see" in found.message
+            assert f"ε {SURE} was charged; the noisy octaves are kept" in found.notes[0]
+            assert found.notes[1].endswith(": " + ", ".join(["0"] * 63))
+            assert ledger.spent("walker") == PrivacyLoss(Fraction(times * SURE)), "the whole, each time"
+
+
+def test_a_declared_limit_is_the_most_and_stands_where_nothing_is_found(tmp_path: Path) -> None:
+    sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 5) COUNT(*) AS n FROM walks"
+    for name, data, rows, limit in (("none", NOBODY, 0, 5), ("all", DATA, 5000, 5), ("one", FEW, 1000, 1)):
+        with connect(folder(tmp_path / name, data=data) / "walks.yaml", ledger=":memory:") as con:
+            query = session(con).sql(sql)
+            plan = query.plan(epsilon=SURE)
+            assert plan.searches is not None and plan.searches.cells == 4, "octaves 0…3, the last up to 5"
+            answer = query.run(epsilon=SURE)
+            assert (answer.rows[0][0], answer.plan.found[0].limit) == (rows, limit)
+
+
+FEW = DATA.replace("range(6000)", "range(1000)")
+
+
+# --- what is told ----------------------------------------------------------------------------------------------------
+
+
+def test_explain_shows_the_search_and_multiples_of_its_limit(con: Connection) -> None:
+    text = session(con).sql("SELECT SUM(steps) AS s FROM walks").explain(epsilon="0.8")
+    assert "release 0 · unit walker · search of the limit of SUM(steps) · keys: octaves 0…62" in text
+    assert "  COUNT(*)    1   1   1    laplace      5  0.2      15" in text
+    assert "release 1 · unit walker · limit 2^k from release 0 · keys: none, one row" in text
+    assert "  SUM(steps)  2^k  2^k  2^k    laplace  1.66667·2^k  0.6   5·2^k" in text
+    assert "  SUM(steps): k = 9: ± 2,560; k = 12: ± 20,480" in text
+    assert "cost: ε 0.8 of each walker" in text and "≤ 1 rows" not in text
+
+
+def test_json_says_which_numbers_are_multiples(con: Connection) -> None:
+    query = session(con).sql("SELECT SUM(steps) AS s, COUNT(DISTINCT id) AS n FROM walks")
+    told = json.loads(query.explain(epsilon="0.8", format="json"))
+    (search,) = told["searches"]
+    assert (search["name"], search["finds"]) == ("s0", [{"limit": "SUM(steps)", "rule": "sum", "at_most": None}])
+    assert search["components"][0]["l1"] == 1
+    total, units = told["releases"][0]["components"]
+    assert total["l1"] == {"limit": "found", "factor": 1, "search": "s0"} and units["l1"] == 1
+    assert [o["expected_error"] is None for o in told["releases"][0]["outputs"]] == [True, False]
+    assert told["cost"] == {"walker": {"epsilon": 0.8, "delta": 0.0, "rho": 0.0}}
+    query.run(epsilon=SURE)
+    after = json.loads(query.explain(epsilon=SURE, format="json"))
+    assert "searches" not in after and after["releases"][0]["components"][0]["l1"] == 2048
+
+
+def test_accuracy_is_unknown_until_the_limit_is(con: Connection) -> None:
+    query = session(con).sql("SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS units FROM walks")
+    before = query.accuracy(epsilon=1)
+    assert before["n"] is None and before["units"] is not None
+    query.run(epsilon=SURE)
+    assert query.accuracy(epsilon=1)["n"] is not None
+
+
+def test_the_answer_tells_the_limit_and_its_octaves(con: Connection) -> None:
+    answer = session(con).sql(COUNT).run(epsilon=SURE)
+    (found,) = answer.plan.found
+    assert found.octaves.counts == (0, 0, 0, 1000) + (0,) * 59 and found.loss == PrivacyLoss(Fraction(SURE, 4))
+    assert any(note.startswith("limit of COUNT(*) found: 8 per walker") for note in answer.notes)
+    again = session(con).sql(COUNT).run(epsilon=SURE)
+    assert again.plan.found == answer.plan.found, "for nothing, too"
+
+
+# --- reservations ----------------------------------------------------------------------------------------------------
+
+
+QUERIES = (
+    COUNT,
+    "SELECT place, COUNT(*) AS n, SUM(steps) AS s, SUM(km) AS k FROM walks GROUP BY place",
+    "SELECT place, COUNT(DISTINCT hours) AS n, COUNT(DISTINCT id) AS u FROM walks GROUP BY place",
+    "SELECT place, AVG(hours) AS a, COUNT(*) AS n FROM walks GROUP BY place",
+)
+
+
+@pytest.mark.parametrize("accounts", [EPSILON, PURE, RHO, REPLACED], ids=["approx_dp", "pure_dp", "zcdp", "replace"])
+def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str) -> None:
+    """Every limit that a search can find: the rest costs the very same, in the same parts."""
+    with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
+        own = Session(con.service, None, Settings(search=True))
+        for sql in QUERIES:
+            for epsilon in ("0.01", "100"):
+                plan = own.plan(sql, epsilon=epsilon)
+                assert plan.searches is not None
+                largest = max(s.largest for s in plan.searches.limits)
+                for k in range(largest + 1) if sql is COUNT else (0, 9, 30, largest):
+                    limits = {s.limit.label: 2 ** min(k, s.largest) for s in plan.searches.limits}
+                    limited = pipeline.compile(
+                        con.service, Question(sql), replace(plan.searches.settings, found=limits)
+                    )
+                    assert limited.searches is None
+                    assert _cost_no_more(limited.releases, plan.releases), (sql, k)
+                    assert cost_of([r.measured for r in plan.first.releases] + _measured(limited), con.policy)[
+                        "walker"
+                    ].within(plan.cost["walker"])
+
+
+def _measured(plan: Plan) -> list[MeasuredRelease]:
+    return [r.measured for r in plan.releases]
+
+
+def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(
+    con: Connection, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain that went on at another ε, or at the noise of half the limit, finds no entry that pays for it."""
+    query = session(con).sql(COUNT)
+    original = searches.with_limits
+
+    def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
+        assert plan.searches is not None
+        settings = replace(plan.searches.settings, epsilon=Fraction(2 * SURE))
+        return original(service, replace(plan, searches=replace(plan.searches, settings=settings)), noisy)
+
+    monkeypatch.setattr(pipeline, "with_limits", dearer)
+    with pytest.raises(AssertionError, match="costs more than was reserved"):
+        query.run(epsilon=SURE)
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)) and len(ledger.history()) == 1
+
+
+def test_killed_between_the_two_releases_everything_is_paid_and_the_limit_stays(
+    con: Connection, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = session(con).sql(BY_PLACE)
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "with_limits", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            query.run(epsilon=SURE)
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)), "all of it, before anything was asked"
+    assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE * 3, 4)), "the octaves are stored"
+    answer = query.run(epsilon=SURE)
+    assert answer.plan.found[0].limit == 8 and [n for _, n in answer.rows] == [2000] * 3
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE * 7, 4))
+
+
+def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
+    raise KeyboardInterrupt
+
+
+def test_fresh_searches_anew(con: Connection, ledger: MemoryLedger) -> None:
+    query = session(con).sql(COUNT)
+    query.run(epsilon=SURE)
+    query.run(epsilon=SURE, fresh=True)
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE * 7, 4)), "octaves that are held are not bought again"
+
+
+def test_a_check_accepts_with_a_warning_that_can_be_forbidden(walks: Path) -> None:
+    found = check("SELECT COUNT(*), SUM(steps) FROM walks", walks / "walks.yaml", limits="search")
+    assert [(f.code, f.severity) for f in found] == [("DP506", "warning")]
+    assert found[0].message.startswith("the limit of COUNT(*) and of SUM(steps) is found when the query runs")
+    assert {f.code for f in check("SELECT COUNT(*), SUM(steps) FROM walks", walks / "walks.yaml")} == {"DP201"}
