@@ -90,6 +90,6 @@ def make_database(path: Path, script: str) -> None:
 
     Raises CannotOpen (DP006) if the file cannot be made.
     """
-    from dpsql.engines.duckdb.engine import build_database
+    from dpsql.engines.duckdb.connections import build_database
 
     build_database(path, script)

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engines.duckdb.engine import _lock_down
+from dpsql.engines.duckdb.connections import lock_down
 
 
 class Refusing:
@@ -26,7 +26,7 @@ class Refusing:
 @pytest.mark.parametrize("progress", [False, True])
 def test_it_is_locked_all_the_same(progress: bool) -> None:
     connection = Refusing(on=False)
-    _lock_down(connection, (), progress)  # type: ignore[arg-type]
+    lock_down(connection, (), progress)  # type: ignore[arg-type]
     assert connection.own.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]
     with pytest.raises(duckdb.Error):
         connection.own.execute("SET enable_external_access = true")
@@ -35,4 +35,4 @@ def test_it_is_locked_all_the_same(progress: bool) -> None:
 def test_a_bar_that_cannot_be_switched_off_is_not_accepted() -> None:
     """It would tell how long a query takes on private rows."""
     with pytest.raises(duckdb.InvalidInputException):
-        _lock_down(Refusing(on=True), ())  # type: ignore[arg-type]
+        lock_down(Refusing(on=True), ())  # type: ignore[arg-type]

@@ -17,7 +17,8 @@ import pytest
 from dpsql.api.connection import Connection
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engines.duckdb.engine import _MERGES_ZEROS, DuckDBEngine
+from dpsql.engines.duckdb.connections import MERGES_ZEROS
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.parquet import believing_views
 from tests.support.checklist_clinic import DELTA, POLICY, Clinic
 
@@ -128,7 +129,7 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         engine.register("parquet_frame", pq.read_table(path))
         refused = [*believing, "registered"]
         accepted = ["visits", "of_a_table", "parquet_frame"]
-        (accepted if _MERGES_ZEROS else refused).extend(name for name in careful if name != "of_a_table")
+        (accepted if MERGES_ZEROS else refused).extend(name for name in careful if name != "of_a_table")
         for name in accepted:
             assert engine.table_sql(name)
         engine.register("registered", engine._connection.read_parquet(str(path)))

@@ -21,7 +21,8 @@ from dpsql.core.ir.types import parse_type
 from dpsql.core.stopping import CHUNK, Stop, columns_of, until_stopped
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb import engine as duckdb_engine
-from dpsql.engines.duckdb.engine import DuckDBEngine, open_scratch
+from dpsql.engines.duckdb.connections import open_scratch
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
 
 PATIENCE = 60.0

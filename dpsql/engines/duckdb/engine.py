@@ -13,38 +13,36 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.source import SourceCall
-from dpsql.core.printing.dialects.duckdb import quoted
-from dpsql.core.stopping import Stop, columns_of, until_stopped
+from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
 from dpsql.engines.duckdb import DIALECT
-from dpsql.engines.duckdb.files import refusal, unusable
+from dpsql.engines.duckdb.connections import (
+    ATTACHED,
+    MERGES_ZEROS,
+    attach,
+    create_view,
+    dispose,
+    lock_down,
+    own_cursor,
+    set_each,
+)
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
-from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, UNLOCKED, start_config
-from dpsql.engines.duckdb.parquet import source_sql
+from dpsql.engines.duckdb.lockdown import UNLOCKED, start_config
+from dpsql.engines.duckdb.reading import read
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
-from dpsql.engines.duckdb.wide_integers import SPLIT, rejoin
 from dpsql.engines.open import Frame
 from dpsql.engines.progress import watched
 from dpsql.engines.resources import Limits
-
-Connection = duckdb.DuckDBPyConnection
-ATTACHED: Final = "data"
-_MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
-# The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
-_THROUGH_NUMPY: Final = frozenset(
-    {"boolean", "float", "double", "varchar", "hugeint"}
-    | {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
-)
 
 
 class DuckDBEngine:
@@ -81,7 +79,7 @@ class DuckDBEngine:
         self._registered: dict[str, bool] = {}  # name → whether it is a query of DuckDB's
         self._relations: tuple[Relation, ...] | None = None
         self._readable: set[Relation] = set()
-        self._dispose = weakref.finalize(self, _dispose, connection, spill)
+        self._dispose = weakref.finalize(self, dispose, connection, spill)
 
     @classmethod
     def open(
@@ -114,14 +112,14 @@ class DuckDBEngine:
         try:
             connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
             if database is not None:
-                _attach(connection, database, directory)
+                attach(connection, database, directory)
             for table, call in calls.items():
-                _create_view(connection, table, call, sources[table])
+                create_view(connection, table, call, sources[table])
             for table, frame in (frames or {}).items():
                 copy_frame(connection, table, frame)
             second = connection.cursor()
-            _set_each(second, progress)
-            _lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
+            set_each(second, progress)
+            lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
             return cls(connection, ATTACHED, spill, progress, second=second)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
@@ -129,7 +127,7 @@ class DuckDBEngine:
             problem = KeyboardInterrupt() if str(error) == CTRL_C else error
         except BaseException as error:
             problem = error
-        _dispose(connection, spill)
+        dispose(connection, spill)
         raise problem from None
 
     @classmethod
@@ -146,9 +144,9 @@ class DuckDBEngine:
                 "pass what duckdb.connect(…) returned, or the path of a policy",
             )
         with contextlib.suppress(EngineError):
-            cursor, home, shadowed, collation = guarded(lambda: _own_cursor(connection, progress), lambda: None)
+            cursor, home, shadowed, collation = guarded(lambda: own_cursor(connection, progress), lambda: None)
             if collation in ("", "binary") and not shadowed:
-                second, *_ = guarded(lambda: _own_cursor(connection, progress), lambda: None)
+                second, *_ = guarded(lambda: own_cursor(connection, progress), lambda: None)
                 return cls(cursor, home, None, progress, second=second)
             cursor.close()
             if not shadowed:
@@ -283,7 +281,7 @@ class DuckDBEngine:
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
             first, names = ("memory", None) if self._locked else ("temp", self._registered)
-            self._relations = relations_of(self._rows, self._home, first, names, _MERGES_ZEROS)
+            self._relations = relations_of(self._rows, self._home, first, names, MERGES_ZEROS)
         return self._relations
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -310,135 +308,3 @@ class DuckDBEngine:
                     f"the view `{name}` cannot be read",
                     "a view may only use tables of its own database: files are given as  source:  in the policy",
                 )
-
-
-def _own_cursor(connection: Connection, progress: bool) -> tuple[Connection, str, list[str], str]:
-    """A cursor of the user's connection, set up for us; its catalogue, the functions redefined, its collation."""
-    cursor = connection.cursor()
-    home = cursor.execute("SELECT current_database()").fetchall()[0][0]
-    shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
-    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
-        with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
-            cursor.execute(statement)
-    return cursor, home, shadowed, cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0]
-
-
-def open_scratch() -> duckdb.DuckDBPyConnection:
-    """An empty in-memory DuckDB, locked, for values that are public already."""
-    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
-    _lock_down(connection, ())
-    return connection
-
-
-def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> RawTable:
-    """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
-
-    Simple types come through numpy, five times faster than row by row. There a HUGEINT would become a float, so it is
-    cut into two 64-bit halves by the engine and put together again here.
-
-    stop: set by another thread to have no more of the result converted; see core/stopping.py.
-    """
-    statement = _only_select(connection, sql)
-    shape = connection.sql(statement)  # binds and runs nothing
-    names, kinds = tuple(shape.columns), [str(t.id) for t in shape.types]
-    del shape
-    if not _THROUGH_NUMPY.issuperset(kinds):
-        return RawTable(names, columns_of(connection.execute(statement).fetchmany, len(names), stop))
-    if "hugeint" not in kinds and len({name.lower() for name in names}) == len(names):
-        arrays = connection.execute(statement).fetchnumpy()
-        return RawTable(names, tuple(arrays[name].tolist() for name in until_stopped(stop, names)))
-    aliases = [f"c{i}" for i in range(len(names))]
-    items = [SPLIT.format(a) if kind == "hugeint" else a for a, kind in zip(aliases, kinds, strict=True)]
-    body = sql.rstrip().rstrip(";")
-    arrays = connection.execute(f"SELECT {', '.join(items)} FROM (\n{body}\n) AS q({', '.join(aliases)})").fetchnumpy()
-    columns = (
-        rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else arrays[a].tolist()
-        for a, kind in until_stopped(stop, zip(aliases, kinds, strict=True))
-    )
-    return RawTable(names, tuple(columns))
-
-
-def read_typed(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> tuple[RawTable, list[str]]:
-    """Run exactly one SELECT, row by row in its order; the values, and the types' names. stop: as for `read`."""
-    found = connection.execute(_only_select(connection, sql))
-    names, types = tuple(str(d[0]) for d in found.description or ()), [str(d[1]) for d in found.description or ()]
-    return RawTable(names, columns_of(found.fetchmany, len(names), stop)), types
-
-
-def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-    statements = connection.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ValueError("not exactly one SELECT")
-    return statements[0]
-
-
-def _lock_down(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...], progress: bool = False) -> None:
-    _set_each(connection, progress)
-    connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
-    for statement in CLOSING:
-        connection.execute(statement)
-
-
-def _set_each(connection: duckdb.DuckDBPyConnection, progress: bool) -> None:
-    """What each connection to a database of ours is told for itself, before nothing can be set any more."""
-    try:
-        for statement in COUNTING if progress else NO_BAR:
-            connection.execute(statement)
-    except duckdb.InvalidInputException:
-        # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
-        if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
-            raise
-    for statement in EACH:
-        connection.execute(statement)
-
-
-def build_database(path: Path, script: str) -> None:
-    """Make a new database file with a script of ours (never with anybody's input): the demo's data.
-
-    Raises: CannotOpen (DP006) if the file cannot be made.
-    """
-    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
-        guarded(lambda: connection.execute(script), connection.interrupt)
-        return
-    raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
-
-
-def _create_view(
-    connection: duckdb.DuckDBPyConnection, table: str, call: SourceCall, written: str | SourceCall
-) -> None:
-    # DuckDB's own text may quote lines of a file, so none of it is shown.
-    with contextlib.suppress(duckdb.Error):
-        view = f"memory.main.{quoted(table)}"
-        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
-        if call.reader == "read_parquet" and not _MERGES_ZEROS:
-            columns = connection.execute(f"DESCRIBE {view}").fetchall()
-            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
-            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
-        return
-    raise cannot_open(
-        f"the source of table `{table}` cannot be read: {written}",
-        "check that the files are what the reader expects, whole, and of one schema, and that the options are right",
-    )
-
-
-def _attach(connection: duckdb.DuckDBPyConnection, database: Path, directory: Path) -> None:
-    path = os.path.abspath(directory / database.expanduser())
-    problem = unusable(path)
-    if problem is None:
-        said = ""
-        try:
-            connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
-            return
-        except duckdb.Error as error:
-            said = str(error)
-        problem = refusal(said, duckdb.__version__)
-    what, help = problem
-    raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
-
-
-def _dispose(connection: duckdb.DuckDBPyConnection | None, spill: SpillFolder | None) -> None:
-    if connection is not None:
-        with contextlib.suppress(Exception):
-            connection.close()
-    if spill is not None:
-        spill.remove()

@@ -15,7 +15,7 @@ from dpsql.diagnostics.words import with_article
 from dpsql.engines.open import Frame
 
 if TYPE_CHECKING:
-    from dpsql.engines.duckdb.engine import Connection
+    from dpsql.engines.duckdb.connections import Connection
 
 CTRL_C: Final = "Query interrupted"
 """The text of the RuntimeError that DuckDB makes of a Ctrl-C in the main thread."""

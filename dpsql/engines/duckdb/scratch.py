@@ -20,7 +20,7 @@ from dpsql.core.stopping import Stop, until_stopped
 from dpsql.engines.duckdb import DIALECT
 
 if TYPE_CHECKING:
-    from dpsql.engines.duckdb.engine import Connection
+    from dpsql.engines.duckdb.connections import Connection
 
 T = TypeVar("T")
 _CHUNK = 100_000
@@ -120,7 +120,7 @@ class Scratch:
         """
 
         def run() -> tuple[RawTable, tuple[SqlType, ...]]:
-            from dpsql.engines.duckdb.engine import read_typed
+            from dpsql.engines.duckdb.reading import read_typed
 
             table, names = read_typed(self._open(), sql, self._stop)
             return table, tuple(map(_known, names))
@@ -146,7 +146,7 @@ class Scratch:
         if self._closed:
             raise ValueError("closed")
         if self._connection is None:
-            from dpsql.engines.duckdb.engine import open_scratch
+            from dpsql.engines.duckdb.connections import open_scratch
 
             self._connection = open_scratch()
         return self._connection

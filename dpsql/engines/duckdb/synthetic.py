@@ -8,7 +8,8 @@ from dpsql.core.engine import RawTable, T, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb import DIALECT
-from dpsql.engines.duckdb.engine import DuckDBEngine, open_scratch
+from dpsql.engines.duckdb.connections import open_scratch
+from dpsql.engines.duckdb.engine import DuckDBEngine
 
 Row = tuple[str, ...]
 """One row as SQL literals."""

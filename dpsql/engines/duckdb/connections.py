@@ -1,0 +1,116 @@
+"""What is done to a connection: ours gets its data and is locked; a cursor of the user's is set up for us alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from dpsql.core.engine import cannot_open, guarded
+from dpsql.core.policy.source import SourceCall
+from dpsql.core.printing.dialects.duckdb import quoted
+from dpsql.diagnostics.errors import EngineError
+from dpsql.engines.duckdb.files import refusal, unusable
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.parquet import source_sql
+from dpsql.engines.duckdb.spill import SpillFolder
+from dpsql.engines.resources import Limits
+
+Connection = duckdb.DuckDBPyConnection
+ATTACHED: Final = "data"
+MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
+
+
+def attach(connection: Connection, database: Path, directory: Path) -> None:
+    """A database file, read-only, as the catalogue `ATTACHED`. Raises CannotOpen (DP006)."""
+    path = os.path.abspath(directory / database.expanduser())
+    problem = unusable(path)
+    if problem is None:
+        said = ""
+        try:
+            connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
+            return
+        except duckdb.Error as error:
+            said = str(error)
+        problem = refusal(said, duckdb.__version__)
+    what, help = problem
+    raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
+
+
+def create_view(connection: Connection, table: str, call: SourceCall, written: str | SourceCall) -> None:
+    """A view for a table's source. written: the source as the policy has it. Raises CannotOpen (DP006)."""
+    # DuckDB's own text may quote lines of a file, so none of it is shown.
+    with contextlib.suppress(duckdb.Error):
+        view = f"memory.main.{quoted(table)}"
+        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
+        if call.reader == "read_parquet" and not MERGES_ZEROS:
+            columns = connection.execute(f"DESCRIBE {view}").fetchall()
+            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
+            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
+        return
+    raise cannot_open(
+        f"the source of table `{table}` cannot be read: {written}",
+        "check that the files are what the reader expects, whole, and of one schema, and that the options are right",
+    )
+
+
+def set_each(connection: Connection, progress: bool) -> None:
+    """What each connection to a database of ours is told for itself, before nothing can be set any more."""
+    try:
+        for statement in COUNTING if progress else NO_BAR:
+            connection.execute(statement)
+    except duckdb.InvalidInputException:
+        # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
+        if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            raise
+    for statement in EACH:
+        connection.execute(statement)
+
+
+def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = False) -> None:
+    """Leave these files readable, everything else off, and nothing to be set any more."""
+    set_each(connection, progress)
+    connection.execute("SET allowed_paths = ?", [list(dict.fromkeys(files))])
+    for statement in CLOSING:
+        connection.execute(statement)
+
+
+def own_cursor(connection: Connection, progress: bool) -> tuple[Connection, str, list[str], str]:
+    """A cursor of the user's connection, set up for us; its catalogue, the functions redefined, its collation."""
+    cursor = connection.cursor()
+    home = cursor.execute("SELECT current_database()").fetchall()[0][0]
+    shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
+        with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
+            cursor.execute(statement)
+    return cursor, home, shadowed, cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0]
+
+
+def open_scratch() -> Connection:
+    """An empty in-memory DuckDB, locked, for values that are public already."""
+    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
+    lock_down(connection, ())
+    return connection
+
+
+def build_database(path: Path, script: str) -> None:
+    """Make a new database file with a script of ours (never with anybody's input): the demo's data.
+
+    Raises: CannotOpen (DP006) if the file cannot be made.
+    """
+    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
+        guarded(lambda: connection.execute(script), connection.interrupt)
+        return
+    raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")
+
+
+def dispose(connection: Connection | None, spill: SpillFolder | None) -> None:
+    """Close a connection and remove its temporary folder."""
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            connection.close()
+    if spill is not None:
+        spill.remove()
