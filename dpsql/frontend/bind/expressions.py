@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from sqlglot import exp
 
-from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import REGISTRY, lookup
@@ -22,19 +19,20 @@ from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import cannot_compute
 from dpsql.diagnostics.diagnostic import Source, Span
-from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
-from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, VOLATILE, WINDOWED, aggregate_name
+from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
-from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate, of_column
+from dpsql.frontend.bind.refusals import refused, unknown_function, volatile
+from dpsql.frontend.bind.replacements import LISTED, of_column
 from dpsql.frontend.bind.scope import Entry, find, has, written_at
 from dpsql.frontend.bind.searched_clips import misplaced, says_auto, searched_clip
 from dpsql.frontend.bind.syntax import SYNTAX, calendar_shift
 from dpsql.frontend.bind.syntax_arguments import checked
-from dpsql.frontend.text.spans import query_span, span_of
+from dpsql.frontend.text.spans import span_of
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
 _SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
@@ -105,7 +103,7 @@ class ExprBinder:
                 return self.subquery(node, self)
         if type(node) in CALLS:
             return self._shaped(node)
-        raise self.refuse(node)
+        raise refused(node, self.source, self.clause)
 
     # --- leaves ----------------------------------------------------------------------------------------------------
 
@@ -126,7 +124,7 @@ class ExprBinder:
             if found is not None:
                 return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
-            raise self._volatile(name, node)
+            raise volatile(name, self.span(node))
         advice = partial(of_column, node, name, self.clause) if relation is None else tuple
         return find(self.entries, name, relation, self.span(node), advice)
 
@@ -170,8 +168,8 @@ class ExprBinder:
         function = lookup(name)
         if function is None or function.operator:
             if name in VOLATILE:
-                raise self._volatile(name, node)
-            raise self._unknown(name, node)
+                raise volatile(name, self.span(node))
+            raise unknown_function(name, self.span(node))
         given, span = args.get("expressions", []), self.span(node)
         if function.name == "clip" and says_auto(given):
             made = searched_clip(given, self.bind, lambda x, end: self.call("clip", (x, end, end), span), span)
@@ -238,109 +236,6 @@ class ExprBinder:
         known = self.known.get(expr)
         return evaluate(expr, _TypesOnly(expr)) if known is None else known
 
-    # --- refusals --------------------------------------------------------------------------------------------------
-
-    def _volatile(self, name: str, node: exp.Expr) -> Rejected:
-        return reject(
-            "DP114", f"{name} gives another value at every call", span=self.span(node),
-            help=["write the value itself, or pass it as a parameter"],
-        )  # fmt: skip
-
-    def _unknown(self, name: str, node: exp.Expr) -> Rejected:
-        known = [*AGGREGATES, *(n for n, f in REGISTRY.items() if not f.operator)]
-        close = difflib.get_close_matches(name, known, n=2)
-        advice = INSTEAD.get(name.lower()) or (f"did you mean {' or '.join(close)}?" if close else LISTED)
-        return reject("DP105", f"function {name} is not supported", span=self.span(node), help=[advice])
-
-    def refuse_subquery(self, node: exp.Expr) -> Rejected:
-        """A subquery where no join can stand for it."""
-        at = query_span(node, self.source.text)
-        if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-            return reject(
-                "DP111", "ANY over a list is not supported", span=self.span(node), help=["write  x IN (1, 2)"]
-            )
-        if isinstance(node, exp.All):
-            return reject(
-                "DP111", "ALL over a subquery is not supported", span=at,
-                help=["compare with one value, as in  x > (SELECT MAX(y) FROM …),  or write  x NOT IN (SELECT y …)"],
-            )  # fmt: skip
-        if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.In):
-            return reject(
-                "DP111", f"a subquery cannot stand in {self.clause}", span=at,
-                help=["join the table instead, or compute the value in a WITH query of its own"],
-            )  # fmt: skip
-        return reject(
-            "DP111", "IN, EXISTS and ANY over a subquery can only be a condition of WHERE or HAVING", span=at,
-            label="each must hold by itself, joined to other conditions by AND",
-            help=["write it as a term of its own:  WHERE … AND x IN (SELECT …);  ask one query for each case of an OR"],
-        )  # fmt: skip
-
-    def refuse(self, node: exp.Expr) -> Rejected:
-        """Build (not raise) the refusal of a node that has no meaning here."""
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) or is_quantile(node):
-            return self.refuse(node.this)  # put around ANY_VALUE(x), PERCENTILE_CONT(x)
-        if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
-            return self.refuse_subquery(node)
-        if isinstance(node, exp.Window):
-            return reject(
-                "DP101", f"a window function cannot stand in {self.clause}", span=self.span(node),
-                help=["put it into SELECT or ORDER BY, and filter with QUALIFY"],
-            )  # fmt: skip
-        if isinstance(node, exp.Grouping | exp.GroupingId):
-            return reject(
-                "DP101", f"GROUPING cannot stand in {self.clause}", span=self.span(node),
-                help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
-            )  # fmt: skip
-        if isinstance(node, exp.Func) and type(node) in WINDOWED:
-            name = self._written(node)
-            return reject(
-                "DP105", f"{name.upper()} needs a window", span=self.span(node),
-                help=needs_window(node, name.upper()),
-            )  # fmt: skip
-        if isinstance(node, exp.AggFunc):
-            advice = of_aggregate(node)
-            return reject(
-                "DP105", f"aggregate {self._written(node).upper()} is not supported", span=self.span(node),
-                help=[advice],
-            )  # fmt: skip
-        if isinstance(node, exp.Array):
-            return reject(
-                "DP105", "a list in brackets is not supported here", span=self.span(node),
-                help=['if it is a name, quote it:  "name"'],
-            )  # fmt: skip
-        if isinstance(node, exp.Struct | exp.ToMap):
-            return reject(
-                "DP105", "structs and maps are not supported", span=self.span(node),
-                help=["select their values as columns"],
-            )  # fmt: skip
-        if isinstance(node, exp.ArrayOverlaps):
-            return reject("DP105", "operator && is not supported", span=self.span(node), help=["write AND"])
-        if isinstance(node, exp.Collate):
-            return reject(
-                "DP105", "COLLATE is not supported", span=self.span(node),
-                help=["compare in one letter case:  LOWER(x) = 'north',  or leave COLLATE out"],
-            )  # fmt: skip
-        if isinstance(node, exp.Tuple):
-            return reject(
-                "DP101", "several values at once are outside the accepted SQL here", span=self.span(node),
-                help=["compare one by one:  (a = 1 AND b = 2) OR (a = 3 AND b = 4)"],
-            )  # fmt: skip
-        if isinstance(node, exp.Func):
-            name = self._written(node)
-            if name in VOLATILE or node.sql_name().lower() in VOLATILE:
-                return self._volatile(name, node)
-            return self._unknown(name, node)
-        return reject(
-            "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=self.span(node),
-            help=[LISTED],
-        )  # fmt: skip
-
-    def _written(self, node: exp.Func) -> str:
-        """A function's name as it stands in the text; sqlglot gives several spellings one class."""
-        span = self.span(node)
-        found = re.match(r"(\w+)\s*\(", self.source.text[span.start : span.end])
-        return found.group(1).lower() if found else node.sql_name().lower()
-
 
 def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
     """The predicate of a WHERE, HAVING or ON clause. Raises Rejected DP106 if it is no condition."""
@@ -383,11 +278,6 @@ class _TypesOnly(dict[int, Value]):
 @cache
 def _type_only(t: SqlType) -> Value:
     return Value(t, range=type_range(t), finite=t.kind is not Kind.DOUBLE)
-
-
-def _spaced(name: str) -> str:
-    """A class name as words: BitwiseAnd → bitwise and."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _as_clip(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...] | None:

@@ -14,6 +14,7 @@ from dpsql.core.ir.types import BOOLEAN, NULL, VARCHAR, Kind, parse_type
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
+from dpsql.frontend.bind.refusals import refused, refused_subquery
 from dpsql.frontend.bind.syntax_arguments import checked
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def between(binder: ExprBinder, node: exp.Between) -> Expr:
 def in_(binder: ExprBinder, node: exp.In) -> Expr:
     args = checked(node, binder.source, "this", "expressions", "query")
     if "query" in args:
-        raise binder.refuse_subquery(args["query"])
+        raise refused_subquery(args["query"], binder.source, binder.clause)
     if (listed := next((e for e in args["expressions"] if isinstance(e, exp.Values)), None)) is not None:
         raise reject(
             "DP101", "IN takes a list or a query, not VALUES", span=binder.span(listed),
@@ -173,7 +174,7 @@ def escape(binder: ExprBinder, node: exp.Escape) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     inner = args["this"]
     if not isinstance(inner, exp.Like | exp.ILike):
-        raise binder.refuse(node)
+        raise refused(node, binder.source, binder.clause)
     parts = checked(inner, binder.source, "this", "expression", "negate")
     name = "like" if isinstance(inner, exp.Like) else "ilike"
     bound = tuple(binder.bind(e) for e in (parts["this"], parts["expression"], args["expression"]))
@@ -203,7 +204,7 @@ def log(binder: ExprBinder, node: exp.Log) -> Expr:
 def sha2(binder: ExprBinder, node: exp.SHA2) -> Expr:
     args = checked(node, binder.source, "this", "length")
     if "length" in args and args["length"].name != "256":
-        raise binder.refuse(node)
+        raise refused(node, binder.source, binder.clause)
     return binder.call("sha256", (binder.bind(args["this"]),), binder.span(node))
 
 

@@ -1,0 +1,130 @@
+"""Refusals of expressions that have no meaning where they stand: what each is, and what to write in its place."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from sqlglot import exp
+
+from dpsql.aggregates.table import AGGREGATES
+from dpsql.core.functions.registry import REGISTRY
+from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.bind.function_names import VOLATILE, WINDOWED
+from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate
+from dpsql.frontend.text.spans import query_span, span_of
+
+
+def volatile(name: str, span: Span) -> Rejected:
+    """A function such as RANDOM or NOW."""
+    return reject(
+        "DP114", f"{name} gives another value at every call", span=span,
+        help=["write the value itself, or pass it as a parameter"],
+    )  # fmt: skip
+
+
+def unknown_function(name: str, span: Span) -> Rejected:
+    """A function that is not registered, with those of similar names."""
+    known = [*AGGREGATES, *(n for n, f in REGISTRY.items() if not f.operator)]
+    close = difflib.get_close_matches(name, known, n=2)
+    advice = INSTEAD.get(name.lower()) or (f"did you mean {' or '.join(close)}?" if close else LISTED)
+    return reject("DP105", f"function {name} is not supported", span=span, help=[advice])
+
+
+def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
+    """A subquery where no join can stand for it."""
+    at = query_span(node, source.text)
+    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
+        return reject(
+            "DP111", "ANY over a list is not supported", span=span_of(node, source.text), help=["write  x IN (1, 2)"]
+        )
+    if isinstance(node, exp.All):
+        return reject(
+            "DP111", "ALL over a subquery is not supported", span=at,
+            help=["compare with one value, as in  x > (SELECT MAX(y) FROM …),  or write  x NOT IN (SELECT y …)"],
+        )  # fmt: skip
+    if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.In):
+        return reject(
+            "DP111", f"a subquery cannot stand in {clause}", span=at,
+            help=["join the table instead, or compute the value in a WITH query of its own"],
+        )  # fmt: skip
+    return reject(
+        "DP111", "IN, EXISTS and ANY over a subquery can only be a condition of WHERE or HAVING", span=at,
+        label="each must hold by itself, joined to other conditions by AND",
+        help=["write it as a term of its own:  WHERE … AND x IN (SELECT …);  ask one query for each case of an OR"],
+    )  # fmt: skip
+
+
+def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
+    """Build (not raise) the refusal of a node that has no meaning here. clause: where it stands, in words."""
+    span = span_of(node, source.text)
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) or is_quantile(node):
+        return refused(node.this, source, clause)  # put around ANY_VALUE(x), PERCENTILE_CONT(x)
+    if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
+        return refused_subquery(node, source, clause)
+    if isinstance(node, exp.Window):
+        return reject(
+            "DP101", f"a window function cannot stand in {clause}", span=span,
+            help=["put it into SELECT or ORDER BY, and filter with QUALIFY"],
+        )  # fmt: skip
+    if isinstance(node, exp.Grouping | exp.GroupingId):
+        return reject(
+            "DP101", f"GROUPING cannot stand in {clause}", span=span,
+            help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
+        )  # fmt: skip
+    if isinstance(node, exp.Func) and type(node) in WINDOWED:
+        name = _written(node, source)
+        return reject(
+            "DP105", f"{name.upper()} needs a window", span=span,
+            help=needs_window(node, name.upper()),
+        )  # fmt: skip
+    if isinstance(node, exp.AggFunc):
+        advice = of_aggregate(node)
+        return reject(
+            "DP105", f"aggregate {_written(node, source).upper()} is not supported", span=span,
+            help=[advice],
+        )  # fmt: skip
+    if isinstance(node, exp.Array):
+        return reject(
+            "DP105", "a list in brackets is not supported here", span=span,
+            help=['if it is a name, quote it:  "name"'],
+        )  # fmt: skip
+    if isinstance(node, exp.Struct | exp.ToMap):
+        return reject(
+            "DP105", "structs and maps are not supported", span=span,
+            help=["select their values as columns"],
+        )  # fmt: skip
+    if isinstance(node, exp.ArrayOverlaps):
+        return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
+    if isinstance(node, exp.Collate):
+        return reject(
+            "DP105", "COLLATE is not supported", span=span,
+            help=["compare in one letter case:  LOWER(x) = 'north',  or leave COLLATE out"],
+        )  # fmt: skip
+    if isinstance(node, exp.Tuple):
+        return reject(
+            "DP101", "several values at once are outside the accepted SQL here", span=span,
+            help=["compare one by one:  (a = 1 AND b = 2) OR (a = 3 AND b = 4)"],
+        )  # fmt: skip
+    if isinstance(node, exp.Func):
+        name = _written(node, source)
+        if name in VOLATILE or node.sql_name().lower() in VOLATILE:
+            return volatile(name, span)
+        return unknown_function(name, span)
+    return reject(
+        "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=span,
+        help=[LISTED],
+    )  # fmt: skip
+
+
+def _written(node: exp.Func, source: Source) -> str:
+    """A function's name as it stands in the text; sqlglot gives several spellings one class."""
+    span = span_of(node, source.text)
+    found = re.match(r"(\w+)\s*\(", source.text[span.start : span.end])
+    return found.group(1).lower() if found else node.sql_name().lower()
+
+
+def _spaced(name: str) -> str:
+    """A class name as words: BitwiseAnd → bitwise and."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
