@@ -24,7 +24,7 @@ from dpsql.cli.options import Format, Intervals
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
 from dpsql.diagnostics.layout import inert, one_line, printable
-from dpsql.results.answer import Release, half_widths, remarks, told, unique_names, with_ends
+from dpsql.results.answer import Release, column_intervals, half_widths, remarks, unique_names, with_ends
 from dpsql.results.cells import Cell, cell, plain
 
 
@@ -213,7 +213,9 @@ def footer_of(
         price = f"{rows}  spent {release.spent}"
     else:
         price = f"{rows}  spent {release.spent}, left {left_text(left, in_rho=bool(release.spent.rho))}"
-    around = level is not None and any(b is not None for t in told(release, level).values() for b in t.bounds)
+    around = level is not None and any(
+        b is not None for t in column_intervals(release, level).values() for b in t.bounds
+    )
     return "; ".join(
         [
             price,

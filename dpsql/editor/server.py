@@ -165,8 +165,8 @@ class Server(LanguageServer):
         places = [*{**self.elsewhere.pop(uri, {}), **found}]
         self.elsewhere[uri] = found
         for place in places:
-            told = next((said[place] for said in self.elsewhere.values() if place in said), [])
-            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(place, told))
+            diagnostics = next((said[place] for said in self.elsewhere.values() if place in said), [])
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(place, diagnostics))
 
     def diagnostic(self, d: Diagnostic, own: Source) -> types.Diagnostic:
         """A finding as the protocol has it; one that points into another text stands at the beginning of `own`."""

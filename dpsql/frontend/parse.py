@@ -143,10 +143,10 @@ def _unreadable(error: BaseException, source: Source) -> Rejected:
     The compiled one (`dpsql[fast]`) does not.
     """
     text, mark, start = source.text, "/*", -1
-    told = _NEVER_CLOSED.search(str(error.__cause__ or error))
-    if told is not None:
-        mark = "[" if told[1] == "]" else told[1]
-        at = int(told[2])
+    unclosed = _NEVER_CLOSED.search(str(error.__cause__ or error))
+    if unclosed is not None:
+        mark = "[" if unclosed[1] == "]" else unclosed[1]
+        at = int(unclosed[2])
         start = at if mark in text[at : at + 3] else -1  # E'…: the offset is that of the E
     elif isinstance(error.__cause__, IndexError):  # it runs out of text in a comment
         start = text.find(mark, text.rfind("*/") + 1)
@@ -155,7 +155,9 @@ def _unreadable(error: BaseException, source: Source) -> Rejected:
             "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
         )
     end = text.find("\n", start)
-    advice = f"close it; or look for a {mark} too many before it" if told is not None else "end the comment with  */"
+    advice = (
+        f"close it; or look for a {mark} too many before it" if unclosed is not None else "end the comment with  */"
+    )
     return reject(
         "DP010", f"syntax error: the {mark} that stands here is never closed", source=source,
         span=Span(start, len(text.rstrip()) if end < 0 else end), help=[advice],

@@ -15,8 +15,8 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.postprocessing.coverage import Covered, covered
+from dpsql.postprocessing.intervals.shown_intervals import ShownIntervals
 from dpsql.postprocessing.run import Rows
-from dpsql.postprocessing.told import Told
 from dpsql.results import frames
 from dpsql.results.cells import cell
 
@@ -86,13 +86,13 @@ class Release:
         not appear. Repeated names get a number (`to_dict`).
         Raises Rejected DP406 unless 0 < level < 1.
         """
-        return _by_row({n: t.bounds for n, t in told(self, _confidence(level)).items()}, len(self))
+        return _by_row({n: t.bounds for n, t in column_intervals(self, _confidence(level)).items()}, len(self))
 
     def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
         """One dict per row: column → why its number has no interval at this confidence; nothing where it has one, or no
         noise. Raises Rejected DP406 unless 0 < level < 1.
         """
-        found = told(self, _confidence(level))
+        found = column_intervals(self, _confidence(level))
         return [{n: t.why[row] for n, t in found.items() if t.why[row]} for row in range(len(self))]
 
     @property
@@ -209,22 +209,22 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def told(release: Release, level: Fraction, most: int | None = None) -> dict[str, Told]:
+def column_intervals(release: Release, level: Fraction, most: int | None = None) -> dict[str, ShownIntervals]:
     """Column → its intervals in the first rows, or (None) in all; group keys do not appear. level: in (0, 1)."""
     from dpsql.postprocessing.planning.unchanged_columns import is_key
 
     plan, table = release.plan, release._table if most is None else release._table.first(most)
-    found: dict[str, Told] = {}
+    found: dict[str, ShownIntervals] = {}
     for name, column, values in zip(unique_names(release.columns), plan.columns, table.columns, strict=True):
         if not is_key(plan.tree.node, column.uid):
-            nothing = Told.nothing(table.height)
-            found[name] = nothing if table.derived is None else table.derived.told(column.uid, values, level)
+            nothing = ShownIntervals.nothing(table.height)
+            found[name] = nothing if table.derived is None else table.derived.intervals(column.uid, values, level)
     return found
 
 
 def with_ends(release: Release, level: Fraction) -> tuple[dict[str, list[Any]], list[SqlType]]:
     """`to_dict` with `<column>_low` and `<column>_high` behind each column that has intervals, and all SQL types."""
-    intervals, columns = told(release, level), release.to_dict()
+    intervals, columns = column_intervals(release, level), release.to_dict()
     bounded = [n for n in columns if n in intervals and any(b is not None for b in intervals[n].bounds)]
     ends = [f"{n}_{end}" for n in bounded for end in ("low", "high")]
     names = dict(zip(ends, unique_names([*columns, *ends])[len(columns) :], strict=True))
@@ -248,7 +248,7 @@ def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = No
     """
     rows = first_rows(release, most)
     names = unique_names(release.columns)
-    found = _by_row({n: t.bounds for n, t in told(release, level, most).items()}, len(rows))
+    found = _by_row({n: t.bounds for n, t in column_intervals(release, level, most).items()}, len(rows))
     values = (dict(zip(names, row, strict=True)) for row in rows)
     return [
         {name: None if b is None else _reach(numbers[name], *b) for name, b in row.items()}
@@ -258,7 +258,7 @@ def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = No
 
 def remarks(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, str]]:
     """What tables show beside a number that has no ±, though others of its column have: column → why."""
-    found = {n: t.why for n, t in told(release, level, most).items() if t.single}
+    found = {n: t.why for n, t in column_intervals(release, level, most).items() if t.single}
     return [{n: w for n, w in row.items() if w} for row in _by_row(found, len(first_rows(release, most)))]
 
 

@@ -51,7 +51,7 @@ def test_a_session_holds_it(opened: Opener) -> None:
             con.execute("SET limits = 'on'")
         shell = Shell(con)
         shell.set_amount("limits", "search")
-        assert shell.amount("limits") == "search" and shell.told("limits", None) == "limits: back to search"
+        assert shell.amount("limits") == "search" and shell.confirmation("limits", None) == "limits: back to search"
 
 
 def test_a_session_is_opened_with_it(opened: Opener) -> None:

@@ -103,7 +103,7 @@ def test_the_shell_goes_back_to_what_it_was_started_with(opened: Opener) -> None
             ("confidence", None, "confidence: back to 0.95"),
         ):
             shell.set_amount(name, amount)
-            assert shell.told(name, amount) == told
+            assert shell.confirmation(name, amount) == told
         with pytest.raises(dpsql.Rejected):
             shell.set_amount("confidence", "2")
         assert shell.confidence == 0.95 and con.settings.epsilon == 2

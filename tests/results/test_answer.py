@@ -15,7 +15,7 @@ from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Output
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.results.answer import Release, first_rows, half_widths, told, unique_names
+from dpsql.results.answer import Release, column_intervals, first_rows, half_widths, unique_names
 
 MIXED = """\
 SELECT city, COUNT(*) AS n, SUM(fee) AS fees, AVG(age) AS age, COUNT(*) > 5 AS many, CAST(NULL AS INTEGER) AS nothing,
@@ -172,8 +172,10 @@ def test_intervals_of_the_first_rows(shared: Connection, sql: str) -> None:
     """Those that a page shows are those of the whole answer."""
     result = shared.sql(sql).run(epsilon=4, delta=1e-6, fresh=True)
     for most in range(len(result) + 2):
-        shown = told(result, Fraction("0.95"), most)
-        assert all(t.bounds == told(result, Fraction("0.95"))[name].bounds[:most] for name, t in shown.items())
+        shown = column_intervals(result, Fraction("0.95"), most)
+        assert all(
+            t.bounds == column_intervals(result, Fraction("0.95"))[name].bounds[:most] for name, t in shown.items()
+        )
         assert half_widths(result, most=most) == half_widths(result)[:most]
         assert first_rows(result, most) == result.rows[:most]
 

@@ -79,6 +79,6 @@ class Shell:
         default: Fraction | bool | None = getattr(self.connection.policy.defaults, name, None)
         return "not set" if default is None else f"{setting_text(default)} (the policy's default)"
 
-    def told(self, name: str, amount: str | None) -> str:
+    def confirmation(self, name: str, amount: str | None) -> str:
         """What is said once `set_amount` has set an amount."""
         return f"{name}: {'back to ' if amount is None else ''}{self.amount(name)}"

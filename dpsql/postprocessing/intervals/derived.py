@@ -25,6 +25,7 @@ from dpsql.postprocessing.intervals.derived_columns import (
 from dpsql.postprocessing.intervals.enclosures import ELSEWHERE, MANY, UNSETTLED
 from dpsql.postprocessing.intervals.gathered_rows import Gathered
 from dpsql.postprocessing.intervals.linear import LaidOut, Linear, Noises, Places, Spans, TooMany
+from dpsql.postprocessing.intervals.shown_intervals import ShownIntervals, shown_intervals, simultaneous
 from dpsql.postprocessing.planning.forms import (
     Called,
     Constant,
@@ -43,7 +44,6 @@ from dpsql.postprocessing.planning.forms import (
     Taken,
 )
 from dpsql.postprocessing.planning.steps import Input, Step
-from dpsql.postprocessing.told import Told, simultaneous, told_of
 
 
 @dataclass(frozen=True)
@@ -67,29 +67,29 @@ class Derived:
         # Columns are kept as well, so that their numbers cannot be given to others.
         self._laid_out: dict[tuple[int, int], tuple[Column, LaidOut]] = {}
         self._inputs: dict[tuple[int, int], Column] = {}
-        self._told: dict[tuple[int, Fraction, int], Told] = {}
+        self._intervals: dict[tuple[int, Fraction, int], ShownIntervals] = {}
 
     @cached_property
     def _noises(self) -> Noises:
         return Noises(self._releases)
 
-    def told(self, uid: int, values: Sequence[Any], level: Fraction) -> Told:
+    def intervals(self, uid: int, values: Sequence[Any], level: Fraction) -> ShownIntervals:
         """Of column `uid`, which shows these values in the first rows of the answer."""
         key = uid, level, len(values)
-        if key not in self._told:
-            self._told[key] = self._tell(uid, values, level)
-        return self._told[key]
+        if key not in self._intervals:
+            self._intervals[key] = self._found(uid, values, level)
+        return self._intervals[key]
 
-    def _tell(self, uid: int, values: Sequence[Any], level: Fraction) -> Told:
+    def _found(self, uid: int, values: Sequence[Any], level: Fraction) -> ShownIntervals:
         last, height = len(self._steps) - 1, len(values)
         form = self._steps[last].forms[uid]
         if form.kind in (Kind.EXACT, Kind.NONE):
-            return Told.nothing(height, form.why)
+            return ShownIntervals.nothing(height, form.why)
         column = self._column(form, last)
         if len(column) > height:
             column = column.taken(np.arange(height))
         found = simultaneous(column, (1 - level) * self._share(form.sources, last))
-        return told_of(column, found, values, form)
+        return shown_intervals(column, found, values, form)
 
     def _share(self, sources: Sources, at: int) -> Fraction:
         """The part of the rows that is left where these noisy numbers chose them."""

@@ -20,8 +20,8 @@ from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.types import DOUBLE
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
+from dpsql.postprocessing.intervals.shown_intervals import ShownIntervals
 from dpsql.postprocessing.run import Rows as Table
-from dpsql.postprocessing.told import Told
 from dpsql.results.answer import Release, unique_names
 
 
@@ -33,10 +33,10 @@ def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon:
     uids = [Column(uid, name, DOUBLE) for uid, name in enumerate(names)]
     values = tuple([row[i] for row in rows] for i in range(len(columns)))
     told = {
-        uid: Told([row.get(name) for row in around], why.get(name, [""] * len(rows)), single=True)
+        uid: ShownIntervals([row.get(name) for row in around], why.get(name, [""] * len(rows)), single=True)
         for uid, name in enumerate(names)
     }
-    derived = SimpleNamespace(told=lambda uid, values, level: told[uid])
+    derived = SimpleNamespace(intervals=lambda uid, values, level: told[uid])
     return Rows(
         columns=columns, rows=rows, spent=PrivacyLoss(Fraction(epsilon), others.get("delta", Fraction(0))),
         notes=others.get("notes", ()), types=(DOUBLE,) * len(columns),

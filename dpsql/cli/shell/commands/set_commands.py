@@ -86,7 +86,7 @@ def _amount(shell: Shell, name: str, arguments: list[str]) -> None:
     if arguments:
         amount = None if arguments[0].lower() in _OFF else arguments[0]
         shell.set_amount(name, amount)
-        _tell(shell, shell.told(name, amount))
+        _tell(shell, shell.confirmation(name, amount))
     else:
         shell.output.tell(printable(f"{name}: {shell.amount(name)}"))
 

@@ -52,7 +52,7 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
             case Set(name=name, amount=amount):
                 shell.set_amount(name, amount)
                 if shell.prompting and not shell.quiet:
-                    shell.output.tell(printable(shell.told(name, amount)))
+                    shell.output.tell(printable(shell.confirmation(name, amount)))
             case Show(name=name):
                 shell.output.line(shell.amount(name))
             case Explain(sql=query):

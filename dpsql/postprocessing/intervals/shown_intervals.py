@@ -24,7 +24,7 @@ _NEAR = 1e-6
 
 
 @dataclass(frozen=True)
-class Told:
+class ShownIntervals:
     """Of one column of the answer, row by row: (low, high), or None; and why it is None, unless there is no noise.
 
     single: the column has intervals, so that a reason is one of this number alone.
@@ -35,7 +35,7 @@ class Told:
     single: bool = False
 
     @classmethod
-    def nothing(cls, height: int, why: str = "") -> Told:
+    def nothing(cls, height: int, why: str = "") -> ShownIntervals:
         """No interval anywhere."""
         return cls([None] * height, [why] * height)
 
@@ -58,7 +58,7 @@ def simultaneous(column: Column, outside: Fraction) -> Bounds:
     return whole
 
 
-def told_of(column: Column, found: Bounds, values: Sequence[Any], form: Form) -> Told:
+def shown_intervals(column: Column, found: Bounds, values: Sequence[Any], form: Form) -> ShownIntervals:
     """What is shown of a column, given where it lies and the values that the engine shows."""
     shown = Known.of(values)
     lost = _lost(column, shown.values) & ~shown.missing
@@ -70,7 +70,7 @@ def told_of(column: Column, found: Bounds, values: Sequence[Any], form: Form) ->
     why = np.where(known | ~noisy | found.missing, 0, why)
     texts = {code: WHY.get(code, form.why) for code in np.unique(why).tolist()}
     reasons = [texts[code] if code else "" for code in why.tolist()]
-    return Told([(a, b) if there else None for a, b, there in pairs], reasons, single=True)
+    return ShownIntervals([(a, b) if there else None for a, b, there in pairs], reasons, single=True)
 
 
 def _lost(column: Column, shown: Floats) -> np.ndarray:
