@@ -76,7 +76,7 @@ class Query:
         if format not in ("text", "json"):
             raise reject("DP903", f"unknown format {format!r}", help=["use text or json"])
         plan = self._session.previewed(self._question, asked)
-        charge = self._session.outlook(plan)
+        charge = self._session.charge_to_show(plan)
         return dumps(plan, charge) if format == "json" else as_text(plan, engine_sql, charge)
 
     def cost(

@@ -197,7 +197,7 @@ class Session:
             return Charge.of_new(plan)  # looking makes no ledger, and without one nothing is stored
         return resolve(plan, self.service.account(self.analyst)).charge
 
-    def outlook(self, plan: Plan, *, fresh: bool = False) -> Charge:
+    def charge_to_show(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read."""
         try:
             return self.charge(plan, fresh=fresh)

@@ -30,7 +30,7 @@ def run(
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
             plan = connection.previewed(Question(source.text, dialect=dialect), asked)
-            charge = connection.outlook(plan)
+            charge = connection.charge_to_show(plan)
         except Error as error:
             raise pointing_into(error, source) from None
     match format:

@@ -66,7 +66,7 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
 def explain(shell: Shell, sql: str) -> None:
     """Show a query's plan. Raises Rejected."""
     plan = shell.connection.previewed(Question(sql, dialect=shell.dialect), shell.asked)
-    charge = shell.connection.outlook(plan, fresh=shell.fresh)
+    charge = shell.connection.charge_to_show(plan, fresh=shell.fresh)
     text, columns = as_text(plan, charge=charge), shell.output.columns
     if columns is not None:
         text = folded(text, columns)
