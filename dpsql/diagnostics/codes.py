@@ -84,7 +84,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP410", "noise-scale-out-of-range", "the noise scale is out of range"),
     Code("DP411", "error-not-plannable", "the named column has no noise that could be planned"),
     Code("DP412", "above-check-limit", "the queries ask for more than the check allows"),
-    Code("DP501", "error-exceeds-value", "the expected error exceeds the plausible value"),
+    Code("DP501", "error-exceeds-value", "the expected error exceeds the largest possible value"),
     Code("DP502", "limits-discard-most", "limits discard most of what is counted"),
     Code("DP503", "epsilon-too-small-for-groups", "epsilon is too small for the number of groups"),
     Code("DP504", "average-of-few-rows", "an average over very few rows"),
