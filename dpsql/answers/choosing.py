@@ -74,7 +74,7 @@ def choose(
     that; others are left alone, whatever the store says. A release that reads others can be given only if they are
     given whole: new noise there makes another question of it.
     fits: whether the account may be charged for this; asked before each step beyond what it holds.
-    dearer: others' answers are taken one by one. Else those of one bundle (`core/noise/parallel_composition.py`) are
+    dearer: others' answers are taken one by one. Else those of one parallel group (`parallel_composition.py`) are
     taken all or none: where a part has to be drawn, drawing the whole costs no more.
     preview: nothing will be charged, so nothing may depend on the numbers of answers that the account has not: what
     reads those counts as new. Else whoever asks for prices could tell from them whether he has guessed a number.
@@ -162,8 +162,8 @@ class _Choosing:
     def _filled(self, place: int, base: ReleaseAddress, given: Given) -> Given:
         ranked = self._ranked(place, base, given)
         missing = [
-            {i: ranked[i].others for i in bundle if i in ranked and i not in given.answers}
-            for bundle in self.plan.releases[place].measured.bundles
+            {i: ranked[i].others for i in parallel if i in ranked and i not in given.answers}
+            for parallel in self.plan.releases[place].measured.parallel_groups
         ]
         # Mostly somebody else asked the same, and all of it fits.
         first = [option for rest in missing for option in itertools.islice(self._options(rest), 1)]
@@ -185,7 +185,7 @@ class _Choosing:
         return given
 
     def _options(self, rest: Mapping[int, Sequence[Answer]]) -> Iterator[dict[int, Answer]]:
-        """Ways to receive what is missing of a bundle: drawn at one time; else each for itself."""
+        """Ways to receive what is missing of a parallel group: drawn at one time; else each for itself."""
         draws: dict[str, dict[int, Answer]] = {}
         for i, answers in rest.items():
             for answer in answers:

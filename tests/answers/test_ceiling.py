@@ -89,7 +89,7 @@ def test_a_dearer_answer_of_another_is_not_received(club: Club) -> None:
     assert club.total() == eps("1.25")
 
 
-def test_a_stored_part_does_not_break_a_bundle(club: Club) -> None:
+def test_a_stored_part_does_not_break_a_parallel_group(club: Club) -> None:
     """Two slices cost ε 1 together. One of them is stored at ε 1; received beside a new one it would make that 2."""
     club("ana").execute(TILLS, epsilon=1)
     answer = as_printed(club("ben").sql(BOTH), epsilon=1)
@@ -98,7 +98,7 @@ def test_a_stored_part_does_not_break_a_bundle(club: Club) -> None:
     assert with_dearer.rows == answer.rows and with_dearer.spent == eps(1) and club.total("tills") == eps(2)
 
 
-def test_a_bundle_is_not_broken_for_what_is_left_of_the_ceiling_either(club: Club) -> None:
+def test_a_parallel_group_is_not_broken_for_what_is_left_of_the_ceiling_either(club: Club) -> None:
     """Beside a number that is held there would be room for it; drawing both anew costs less, and the total the same."""
     club("ana").execute(TILLS, epsilon="0.4")
     club("ben").execute("SELECT COUNT(DISTINCT amount) AS n FROM tills", epsilon="0.8")
@@ -107,7 +107,7 @@ def test_a_bundle_is_not_broken_for_what_is_left_of_the_ceiling_either(club: Clu
     assert answer.spent == eps("0.25") and club.total("tills") == eps("1.45")
 
 
-def test_of_several_draws_of_a_bundle_one_is_taken(club: Club) -> None:
+def test_of_several_draws_of_a_parallel_group_one_is_taken(club: Club) -> None:
     """The newest of the first slice was drawn alone; both together cost half as much from the draw before."""
     together = club("ana").execute(BOTH, epsilon="0.5")
     club("cat").execute(TILLS, epsilon="0.5", fresh=True)

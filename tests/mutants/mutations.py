@@ -1435,11 +1435,11 @@ MUTATIONS = (
         ("tests/answers/test_ceiling.py",),
     ),
     Mutation(
-        "bundle-broken",
+        "parallel-group-broken",
         "dpsql/answers/choosing.py",
         "if len(rest) > 1 and cheapest and (self.dearer or len(cheapest) == len(rest)):",
         "if len(rest) > 1 and cheapest:",
-        "a stored part of a bundle is paid beside new noise that costs as much as the whole",
+        "a stored part of a parallel group is paid beside new noise that costs as much as the whole",
         ("tests/answers/test_ceiling.py",),
     ),
     Mutation(

@@ -143,7 +143,7 @@ def test_a_count_that_is_needed_anyway_stays() -> None:
     found = plan(SHARE.replace("SELECT", "SELECT w,") + " GROUP BY w", delta=Fraction(1, 10**9)).releases[0].measured
     assert found.node.threshold is not None
     deciding = found.node.components[found.node.threshold]
-    assert deciding.filter is None and (found.node.threshold,) in found.bundles
+    assert deciding.filter is None and (found.node.threshold,) in found.parallel_groups
 
 
 def test_ends_of_intervals_follow() -> None:
@@ -166,7 +166,7 @@ def test_the_interval_is_that_of_the_sum(accountant: str) -> None:
 
 
 def test_weights_count_for_what_a_column_measures_of_its_own() -> None:
-    """A weight of the total is one of the bundle: other columns lose no more than they would to the total alone."""
+    """A weight of the total is the parallel group's: other columns lose no more than they would to the total alone."""
     sql = SHARE.replace("AS yes", "AS yes, SUM(x) AS z")
     even = plan(sql).releases[0].measured
     assert sorted({m.loss.epsilon for m in even.measurements}) == [Fraction(1, 3), Fraction(2, 3)]

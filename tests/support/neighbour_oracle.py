@@ -49,9 +49,9 @@ class Tally:
     shapes: dict[str, int] = field(default_factory=dict)
     components: dict[str, int] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
-    bundled: int = 0
-    bundled_equal: int = 0
-    bundled_mixed: int = 0
+    in_parallel: int = 0
+    in_parallel_equal: int = 0
+    in_parallel_mixed: int = 0
 
     @property
     def planned(self) -> int:
@@ -107,9 +107,9 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
                 yield f"component {i} {_shown(m.component)}: {name} moved by {getattr(seen, name)}, claimed {claim}"
     together = _VERDICTS.of(planned, moved)
     if tally is not None:
-        tally.bundled += together.bundled
-        tally.bundled_equal += together.equal
-        tally.bundled_mixed += together.mixed
+        tally.in_parallel += together.in_parallel
+        tally.in_parallel_equal += together.equal
+        tally.in_parallel_mixed += together.mixed
     yield from together.problems
     threshold = planned.measured.threshold
     if threshold is None:
@@ -126,10 +126,10 @@ def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | Non
 
 
 class Together(NamedTuple):
-    """What the changes of all components say against the joint claims: of each bundle, and of the release's price."""
+    """What changes of all components say against the joint claims: of parallel groups, and of the release's price."""
 
     problems: tuple[str, ...]
-    bundled: int
+    in_parallel: int
     equal: int
     mixed: int
 
@@ -151,25 +151,25 @@ class Verdicts:
         return self.found[moved]
 
     def _judged(self, planned: PlannedRelease, moved: tuple[Change, ...]) -> Together:
-        lost, problems, bundled, equal, mixed = PrivacyLoss(), [], 0, 0, 0
-        for bundle in planned.measured.bundles:
-            noisy = [(planned.measured.measurements[i], moved[i]) for i in bundle]
+        lost, problems, in_parallel, equal, mixed = PrivacyLoss(), [], 0, 0, 0
+        for parallel in planned.measured.parallel_groups:
+            noisy = [(planned.measured.measurements[i], moved[i]) for i in parallel]
             noisy = [(m, seen) for m, seen in noisy if m.sensitivity.l1]
             lost += compose(m.mechanism.loss(Fraction(seen.l1), Fraction(seen.l2_squared)) for m, seen in noisy)
             if len(noisy) < 2:
                 continue
             l1 = sum(Fraction(seen.l1, m.sensitivity.l1) for m, seen in noisy)
             l2_squared = sum(Fraction(seen.l2_squared) / m.sensitivity.l2_squared for m, seen in noisy)
-            bundled += l1 > 0
+            in_parallel += l1 > 0
             equal += l1 == 1
             mixed += sum(seen.l1 > 0 for _, seen in noisy) > 1
             if l1 > 1 or l2_squared > 1:
                 problems.append(
-                    f"components {bundle} together moved by {l1} (l2²: {l2_squared}) of what each may alone"
+                    f"components {parallel} together moved by {l1} (l2²: {l2_squared}) of what each may alone"
                 )
         if not lost.within(self.price):
             problems.append(f"the release lost {lost}, priced at {self.price}")
-        return Together(tuple(problems), bundled, equal, mixed)
+        return Together(tuple(problems), in_parallel, equal, mixed)
 
 
 _VERDICTS = Verdicts()

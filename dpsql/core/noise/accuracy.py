@@ -180,7 +180,7 @@ def _shares(
 def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -> Fraction | None:
     """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
     each = zip(prepared, split.shares, strict=True)
-    shares = [max(own[i] for i in bundle) for p, own in each for bundle in p.bundles]
+    shares = [max(own[i] for i in parallel) for p, own in each for parallel in p.parallel_groups]
     whole = sum(shares, Fraction(0))
     if accountant == "zcdp":
         return sum(map(pure_to_rho, shares), Fraction(0)) if split.family.pure else whole

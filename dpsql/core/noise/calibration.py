@@ -7,7 +7,7 @@ family, Laplace or Gaussian, whichever makes the total error Σ wᵢ·ln(varianc
 1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
 with equality where all εᵢ/wᵢ are the same. Equal weights mean equal shares, whatever the units of the columns.
 Components of which a row counts in one at most (`parallel_composition.py`) cost together what the costliest of them
-costs, so each of them gets the whole share of the bundle, which weighs as much as all of them.
+costs, so each of them gets the whole share of the parallel group, which weighs as much as all of them.
 
 *Family.* Under ε alone there is only Laplace noise. A δ above 0 allows Gaussian noise, whose ρ is converted once for
 the whole query; where thresholds need a δ, too, each of the two purposes gets half. Under zCDP both are priced in ρ
@@ -47,9 +47,9 @@ class Prepared:
     """A release whose sensitivities are known and whose noise is not chosen yet.
 
     contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
-    worst: for each component the largest of these, entry by entry. weights: how much each component matters. bundles:
-    which of them cost the largest of their losses together. known: for each component its integer, if that is public.
-    empty: no row can be in the release.
+    worst: for each component the largest of these, entry by entry. weights: how much each component matters.
+    parallel_groups: which of them cost the largest of their losses together. known: for each component its integer, if
+    that is public. empty: no row can be in the release.
     """
 
     node: Release
@@ -57,15 +57,15 @@ class Prepared:
     by_unit: tuple[Mapping[str, Sensitivity], ...]
     worst: tuple[Sensitivity, ...]
     weights: tuple[Fraction, ...]
-    bundles: ParallelGroups
+    parallel_groups: ParallelGroups
     known: tuple[int | None, ...]
     empty: bool
 
     def together(self, values: Sequence[Fraction], join: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
-        """For each component what `join` makes of the values of its bundle; 0 for those that need no noise."""
+        """For each component what `join` makes of the values of its parallel group; 0 for those that need no noise."""
         found = [Fraction(0)] * len(values)
-        for bundle in self.bundles:
-            noisy = [i for i in bundle if self.worst[i].l1]
+        for parallel in self.parallel_groups:
+            noisy = [i for i in parallel if self.worst[i].l1]
             for i in noisy:
                 found[i] = join([values[n] for n in noisy])
         return found
@@ -169,7 +169,7 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
 
 
 def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
-    """`total` in proportion to the weights of the bundles that need noise; the other components get nothing."""
+    """`total` in proportion to the weights of the parallel groups that need noise; the other components get nothing."""
     whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or Fraction(1)
     return tuple(tuple(total * w / whole for w in p.together(p.weights, _sum)) for p in prepared)
 

@@ -72,7 +72,7 @@ class MeasuredRelease:
         return all(m.known is not None for m in self.measurements)
 
     @property
-    def bundles(self) -> ParallelGroups:
+    def parallel_groups(self) -> ParallelGroups:
         """Which components cost the largest of their losses together; found anew from the node at every look."""
         return parallel_groups(self.node, self.contributions)
 
@@ -82,7 +82,7 @@ class MeasuredRelease:
         places: the components that count; None: all.
         """
         counted = range(len(self.measurements)) if places is None else places
-        own = ([self._loss(i, unit) for i in bundle if i in counted] for bundle in self.bundles)
+        own = ([self._loss(i, unit) for i in parallel if i in counted] for parallel in self.parallel_groups)
         parts = [largest(losses) for losses in own if losses]
         if self.threshold is not None and self.node.threshold in counted:
             parts.append(PrivacyLoss(delta=self.threshold.delta))

@@ -214,15 +214,15 @@ def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[Given]) -> Losse
 
 
 def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], received: Collection[Answer]) -> Losses:
-    """Of answers that are new to the account, all that they cost once. Those of one bundle that were drawn at one time,
-    from the same rows, cost the largest of their losses together again.
+    """Of answers that are new to the account, all that they cost once. Those of one parallel group that were drawn at
+    one time, from the same rows, cost the largest of their losses together again.
     """
     parts: dict[str, list[PrivacyLoss]] = {}
     new = {answer.id for answer in received}
     for measured, own in zip(releases, given, strict=True):
-        for bundle in measured.bundles:
+        for parallel in measured.parallel_groups:
             drawn: dict[str, list[Answer]] = {}
-            for answer in (own.answers[i] for i in bundle if i in own.answers):
+            for answer in (own.answers[i] for i in parallel if i in own.answers):
                 if answer.id in new:  # also if it serves several releases
                     new.remove(answer.id)
                     drawn.setdefault(draw_of(answer.id), []).append(answer)

@@ -55,8 +55,8 @@ def groups_of_a_unit(measured: MeasuredRelease) -> int | None:
 
 def together(measured: MeasuredRelease) -> list[list[int]]:
     """Numbers of the noisy components that cost the largest of their losses together, where they are several."""
-    noisy = ([i for i in bundle if measured.measurements[i].sensitivity.l1] for bundle in measured.bundles)
-    return [bundle for bundle in noisy if len(bundle) > 1]
+    noisy = ([i for i in parallel if measured.measurements[i].sensitivity.l1] for parallel in measured.parallel_groups)
+    return [parallel for parallel in noisy if len(parallel) > 1]
 
 
 def amount(x: Fraction | int) -> str:

@@ -160,10 +160,10 @@ def _reach_lines(measured: MeasuredRelease) -> list[str]:
 def _together_lines(measured: MeasuredRelease) -> list[str]:
     """E.g. `components 1–3, 5: no row counts in two of them, so together they cost ε 0.5`."""
     found = []
-    for bundle in together(measured):
-        loss = largest(measured.measurements[i].loss for i in bundle)
+    for parallel in together(measured):
+        loss = largest(measured.measurements[i].loss for i in parallel)
         parts: list[list[int]] = []
-        for i in bundle:
+        for i in parallel:
             if parts and parts[-1][-1] == i - 1:
                 parts[-1].append(i)
             else:

@@ -85,14 +85,14 @@ def test_item_67_an_answer_that_nobody_edited_is_received(make: Callable[..., Cl
             eve.execute(sql, epsilon="0.1", delta="1e-12", fresh=True)
 
 
-def test_item_67_answers_of_several_draws_are_not_one_bundle(make: Callable[..., Clinic]) -> None:
+def test_item_67_answers_of_several_draws_are_not_one_parallel_group(make: Callable[..., Clinic]) -> None:
     """Two disjoint counts cost the larger of both only when they were drawn together: the ids tell, not the clock."""
     clinic = make(policy=CAPPED)
     with clinic.connect(analyst="ana") as ana, clinic.connect(analyst="eve") as eve:
         for part in ("< 35) a", ">= 35) b"):
             ana.execute(f"SELECT COUNT(*) FILTER (WHERE age {part} FROM patients", epsilon=1)
         together = eve.sql(PARTS).plan(epsilon=1)
-        assert len(together.releases[0].measured.bundles) == 1
+        assert len(together.releases[0].measured.parallel_groups) == 1
         _edit(clinic, "UPDATE answers SET made_at = '2026-01-01T00:00:00+00:00'")
         answer = eve.execute(PARTS, epsilon=1, allow_dearer=True)
         assert answer.spent.epsilon == 2 and sum("new to this account" in n for n in answer.notes) >= 1

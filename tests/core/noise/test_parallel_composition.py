@@ -75,7 +75,7 @@ def test_a_pivot_costs_as_one() -> None:
     ]  # fmt: skip
 
 
-def test_a_bundle_has_the_weight_of_all_its_members() -> None:
+def test_a_parallel_group_has_the_weight_of_all_its_members() -> None:
     """Three slices of weight 1 and a total of weight 1: three quarters of ε for all slices."""
     assert losses(plan(WITH_ALL)) == [Fraction(3, 4)] * 3 + [Fraction(1, 4)]
     heavy = plan(WITH_ALL, weights={"a": Fraction(5), "n": Fraction(3)})
@@ -83,10 +83,10 @@ def test_a_bundle_has_the_weight_of_all_its_members() -> None:
 
 
 def test_these_shares_are_the_best() -> None:
-    """No other share of the bundle makes Σ ln variance smaller."""
+    """No other share of the parallel group makes Σ ln variance smaller."""
 
-    def error(bundle: float) -> float:
-        return 3 * -2 * math.log(bundle) - 2 * math.log(1 - bundle)
+    def error(parallel: float) -> float:
+        return 3 * -2 * math.log(parallel) - 2 * math.log(1 - parallel)
 
     assert min((n / 1000 for n in range(1, 1000)), key=error) == 0.75
 
@@ -110,8 +110,8 @@ def test_gaussian_noise_of_a_pivot() -> None:
     *_, a, b, c = release.measured.measurements
     assert isinstance(a.mechanism, DiscreteGaussian)
     assert a.loss == b.loss == c.loss and a.loss.rho == Fraction(1, 2) * Fraction(3, 23)
-    (bundle,) = [b for b in release.measured.bundles if len(b) > 1]
-    assert bundle == (20, 21, 22)
+    (parallel,) = [b for b in release.measured.parallel_groups if len(b) > 1]
+    assert parallel == (20, 21, 22)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,8 @@ def test_a_pivot_under_a_limit_costs_as_one() -> None:
     """Counts and centred sums: all rows of an id decide their weights."""
     found = plan(PAIRS)
     (release,) = found.releases
-    assert sorted(release.measured.bundles) == [(0, 1, 3), (2, 4)] and found.loss.epsilon - 1 < Fraction(1, 10**50)
+    assert sorted(release.measured.parallel_groups) == [(0, 1, 3), (2, 4)]
+    assert found.loss.epsilon - 1 < Fraction(1, 10**50)
     assert losses(found) == [Fraction(3, 5), Fraction(3, 5), Fraction(2, 5), Fraction(3, 5), Fraction(2, 5)]
     four = ", ".join(f"COUNT(*) FILTER (WHERE status = '{s}') AS {s}" for s in "abcd")
     alone = plan("SELECT COUNT(*) FILTER (WHERE status = 'a') AS a FROM limited")
@@ -154,7 +155,7 @@ def test_a_pivot_under_a_limit_costs_as_one() -> None:
 )
 def test_what_is_cut_by_itself_shares_nothing_under_a_limit(calls: str) -> None:
     found = plan("SELECT " + ", ".join(calls.format(f"status = '{s}'", s) for s in "abc") + " FROM limited")
-    assert found.releases[0].measured.bundles == ((0,), (1,), (2,))
+    assert found.releases[0].measured.parallel_groups == ((0,), (1,), (2,))
     assert losses(found) == [Fraction(1, 3)] * 3
 
 
@@ -195,10 +196,10 @@ def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
     assert price(found.releases, nothing, (), "pure_dp").new == found.cost  # all of them are charged
 
 
-def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:
+def test_the_count_that_decides_on_keys_is_in_no_parallel_group() -> None:
     found = plan(PIVOT.replace("SELECT", "SELECT word,") + " GROUP BY word", "approx_dp", delta=Fraction(1, 10**9))
     measured = found.releases[0].measured
-    (alone,) = [bundle for bundle in measured.bundles if measured.node.threshold in bundle]
+    (alone,) = [parallel for parallel in measured.parallel_groups if measured.node.threshold in parallel]
     assert len(alone) == 1 and found.loss.delta <= Fraction(1, 10**9)
     assert found.loss.epsilon <= 1 + Fraction(1, 10**50)
 
@@ -207,7 +208,7 @@ def test_the_count_that_decides_on_keys_is_in_no_bundle() -> None:
 def test_a_count_that_decides_shares_nothing_even_with_a_filter(deciding: int) -> None:
     """No plan has such a filter now; the noise that decides on keys has a δ of its own all the same."""
     measured = plan(PIVOT).releases[0].measured
-    assert measured.bundles == ((0, 1, 2),)
+    assert measured.parallel_groups == ((0, 1, 2),)
     found = parallel_groups(replace(measured.node, threshold=deciding), measured.contributions)
     assert (deciding,) in found and sorted(map(len, found)) == [1, 2]
 
@@ -261,18 +262,18 @@ def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
 def test_never_true_filters_join_no_count_that_decides() -> None:
     sql = "SELECT word, COUNT(*) FILTER (WHERE false) AS z, COUNT(*) AS n FROM orders GROUP BY word"
     measured = plan(sql, "approx_dp", delta=Fraction(1, 10**9)).releases[0].measured
-    assert all(len(bundle) == 1 for bundle in measured.bundles if measured.node.threshold in bundle)
+    assert all(len(parallel) == 1 for parallel in measured.parallel_groups if measured.node.threshold in parallel)
 
 
-def test_averages_have_a_bundle_for_sums_and_one_for_counts() -> None:
+def test_averages_have_a_parallel_group_for_sums_and_one_for_counts() -> None:
     sql = ", ".join(f"AVG(x) FILTER (WHERE status = '{s}') AS {s}" for s in "abcd")
     found = plan(f"SELECT {sql} FROM orders")
-    assert sorted(map(len, found.releases[0].measured.bundles)) == [4, 4]
+    assert sorted(map(len, found.releases[0].measured.parallel_groups)) == [4, 4]
     assert losses(found) == [Fraction(1, 2)] * 8
 
 
 def test_an_edited_plan_does_not_become_cheaper() -> None:
-    """Which components are bundled is found anew from the filters and the contribution of the release itself."""
+    """Which components are in parallel is found anew from the filters and the contribution of the release itself."""
     found = plan(PIVOT)
     (release,) = found.releases
     same = replace(release.measured.node.components[0], filter=None)
@@ -283,7 +284,7 @@ def test_an_edited_plan_does_not_become_cheaper() -> None:
     assert cost_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
 
 
-def test_parts_of_a_bundle_cost_the_largest_of_their_own_losses() -> None:
+def test_parts_of_a_parallel_group_cost_the_largest_of_their_own_losses() -> None:
     measured = plan(WITH_ALL).releases[0].measured
     assert sum(loss.epsilon for loss in measured.losses("orders", {0, 2})) == Fraction(3, 4)
     assert sum(loss.epsilon for loss in measured.losses("orders", {1})) == Fraction(3, 4)

@@ -1,7 +1,7 @@
 """What an account is charged, whatever was bought before and by whom: never more than was asked, and what was printed.
 
-Exhaustive over small histories of three numbers, two of them a bundle, against a model of fractions that shares no code
-with the choice; random over queries of every kind, three analysts with limits of their own, and all accountants.
+Exhaustive over small histories of three numbers, two of them parallel, against a model of fractions which shares
+no code with it; random over queries of every kind, three analysts with limits of their own, and all accountants.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NUMBERS = {
     "two": "COUNT(*) FILTER (WHERE a = 2)",
     "high": "COUNT(*) FILTER (WHERE x > 3)",
 }
-BUNDLES = (("one", "two"), ("high",))
+PARALLEL = (("one", "two"), ("high",))
 ASKED = (("one",), ("one", "two"), ("one", "two", "high"), ("two", "high"), ("high",))
 BOUGHT = (Fraction(1), Fraction(2, 3))
 PRICED = (Fraction(1), Fraction(2, 3), Fraction(1, 2))
@@ -108,19 +108,19 @@ class History:
 
 
 def shares(question: Question) -> dict[str, Fraction]:
-    """What each number may lose: a bundle weighs as much as its members, and each of them gets all of that."""
+    """What each number may lose: a parallel group weighs as much as its members, and each of them gets all of that."""
     asked, epsilon = question
     return {
-        name: epsilon * sum(name in b for name in asked) / len(asked) for b in BUNDLES for name in b if name in asked
+        name: epsilon * sum(name in b for name in asked) / len(asked) for b in PARALLEL for name in b if name in asked
     }
 
 
 def price(share: Mapping[str, Fraction], held: set[str], choice: Mapping[str, Stored | None]) -> Fraction:
-    """Of new numbers of a bundle the largest loss, and so of each draw of those that are received."""
+    """Of new numbers of a parallel group the largest loss, and so of each draw of those that are received."""
     whole = Fraction(0)
-    for bundle in BUNDLES:
+    for parallel in PARALLEL:
         groups: dict[str, list[Fraction]] = {}
-        for name in (n for n in bundle if n in choice):
+        for name in (n for n in parallel if n in choice):
             answer = choice[name]
             if answer is None:
                 groups.setdefault("", []).append(share[name])
@@ -148,15 +148,15 @@ def wrong(history: History, question: Question) -> str:
     if charged > epsilon:
         return f"{charged} charged"
     choice: dict[str, Stored | None] = {name: given[name] if own[name] else None for name in asked}
-    for bundle in BUNDLES:
-        rest = [name for name in bundle if name in asked and not own[name]]
+    for parallel in PARALLEL:
+        rest = [name for name in parallel if name in asked and not own[name]]
         received = [name for name in rest if name in given]
         if received and len(received) < len(rest):
-            return "a bundle is broken"
+            return "a parallel group is broken"
         ways = [dict(zip(rest, way, strict=True)) for way in itertools.product(*(fit[name] for name in rest))]
         fitting = [way for way in ways if rest and price(share, held, {**choice, **way}) <= epsilon]
         if bool(fitting) != bool(received):
-            return f"{bundle} is {'drawn' if fitting else 'received'}"
+            return f"{parallel} is {'drawn' if fitting else 'received'}"
         choice |= {name: given[name] for name in received}
     return ""
 

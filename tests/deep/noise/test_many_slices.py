@@ -11,8 +11,8 @@ from dpsql.planner.settings import Settings
 from tests.core.noise.test_parallel_composition import POLICIES, losses, plan
 
 
-def test_errors_of_sums_of_two_parts_in_bundles() -> None:
-    """Centred sums in one bundle and their counts in another: the most exacting column decides for both."""
+def test_errors_of_sums_of_two_parts_in_parallel_groups() -> None:
+    """Centred sums in one parallel group and their counts in another: the most exacting column decides for both."""
 
     def priced(*asked: str) -> Fraction:
         calls = ", ".join(
@@ -23,7 +23,7 @@ def test_errors_of_sums_of_two_parts_in_bundles() -> None:
         settings = Settings(max_error=errors)
         source = Source(f"SELECT {calls} FROM orders")
         found = compile_query(source, POLICIES["pure_dp"], PublicFacts(), settings)
-        assert sorted(map(len, found.releases[0].measured.bundles)) == [len(asked)] * 2
+        assert sorted(map(len, found.releases[0].measured.parallel_groups)) == [len(asked)] * 2
         return found.loss.epsilon
 
     assert priced("a", "b", "c") == priced("a")

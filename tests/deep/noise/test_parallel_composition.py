@@ -1,7 +1,7 @@
 """Components of which a row counts in one at most: together they move by no more than one of them may alone.
 
-`violations` compares what neighbours do with the claims of every bundle, and with the price of the whole release; here
-are queries that have bundles: random pivots, and every row set of a tiny unit for every form of bounding.
+`violations` compares what neighbours do with the claims of every parallel group, and with the price of the whole
+release; here are queries that have some: random pivots, and every row set of a tiny unit for every form of bounding.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_pivots_of_neighbours_stay_within_the_joint_claims(kind: str) -> None:
     tally = attacked(WORLDS[kind], range(15 if kind == "promised ids" else 10))
     assert tally.planned > 0.8 * tally.queries, tally
     if kind != "ids":
-        assert tally.bundled > 30 and tally.bundled_equal > 5 and tally.bundled_mixed, tally
+        assert tally.in_parallel > 30 and tally.in_parallel_equal > 5 and tally.in_parallel_mixed, tally
 
 
 @pytest.mark.exhaustive
@@ -137,7 +137,7 @@ PROMISED: dict[str, Any] = {"max_rows_per_unit": {"rows": 3, "enforce": "assume"
 TWO: dict[str, Any] = {"max_rows_per_unit": {"rows": 2, "enforce": "assume"}}
 C: dict[str, Any] = {"max_rows_per_unit": 2}
 FORMS: dict[str, tuple[dict[str, Any], str, list[int]]] = {
-    # name: (table's limits, query, sizes of the bundles)
+    # name: (table's limits, query, sizes of the parallel groups)
     "promised": (PROMISED, f"SELECT {MANY} FROM t", [3]),
     "promised, groups": (PROMISED, f"SELECT h, {MANY} FROM t GROUP BY h", [1, 3]),
     "promised, distinct": (TWO, f"SELECT {DISTINCT} FROM t", [2]),
@@ -189,7 +189,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, list[int]]] = {
 
 
 def enumerated(form: str, most: int = 3, **unit: str) -> tuple[list[str], list[Any]]:
-    """(what two neighbours say against the claims, the bundles) over all row sets of one id."""
+    """(what two neighbours say against the claims, the parallel groups) over all row sets of one id."""
     limits, sql, _ = FORMS[form]
     store, found, seen = Store(), [], []
     for world, count in _worlds(limits, most, **unit):
@@ -204,18 +204,18 @@ def enumerated(form: str, most: int = 3, **unit: str) -> tuple[list[str], list[A
             pairs = [(a, b) for i, a in enumerate(vectors[1:]) for b in vectors[i + 2 :]]
         for a, b in pairs:
             found += violations(planned, a, b)
-            for bundle in planned.measured.bundles:
-                if len(bundle) > 1:
-                    moved = [(change(a, b, i).l1, planned.measured.measurements[i].sensitivity.l1) for i in bundle]
+            for parallel in planned.measured.parallel_groups:
+                if len(parallel) > 1:
+                    moved = [(change(a, b, i).l1, planned.measured.measurements[i].sensitivity.l1) for i in parallel]
                     seen.append((sum(one / most for one, most in moved), sum(one > 0 for one, _ in moved)))
-        sizes = sorted(map(len, planned.measured.bundles))
+        sizes = sorted(map(len, planned.measured.parallel_groups))
     store.close()
     return found, [sizes, seen]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_row_set_of_one_id(form: str) -> None:
-    """No row set moves a bundle further than is claimed; rows in one member alone reach it, and rows in several do."""
+    """No row set moves a parallel group further than claimed; rows in one member reach it, and rows in several do."""
     found, (sizes, seen) = enumerated(form, 2 if "distinct" in form else 3)
     assert not found, found[:3]
     assert sizes == FORMS[form][2]
@@ -227,7 +227,7 @@ def test_every_row_set_of_one_id(form: str) -> None:
 @pytest.mark.parametrize(
     "form", ["promised", "promised, groups", "promised, distinct", "C", "C, pairs", "C, groups", "M and G, public"]
 )
-def test_replaced_ids_have_no_bundles(form: str) -> None:
+def test_replaced_ids_have_no_parallel_groups(form: str) -> None:
     found, (sizes, _) = enumerated(form, 2, neighbours="replace_one")
     assert not found and max(sizes) == 1
 
@@ -290,7 +290,7 @@ _REAL = disjoint._compared
         "own bounds",
     ],
 )
-def test_bundles_where_there_must_be_none_are_noticed(
+def test_parallel_groups_where_there_must_be_none_are_noticed(
     form: str, owner: Any, name: str, wrong: Any, unit: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, name, wrong)
@@ -316,7 +316,7 @@ def _own_divisor(c: Component, i: int, parts: Any) -> weighted._Term:
 _TERM = weighted._weighted
 
 
-def test_bundled_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         parallel_composition, "_bounded_by_each_row", lambda component: component.measure is not Measure.UNITS
     )
@@ -325,7 +325,7 @@ def test_bundled_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(sizes) > 1 and any("together" in line for line in found)
 
 
-def test_bundled_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_composition, "_counts_rows", _without(replaces_rows=False))
     with pytest.raises(AssertionError, match="together"):
         attacked(lambda rng: row_world(rng, replace_one=True), range(40))
@@ -340,7 +340,7 @@ def test_bundled_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     ],
     ids=["lists that share a value", "<= against >=", "any two filters"],
 )
-def test_bundles_that_a_row_counts_in_twice_are_noticed(
+def test_parallel_groups_that_a_row_counts_in_twice_are_noticed(
     owner: Any, name: str, wrong: Any, conditions: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = conditions

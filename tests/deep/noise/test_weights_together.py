@@ -1,4 +1,4 @@
-"""Random ids by the ten thousand: together the members of a bundle take no more of an id than one of them may alone.
+"""Random ids by the ten thousand: parallel members together take no more of an id than one of them may alone.
 
 The tables hold all ids at once, and each id has groups of its own (`name`, which no plan knows to be a function of the
 id), so that one statement tells what every one of them adds. Weights are as coarse as a plan may choose them.
@@ -56,7 +56,7 @@ def _world(limits: dict[str, Any], ids: int) -> tuple[World, list[tuple[Any, ...
 
 
 def shares(form: str, calls: str = PIVOT, ids: int = IDS) -> list[tuple[Fraction, Fraction, int]]:
-    """For each id and each bundle of several: Σ l1 and Σ l2² of what each member claims, and the members it moves."""
+    """For each id and parallel group of several: Σ l1 and Σ l2² of what members claim, and the members it moves."""
     limits, groups = FORMS[form]
     (world, rows), store = _world(limits, ids), Store()
     store.load(world)
@@ -72,10 +72,10 @@ def shares(form: str, calls: str = PIVOT, ids: int = IDS) -> list[tuple[Fraction
     measurements = planned.measured.measurements
     assert {m.component.weight for m in measurements if m.component.measure.value != "units"} == {256}
     found = []
-    for bundle in planned.measured.bundles:
-        if len(bundle) < 2:
+    for parallel in planned.measured.parallel_groups:
+        if len(parallel) < 2:
             continue
-        claims = [(i, measurements[i].sensitivity.l1, measurements[i].sensitivity.l2_squared) for i in bundle]
+        claims = [(i, measurements[i].sensitivity.l1, measurements[i].sensitivity.l2_squared) for i in parallel]
         for rows in vectors.values():
             l1 = [Fraction(sum(abs(row[i]) for row in rows), most) for i, most, _ in claims]
             l2 = [Fraction(sum(row[i] ** 2 for row in rows)) / most for i, _, most in claims]
@@ -87,14 +87,14 @@ def shares(form: str, calls: str = PIVOT, ids: int = IDS) -> list[tuple[Fraction
 def test_members_share_one_claim(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_grids, "MOST_WEIGHT", choose_grids.LEAST_WEIGHT)
     found = shares(form)
-    assert len(found) > IDS  # a bundle of counts and one of sums
+    assert len(found) > IDS  # a parallel group of counts and one of sums
     assert max(l1 for l1, _, _ in found) == 1 and max(l2 for _, l2, _ in found) == 1
     assert any(l1 == 1 and moved > 1 for l1, _, moved in found)
 
 
 @pytest.mark.parametrize("form", ["C", "M and G"])
 def test_sums_that_are_cut_by_themselves_share_none(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broken twin: were sums alone in bundles, these ids would say so."""
+    """The broken twin: were sums alone in parallel groups, these ids would say so."""
     monkeypatch.setattr(choose_grids, "MOST_WEIGHT", choose_grids.LEAST_WEIGHT)
     monkeypatch.setattr(parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row)
     assert max(l1 for l1, _, _ in shares(form, PIVOT.replace("AVG", "SUM"), 500)) > 1

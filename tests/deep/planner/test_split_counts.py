@@ -103,7 +103,7 @@ def test_neighbours_of_split_counts_stay_within_the_claims() -> None:
         for sql in [query(rng, world) for _ in range(6)]:
             attack(store, facts, world, sql, tally)
     store.close()
-    assert tally.bundled > 100 and tally.bundled_equal > 20, tally
+    assert tally.in_parallel > 100 and tally.in_parallel_equal > 20, tally
 
 
 def test_a_rest_that_leaves_null_out_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
