@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dpsql.core.ir.components import Measure
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, columns_of, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -20,6 +19,7 @@ from dpsql.core.ir.nodes import (
     Unnest,
 )
 from dpsql.core.ir.walk import expressions
+from dpsql.core.measures.table import rule
 from dpsql.core.policy.policy import Policy
 from dpsql.engines.synthetic import DIALECT
 from dpsql.planner.plan import Plan
@@ -125,7 +125,7 @@ class _Reader:
                                     listed.setdefault(place, []).extend(values_)
                 case Release(components=components):
                     for c in components:
-                        if c.measure is Measure.DISTINCT and c.arg is not None:
+                        if rule(c).counts == "values" and c.arg is not None:
                             varied |= self.origins(c.arg)
                 case Aggregate(keys=grouped, inner=True):
                     varied |= {p for item in grouped for p in self.origins(item.expr)}

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import largest_contribution
-from dpsql.core.ir.components import Component, Measure, UnitTotal
+from dpsql.core.ir.components import Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.diagnostics.layout import one_line
@@ -89,7 +89,7 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
 def _clips(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
-        if c.measure is Measure.SUM and c.arg is not None and columns_of(c.arg):
+        if rule(c).adds_values and c.arg is not None and columns_of(c.arg):
             low, high = clip_of(c)
             yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
 
@@ -119,11 +119,11 @@ def _own(release: MeasuredRelease) -> Iterator[str]:
 def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease) -> str:
     """What one unit may add in all groups together."""
     most = _show(limit.most * c.worth)
-    if c.measure is Measure.SUM:
+    if rule(c).adds_values:
         assert c.arg is not None
         counted, noun = f"a total of {unclipped(c.arg)} up to {most}", f"totals of {unclipped(c.arg)}"
     else:
-        noun = "different values" if c.measure is Measure.DISTINCT else "rows"
+        noun = "different values" if rule(c).counts == "values" else "rows"
         counted = f"at most {most} {noun.removesuffix('s') if limit.most == 1 else noun}"
     if limit.norm == "l1" or not release.node.keys:
         return f"{counted} per {release.unit} counted"
@@ -152,11 +152,7 @@ def _limits(release: MeasuredRelease) -> list[str]:
     if all(_whole(c, bounding, release.contribution) for c in release.node.components):
         return []
     unit = release.unit
-    own = [
-        c.per_group is not None or c.of_unit is not None
-        for c in release.node.components
-        if c.measure is not Measure.UNITS
-    ]
+    own = [c.per_group is not None or c.of_unit is not None for c in release.node.components if rule(c).counts != "ids"]
     if (
         own and all(own) and bounding.rows is None
     ) or not release.contribution.limits_rows:  # what each may contribute is said below
@@ -179,17 +175,18 @@ def _limits(release: MeasuredRelease) -> list[str]:
 
 def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> bool:
     """Whether no limit takes anything away: an id counts once in each group, a value once for each id and group."""
-    if not bounding.few_groups or c.measure not in (Measure.UNITS, Measure.DISTINCT):
+    counts = rule(c).counts
+    if not bounding.few_groups or counts == "rows":
         return False
-    return c.measure is Measure.UNITS or (
+    return counts == "ids" or (
         c.values is not None and largest_contribution(c, limits).in_all == limits.most_groups * c.values
     )
 
 
 def _counted(release: MeasuredRelease, most: int | None) -> str:
     """What a limit is on: of a COUNT(DISTINCT …) it is on the values that are counted."""
-    measures = {c.measure for c in release.node.components} - {Measure.UNITS}
-    one, many = ("value", "different values") if measures == {Measure.DISTINCT} else ("row", "rows")
+    counted = {rule(c).counts for c in release.node.components} - {"ids"}
+    one, many = ("value", "different values") if counted == {"values"} else ("row", "rows")
     return f"1 {one}" if most == 1 else f"{most} {many}"
 
 

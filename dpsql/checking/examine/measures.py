@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.checking.documents.values import Values
-from dpsql.core.ir.components import Measure
-from dpsql.core.ir.enforced_limits import distinct_values, enforced
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Limit, Project, Sort
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.planner.enforced_limits import distinct_values, enforced
 from dpsql.planner.expected_error import output_error
 from dpsql.planner.notes import clip_of, unclipped
 from dpsql.planner.plan import Plan
@@ -78,7 +78,7 @@ def _of_plan(plan: Plan) -> Measures:
         for what, most in _limits(measured):
             limits[what] = min(limits.get(what, most), most)
         for m in measured.measurements:
-            if m.component.measure is Measure.SUM and m.component.arg is not None and columns_of(m.component.arg):
+            if rule(m.component).adds_values and m.component.arg is not None and columns_of(m.component.arg):
                 what, (low, high) = unclipped(m.component.arg), clip_of(m.component)
                 was = clips.get(what, (low, high))
                 clips[what] = max(was[0], low), min(was[1], high)

@@ -31,9 +31,10 @@ from functools import lru_cache
 
 from dpsql.core.analysis.disjoint_conditions import ANY, Cases, are_disjoint, both, cases_of
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.measures.table import rule
 
 ParallelGroups = tuple[tuple[int, ...], ...]
 """Numbers of a release's components, each once: of those in one group, a row counts in one at most."""
@@ -102,7 +103,8 @@ def _weighed_by_all_rows(component: Component) -> bool:
     """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
     if component.per_group is not None or component.of_unit is not None:
         return False  # its own total is clipped, or divides: two of them may both be full
-    return component.measure is Measure.COUNT or (component.measure is Measure.SUM and component.paired)
+    own = rule(component)
+    return own.counts == "rows" and not own.alone(component)
 
 
 def _bounded_by_each_row(component: Component) -> bool:
@@ -111,7 +113,7 @@ def _bounded_by_each_row(component: Component) -> bool:
     And whether c rows are priced as c times that: the values of a small image are not.
     """
     own = component.per_group is not None or component.of_unit is not None or component.values is not None
-    return not own and component.measure is not Measure.UNITS
+    return not own and rule(component).counts != "ids"
 
 
 def cases_that_count(component: Component) -> Cases:
@@ -128,4 +130,4 @@ def cases_that_count(component: Component) -> Cases:
 
 def _zero_is_nothing(c: Component) -> bool:
     """Whether a row with the value 0 adds 0."""
-    return c.measure is Measure.SUM and not c.center and not c.squared and c.lo <= 0 <= c.hi
+    return rule(c).adds_values and not c.center and not c.squared and c.lo <= 0 <= c.hi

@@ -20,9 +20,10 @@ from fractions import Fraction
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import largest_contribution, squares
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Literal
+from dpsql.core.measures.rule import squares
+from dpsql.core.measures.table import largest_contribution, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,13 @@ def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivit
     # Where one id's rows replace another's, two vectors change, of which one goes and one comes.
     both = c.ids
     l1, linf, l2_squared = both * one.in_all * factor, one.in_group * factor, both * one.squares * factor**2
-    match component.measure:
-        case Measure.COUNT | Measure.SUM:
-            furthest = _furthest(component, c, grouped)
-            linf = c.rows_in_one_group * furthest * factor
-            # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
-            each = max(both * component.magnitude**2, furthest**2)
-            l2_squared = each * factor**2 * c.l2_squared
-        case Measure.DISTINCT | Measure.UNITS:
-            pass  # what goes and what comes are counted once in a group that has both: |v - w|² ≤ |v|² + |w|²
+    # Values and ids that go and come are counted once in a group that has both: |v - w|² ≤ |v|² + |w|².
+    if rule(component).counts == "rows":
+        furthest = _furthest(component, c, grouped)
+        linf = c.rows_in_one_group * furthest * factor
+        # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
+        each = max(both * component.magnitude**2, furthest**2)
+        l2_squared = each * factor**2 * c.l2_squared
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
     return Sensitivity(l1 if c.scaled_over_groups else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
 
@@ -106,8 +105,7 @@ def _furthest(component: Component, c: Contribution, grouped: bool) -> int:
     """
     if c.ids == 1:
         return component.magnitude
-    alone = component.measure is Measure.SUM and not component.paired
-    if alone and grouped and c.scaled and c.by_rows is not None and not component.one_sign:
+    if rule(component).alone(component) and grouped and c.scaled and c.by_rows is not None and not component.one_sign:
         return 2 * component.magnitude
     return component.span
 
@@ -117,7 +115,7 @@ def _limited_totals(component: Component, c: Contribution) -> Sensitivity:
     if not c.scaled:
         raise AssertionError("a limit that no statement enforces")
     most = largest_contribution(component, c).in_group
-    low, high = (0, 1) if component.measure is not Measure.SUM else component.ends
+    low, high = component.ends if rule(component).adds_values else (0, 1)
     return _clipped_totals(component, c, -most if low < 0 else 0, most if high > 0 else 0)
 
 
@@ -142,20 +140,10 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
     A replaced row leaves a value x of its group and puts x' into another group or the same one. Where the number of
     rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
     """
-    rows, B = c.rows, component.magnitude
-    kept = c.size is not None and total
-    match component.measure:
-        case Measure.COUNT | Measure.DISTINCT | Measure.UNITS:
-            apart, one, pair = 2, 1, 2
-            if not grouped and kept and component.measure is Measure.COUNT:
-                one = 0
-        case Measure.SUM:
-            least, most = component.ends
-            width = most - least
-            apart, one = 2 * B, width if kept and not grouped else max(B, width)
-            pair = max(2 * B**2, width**2)
-    linf = rows * one if component.values is None else min(rows * one, component.values)
-    return Sensitivity(min(2 * rows, rows * apart), rows * apart, Fraction(rows**2 * pair), linf)
+    rows = c.rows
+    one = rule(component).replaced(component, fixed=c.size is not None and total and not grouped)
+    linf = rows * one.in_group if component.values is None else min(rows * one.in_group, component.values)
+    return Sensitivity(min(2 * rows, rows * one.in_all), rows * one.in_all, Fraction(rows**2 * one.squares), linf)
 
 
 def known(component: Component, contribution: Contribution) -> int:
@@ -163,5 +151,4 @@ def known(component: Component, contribution: Contribution) -> int:
 
     Of a public number of rows, that number; a sum of one constant over them; else nothing but zeros.
     """
-    size = contribution.size or 0
-    return size if component.measure is Measure.COUNT else component.ends[0] * size
+    return rule(component).known(component, contribution.size or 0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
 from dpsql.core.ir.render import expression
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.planner.explain.nodes import short
 
@@ -14,12 +15,8 @@ from dpsql.planner.explain.nodes import short
 def component_name(c: Component, measured: MeasuredRelease) -> str:
     """What is measured, as a person would write it."""
     arg = "*" if c.arg is None else expression(c.arg)
-    name = {
-        Measure.COUNT: f"COUNT({arg})",
-        Measure.SUM: f"SUM({_centred(arg, c)})",
-        Measure.DISTINCT: f"COUNT(DISTINCT {arg})",
-        Measure.UNITS: f"COUNT(DISTINCT {measured.unit})",
-    }[c.measure]
+    own = rule(c)
+    name = own.name.format(argument=_centred(arg, c) if own.adds_values else arg, unit=measured.unit)
     name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
     if c.of_unit is not None:
         norm = "" if c.of_unit.norm == "l1" or not measured.node.keys else " (root of squares)"

@@ -30,10 +30,11 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, Scan, output_columns
 from dpsql.core.ir.walk import transform, walk
+from dpsql.core.measures.table import rule
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.rewrites.context import Limits, RewriteContext
@@ -78,7 +79,7 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
     if c.per_group is None or most is None:
         return c
     low, high = c.per_group
-    if c.measure is Measure.COUNT:
+    if not rule(c).adds_values:
         return replace(c, per_group=(low, min(high, Fraction(most))))
     assert c.arg is not None
     ends = facts.value(c.arg).interval
@@ -90,7 +91,7 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
 
 def _needs_limits(components: Sequence[Component]) -> bool:
     """Whether a component needs the limits of the release: it has no bounds of its own, and counts more than ids."""
-    return any(c.per_group is None and c.measure is not Measure.UNITS for c in components)
+    return any(c.per_group is None and rule(c).counts != "ids" for c in components)
 
 
 def _choose(
@@ -129,7 +130,7 @@ def _choose(
         rows = total if total is not None else per_group
         if proven is not None and (rows is None or proven <= rows):
             return None
-        if rows is None and all(c.measure is Measure.UNITS for c in node.components):
+        if rows is None and all(rule(c).counts == "ids" for c in node.components):
             rows = 1  # an id counts once, however many rows it has
         if rows is None:
             raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
@@ -183,7 +184,7 @@ def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: Searche
     if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
         return False
     if searched.one_group:
-        return any(c.measure is not Measure.UNITS for c in node.components)  # an id counts once
+        return any(rule(c).counts != "ids" for c in node.components)  # an id counts once
     return limits.per_group is None or limits.groups is None
 
 
@@ -217,7 +218,7 @@ def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) 
             per_group = groups = None
     if rows is not None or per_group is not None or _needs_limits(node.components):
         return _Limits(None, rows, per_group, groups)
-    most = max((int(c.per_group[1]) for c in own if c.measure is Measure.COUNT and c.per_group), default=1)
+    most = max((int(c.per_group[1]) for c in own if c.per_group and not rule(c).adds_values), default=1)
     return _Limits(None, None, most, groups, for_all=False)
 
 

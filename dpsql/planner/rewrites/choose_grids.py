@@ -21,7 +21,6 @@ from fractions import Fraction
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
@@ -29,6 +28,7 @@ from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, one_group
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
+from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.context import RewriteContext
@@ -74,7 +74,7 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
 
     Not where it may share its price with components that count other rows (`core/noise/parallel_composition.py`).
     """
-    if c.measure is not Measure.DISTINCT or c.arg is None:
+    if rule(c).counts != "values" or c.arg is None:
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
@@ -107,7 +107,7 @@ def _gridded(
         return replace(in_units(c, value), weight=_weight_of_total(c, c.of_unit, bounding))
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
-    if c.measure is Measure.SUM:
+    if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
             c = _quantized(c, value, MOST_UNITS)
@@ -134,7 +134,7 @@ def in_units(c: Component, value: Value | None) -> Component:
 
     Without bounds the grid is that of the type, and what does not fit is clipped.
     """
-    if c.measure is not Measure.SUM:
+    if not rule(c).adds_values:
         return c
     assert value is not None
     if value.interval.bounded:
@@ -159,7 +159,7 @@ def _ends(value: Value) -> tuple[tuple[Fraction | None, ...], tuple[Fraction | N
 
 def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContributions | None) -> int:
     """The largest F ≤ 2²⁰ with F·τ ≤ 2³⁰, else 1: an id above τ loses less than 1/F of a unit in each group."""
-    if c.measure is Measure.DISTINCT or bounding is None or one_group(bounding):
+    if rule(c).counts == "values" or bounding is None or one_group(bounding):
         return 1
     room = MOST_UNITS // total.most
     return min(MOST_WEIGHT, 1 << (room.bit_length() - 1)) if room else 1
@@ -167,13 +167,14 @@ def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContribution
 
 def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
     """Whether the bounding form scales this component by fractions (else it clips, truncates or counts presence)."""
-    if c.measure is Measure.DISTINCT:
-        return False
-    if c.measure is Measure.UNITS:
-        return not (bounding.few_groups or bounding.truncate_groups)
-    if c.measure is Measure.SUM and not c.paired:
-        return bounding.rows is not None or not (bounding.few_groups or bounding.truncate_groups)
-    return True
+    own, over_groups = rule(c), not (bounding.few_groups or bounding.truncate_groups)
+    match own.counts:
+        case "values":
+            return False
+        case "ids":
+            return over_groups
+        case "rows":
+            return over_groups or bounding.rows is not None or not own.alone(c)
 
 
 def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:

@@ -29,10 +29,10 @@ from itertools import product
 
 from dpsql.aggregates.count import Count
 from dpsql.core.ir.components import Component, KeySource, Measure, Output
-from dpsql.core.ir.enforced_limits import distinct_values, enforced
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Node, Release
 from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, SqlType
+from dpsql.planner.enforced_limits import distinct_values, enforced
 
 
 @dataclass(frozen=True, slots=True)

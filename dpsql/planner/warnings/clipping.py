@@ -9,9 +9,9 @@ from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.policy_limits import policy_limits
-from dpsql.core.ir.components import Measure
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.planner.rewrites.context import Limits
@@ -31,7 +31,7 @@ def _rows(
     query, fewer than a quarter of those, or of what the policy's limits count."""
     node, unit = release.node, release.unit
     bounding = node.input
-    if not isinstance(bounding, BoundContributions) or all(c.measure is Measure.UNITS for c in node.components):
+    if not isinstance(bounding, BoundContributions) or all(rule(c).counts == "ids" for c in node.components):
         return
     if bounding.rows is None and bounding.per_group is None:
         return  # each component has a limit of its own, found from noisy numbers

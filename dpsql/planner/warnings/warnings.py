@@ -16,8 +16,9 @@ from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure, Output
+from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
@@ -98,9 +99,9 @@ def _greatest(own: _Release, output: Output, facts: Facts) -> _Largest | None:
     found, components = own.sizes, own.measured.node.components
     each, component = formula(output).largest_of_row(components), components[output.recipe.components[0]]
     rows = found.per_group
-    if component.measure is Measure.UNITS:
+    if rule(component).counts == "ids":
         rows = _smaller(rows, found.units)
-    elif component.measure is Measure.DISTINCT:
+    elif rule(component).counts == "values":
         rows = _smaller(rows, _values(component, facts))
     return None if rows is None or each is None else _times(rows, each, component)
 
@@ -114,7 +115,7 @@ def _values(component: Component, facts: Facts) -> Most | None:
 
 def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
     """What so many rows can add up to."""
-    values = f", values up to {_amount(each)}" if component.measure is Measure.SUM else ""
+    values = f", values up to {_amount(each)}" if rule(component).adds_values else ""
     return _Largest(rows.count * each, f"{rows.why}{values}")
 
 
@@ -127,7 +128,7 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
     if threshold is None or node.threshold is None:
         return
     found, deciding = own.sizes, node.components[node.threshold]
-    most = found.per_group if deciding.measure is Measure.COUNT else _smaller(found.units, found.per_group)
+    most = found.per_group if rule(deciding).counts == "rows" else _smaller(found.units, found.per_group)
     if most is None or threshold.threshold <= most.count:
         return
     names = ", ".join(k.name for k in node.keys)
@@ -154,7 +155,7 @@ def _thin(own: _Release) -> Iterator[Diagnostic]:
     for output in own.measured.node.outputs:
         components = own.measured.node.components
         each = formula(output).largest_of_row(components)
-        if each is None or components[output.recipe.components[0]].measure not in (Measure.COUNT, Measure.SUM):
+        if each is None or rule(components[output.recipe.components[0]]).counts != "rows":
             continue
         typical, largest, total = (m.count * each for m in (average, found.per_group, found.total))
         error = _error(own.measured, output)

@@ -101,6 +101,8 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (COUNT, Contribution(3, replaces_rows=True, size=9), False, 0, 0, 0),
         (COUNT, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
         (DISTINCT, Contribution(3, replaces_rows=True, size=9), False, 3, 9, 3),
+        (DISTINCT, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
+        (UNITS, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
         (total(4, 10), Contribution(3, replaces_rows=True, size=9), False, 18, 324, 18),
         (total(4, 10), Contribution(3, replaces_rows=True), False, 30, 900, 30),
         (total(-4, 10), Contribution(3, replaces_rows=True), False, 42, 42**2, 42),

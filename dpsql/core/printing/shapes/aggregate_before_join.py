@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Measure
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     BoundContributions,
@@ -31,6 +30,7 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, TableNames, condition
@@ -98,7 +98,7 @@ def _fits(
         and unit.uid in many.fact.ids
         and one.fact.is_key(frozenset({match.uid}))
         and all(isinstance(t.node, Scan | Project) for t in one.walk())
-        and all(c.measure is not Measure.DISTINCT for c in node.components)
+        and all(rule(c).counts != "values" for c in node.components)
         and _reads([i.expr for i in grouping.items]) <= {c.uid for c in output_columns(one.node)}
         and _reads(inner) <= {c.uid for c in output_columns(many.node)}
     )

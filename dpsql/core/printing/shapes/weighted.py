@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.analysis.largest_contribution import largest_contribution
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
@@ -75,9 +75,9 @@ def weighted(
     block = block.filtered(f"{unit} IS NOT NULL")
     keys = tuple(block.names.sql[k.uid] for k in node.keys)
     parts = _Parts(d, node, bounding, limits, block, unit, keys, early(node, below, d, tables, released))
-    plain = tuple(i for i, c in enumerate(node.components) if c.measure is not Measure.DISTINCT)
+    plain = tuple(i for i, c in enumerate(node.components) if rule(c).counts != "values")
     found = [_sums(parts, plain)] if plain else []
-    found += [_distinct(parts, i) for i, c in enumerate(node.components) if c.measure is Measure.DISTINCT]
+    found += [_distinct(parts, i) for i, c in enumerate(node.components) if rule(c).counts == "values"]
     return tuple(found)
 
 
@@ -107,7 +107,7 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
         c = parts.node.components[i]
         if _counts_rows(c):
             continue
-        if c.measure is Measure.UNITS:
+        if rule(c).counts == "ids":
             where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
         else:
@@ -168,7 +168,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
     k_factor = grouped and not b.few_groups and not b.truncate_groups
     groups = {"kk": "COUNT(*)"} if k_factor else {}
     partial = "n" if _counts_rows(c) else f"m{i}"
-    if c.measure is Measure.UNITS:
+    if rule(c).counts == "ids":
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
             return _Term(present, {})
@@ -177,7 +177,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
     if c.of_unit is not None:
         return _of_unit(d, c, c.of_unit, i, parts)
     if b.rows is not None:
-        if c.measure is Measure.SUM and not c.paired:
+        if rule(c).alone(c):
             if not grouped:
                 return _Term(_clipped_sum(d, c, i, b.rows), {})
             held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(d, c, i, b.rows))
@@ -189,8 +189,8 @@ def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
         term = term if c.per_group is None else d.least(term, str(F * c.most_per_group))
         return _Term(term, rows, divisors(floors))
     G = _int(b.groups)
-    M = _int(b.per_group) if c.per_group is None or c.measure is Measure.SUM else c.most_per_group
-    if c.measure is Measure.SUM and not c.paired:
+    M = _int(b.per_group) if c.per_group is None or rule(c).adds_values else c.most_per_group
+    if rule(c).alone(c):
         clipped = _clipped_sum(d, c, i, M)
         if not k_factor:
             return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
@@ -220,7 +220,7 @@ def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:
 
     Such that Σ total² ≤ 2¹²⁶, where it is needed.
     """
-    if c.measure is not Measure.SUM:
+    if not rule(c).adds_values:
         return None
     return SATURATED if limit.norm == "l1" else 2 ** min(62, (126 - (_groups_of_an_id(parts) - 1).bit_length()) // 2)
 

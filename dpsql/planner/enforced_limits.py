@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.measures.table import rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def enforced(release: Release) -> Enforced:
 def distinct_values(release: Release, component: Component) -> int | None:
     """Most different (group, value) of an id that a COUNT(DISTINCT …) counts; None if that takes nothing away."""
     b = release.input
-    if not isinstance(b, BoundContributions) or component.measure is not Measure.DISTINCT:
+    if not isinstance(b, BoundContributions) or rule(component).counts != "values":
         return None
     if component.of_unit is not None:
         return component.of_unit.most
@@ -51,4 +52,4 @@ def distinct_values(release: Release, component: Component) -> int | None:
 
 
 def _counts_rows(c: Component) -> bool:
-    return c.per_group is None and c.of_unit is None and c.measure in (Measure.COUNT, Measure.SUM)
+    return c.per_group is None and c.of_unit is None and rule(c).counts == "rows"

@@ -1,0 +1,40 @@
+"""DISTINCT: different values of the argument.
+
+Claim: an id adds at most its rows in all, and to a group at most its rows there, or the V values that there are. Where
+    values are cut over all groups, all of them may be in one. A replaced row takes 1 from a group and gives 1 to
+    another.
+Why: a group counts each of its values once, however often; a row brings one value.
+When it would be false: an argument with more than V values (`Component.values`, checked by the rule of releases); a
+    limit on distinct values that the emitted SQL does not apply.
+Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_public_groups.py
+"""
+
+from __future__ import annotations
+
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component, UnitTotal
+from dpsql.core.measures.rule import MeasureRule, Norms, at_most, groups_of_a_unit
+
+
+class DistinctRule(MeasureRule):
+    """Each value of a group adds 1."""
+
+    __slots__ = ()
+
+    name = "COUNT(DISTINCT {argument})"
+    counts = "values"
+
+    def largest(self, c: Component, limits: Contribution) -> Norms:
+        """One for each row, as far as there are values."""
+        rows = limits.rows
+        alike = rows if limits.scaled else limits.rows_in_one_group  # values are cut over all groups
+        return at_most(rows, limits.most_groups, alike if c.values is None else min(alike, c.values))
+
+    def limited(self, c: Component, total: UnitTotal, limits: Contribution) -> Norms:
+        """So many values in all, and no more in a group than there are."""
+        most, groups = total.most, groups_of_a_unit(limits)
+        return at_most(most, most if groups is None else groups, most if c.values is None else min(most, c.values))
+
+    def replaced(self, c: Component, fixed: bool) -> Norms:
+        """One value each, in one group or in two."""
+        return Norms(2, 2, 1)

@@ -1,0 +1,32 @@
+"""SUM: of the clipped argument in grid units.
+
+Claim: a replaced row moves one group by at most max(B, U - L), and by U - L where every row counts in it; both groups
+    that it moves, together by at most 2B, their squares by at most max(2B², (U - L)²).
+Why: a value of [L, U] goes and another one comes, in one group, or each in another; B is the larger of |L| and |U|.
+When it would be false: a value outside of the clip; a row that may be NULL where every row is said to count.
+Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_replace_one.py
+"""
+
+from __future__ import annotations
+
+from dpsql.core.ir.components import Component
+from dpsql.core.measures.rule import Norms, RowRule
+
+
+class SumRule(RowRule):
+    """Each row adds its value."""
+
+    __slots__ = ()
+
+    name = "SUM({argument})"
+    adds_values = True
+
+    def replaced(self, c: Component, fixed: bool) -> Norms:
+        """By the width of the values."""
+        (least, most), B = c.ends, c.magnitude
+        width = most - least
+        return Norms(2 * B, max(2 * B**2, width**2), width if fixed else max(B, width))
+
+    def alone(self, c: Component) -> bool:
+        """Where no count is weighed with it."""
+        return not c.paired
