@@ -15,9 +15,11 @@ from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
 from dpsql.service.query import Query
-from tests.support.club import POLICY
+from dpsql.service.settings import settled
+from tests.support.club import POLICY, opened
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 TILLS = "SELECT COUNT(*) FILTER (WHERE amount = 1) AS one FROM tills"
@@ -44,7 +46,8 @@ class Club:
         self.text = policy_text(folder)
 
     def __call__(self, analyst: str, **more: Any) -> Connection:
-        con = connect(dpsql.Policy.from_yaml(self.text), ledger=self.ledger, analyst=analyst, **more)
+        settings = settled({"allow_dearer": None, **more}, Settings())
+        con = Connection(*opened(self.text), analyst, self.ledger, settings)
         self.opened.append(con)
         return con
 
@@ -204,28 +207,25 @@ def test_new_and_received_gaussian_noise_is_converted_once(club: Club, accountan
 # Whoever allows it ----------------------------------------------------------------------------------------------------
 
 
-def ways(club: Club) -> dict[str, tuple[Query, dict[str, Any]]]:
-    by_set = club("set")
-    assert by_set.execute("SET allow_dearer = on").fetchall() == [("allow_dearer", "on")]
-    by_method = club("method")
-    assert by_method.set("allow_dearer", True) is True
-    plain = club.text
-    club.text = policy_text(club.folder, defaults="defaults: {allow_dearer: true}\n")
-    by_policy = club("policy")
-    club.text = plain
-    return {
-        "call": (club("call").sql(COUNT), {"allow_dearer": True}),
-        "word": (club("word").sql(COUNT), {"allow_dearer": "on"}),
-        "session": (club("session", allow_dearer=True).sql(COUNT), {}),
-        "set": (by_set.sql(COUNT), {}),
-        "method": (by_method.sql(COUNT), {}),
-        "policy": (by_policy.sql(COUNT), {}),
-    }
+def allowing(club: Club, way: str) -> tuple[Query, dict[str, Any]]:
+    """The count of an analyst who allows dearer answers in this way, and what he says with the query."""
+    if way == "policy":
+        plain, club.text = club.text, policy_text(club.folder, defaults="defaults: {allow_dearer: true}\n")
+        con = club(way)
+        club.text = plain
+    else:
+        con = club(way, allow_dearer=True) if way == "session" else club(way)
+    if way == "set":
+        assert con.execute("SET allow_dearer = on").fetchall() == [("allow_dearer", "on")]
+    if way == "method":
+        assert con.set("allow_dearer", True) is True
+    asked = {"call": {"allow_dearer": True}, "word": {"allow_dearer": "on"}}
+    return con.sql(COUNT), asked.get(way, {})
 
 
 @pytest.mark.parametrize("way", ["call", "word", "session", "set", "method", "policy"])
 def test_dearer_answers_can_be_allowed(club: Club, way: str) -> None:
-    query, asked = ways(club)[way]
+    query, asked = allowing(club, way)
     ana = club("ana").execute(COUNT, epsilon="0.75")
     assert query.cost(epsilon="0.5", allow_dearer=False) == eps("0.5")  # and a call can take it back
     answer = as_printed(query, epsilon="0.5", **asked)

@@ -18,7 +18,7 @@ from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
 from dpsql.results.answer import Release
-from tests.support.club import POLICY
+from tests.support.club import POLICY, opened
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(age) AS s, AVG(hours) AS h FROM members JOIN visits USING (id) GROUP BY city"
@@ -35,25 +35,24 @@ def served(answer: Release) -> list[str]:
     return [n for n in answer.notes if "answered from" in n]
 
 
-def policy_of(folder: Path, club_folder: Path, changes: dict[str, str]) -> Path:
-    """A policy file over the club's data."""
+def policy_of(club_folder: Path, changes: dict[str, str]) -> str:
+    """A policy's text over the club's data."""
     text = POLICY.replace("DEFAULTS\n", "").replace("club.duckdb", str(club_folder / "club.duckdb"))
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
-    (folder / "club.yaml").write_text(text, encoding="utf-8")
-    return folder / "club.yaml"
+    return text
 
 
 @pytest.fixture
-def clients(club_folder: Path, tmp_path: Path, ledger: MemoryLedger) -> Iterator[dict[str, Connection]]:
+def clients(club_folder: Path, ledger: MemoryLedger) -> Iterator[dict[str, Connection]]:
     """Sessions of two analysts on one ledger."""
     budgets = (
         "  total: {epsilon: 3, delta: 1e-3}\n  analysts:\n    ana: {epsilon: 2, delta: 1e-3}\n"
         "    ben: {epsilon: 1, delta: 1e-3, per_query: {max_epsilon: 0.6}}\n    '*': {epsilon: 3, delta: 1e-3}\n"
     )
-    policy = policy_of(tmp_path, club_folder, {"  total: {epsilon: 10000, delta: 1e-3}\n": budgets})
-    found = {name: connect(policy, ledger=ledger, analyst=name) for name in ("ana", "ben")}
+    policy = policy_of(club_folder, {"  total: {epsilon: 10000, delta: 1e-3}\n": budgets})
+    found = {name: Connection(*opened(policy), name, ledger) for name in ("ana", "ben")}
     yield found
     for con in found.values():
         con.close()
@@ -400,17 +399,15 @@ SUMS = ", ".join(f"SUM(fee + {i}) AS s{i}" for i in range(14))
 
 
 @pytest.mark.parametrize("accountant", ["approx_dp", "zcdp"])
-def test_gaussian_numbers_are_given_and_priced_in_the_ledgers_terms(
-    club_folder: Path, tmp_path: Path, accountant: str
-) -> None:
+def test_gaussian_numbers_are_given_and_priced_in_the_ledgers_terms(club_folder: Path, accountant: str) -> None:
     ledger = MemoryLedger("club", accountant)
     caps = "rho: 10" if accountant == "zcdp" else "epsilon: 10"
     policy = policy_of(
-        tmp_path, club_folder,
+        club_folder,
         {"epsilon: 10000": caps, "name: club\n": f"name: club\nprivacy: {{accountant: {accountant}}}\n"},
     )  # fmt: skip
     query = f"SELECT COUNT(*) AS n, {SUMS} FROM members"
-    with connect(policy, ledger=ledger) as ana, connect(policy, ledger=ledger) as ben:
+    with Connection(*opened(policy), ledger=ledger) as ana, Connection(*opened(policy), ledger=ledger) as ben:
         ben.analyst = "ben"
         first = ana.execute(query, epsilon=1, delta="1e-6")
         assert {c["mechanism"] for c in first.components} == {"gaussian"}
@@ -450,16 +447,14 @@ def test_a_number_of_one_family_serves_a_plan_of_the_other(con: Connection) -> N
 # When nothing is given ------------------------------------------------------------------------------------------------
 
 
-def test_another_data_version_or_policy_is_another_question(
-    club_folder: Path, tmp_path: Path, ledger: MemoryLedger
-) -> None:
+def test_another_data_version_or_policy_is_another_question(club_folder: Path, ledger: MemoryLedger) -> None:
     for changes in (
         {},
         {"version: 1\n": 'version: 1\ndata_version: "2"\n'},
         {"[0, 100]": "[0, 101]"},
         {"epsilon: 10000": "epsilon: 9999"},
     ):
-        with connect(policy_of(tmp_path, club_folder, changes), ledger=ledger) as con:
+        with Connection(*opened(policy_of(club_folder, changes)), ledger=ledger) as con:
             assert con.execute(COUNT, epsilon=1).spent == eps(1), changes
             assert con.execute(COUNT, epsilon=1).spent == NO_LOSS
     assert ledger.spent("member") == eps(4)
