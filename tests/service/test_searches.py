@@ -15,8 +15,8 @@ from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.charge import _cost_no_more
-from dpsql.core.release.noisy import NoisyRelease
+from dpsql.core.release.charge import Price, price
+from dpsql.core.release.noisy import Given, NoisyRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_of
@@ -346,10 +346,14 @@ def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str
                         con.service, Question(sql), replace(plan.searches.settings, found=limits)
                     )
                     assert limited.searches is None
-                    assert _cost_no_more(limited.releases, plan.releases), (sql, k)
+                    assert _price(limited, con).within(_price(plan, con)), (sql, k)
                     assert cost_of([r.measured for r in plan.first.releases] + _measured(limited), con.policy)[
                         "walker"
                     ].within(plan.cost["walker"])
+
+
+def _price(plan: Plan, con: Connection) -> Price:
+    return price(plan.releases, [Given() for _ in plan.releases], (), con.policy.privacy.accountant)
 
 
 def _measured(plan: Plan) -> list[MeasuredRelease]:
@@ -369,7 +373,7 @@ def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(
         return original(service, replace(plan, searches=replace(plan.searches, settings=settings)), noisy)
 
     monkeypatch.setattr(pipeline, "with_limits", dearer)
-    with pytest.raises(AssertionError, match="costs more than was reserved"):
+    with pytest.raises(AssertionError, match="cost more than was reserved"):
         query.run(epsilon=SURE)
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)) and len(ledger.history()) == 1
 

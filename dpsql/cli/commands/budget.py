@@ -70,7 +70,7 @@ def run(
         budget_plot.write(plot, loaded, everything, analyst)
     match format:
         case ReportFormat.TABLE:
-            print_budget(loaded, accounts, entries if history else None, place, len(entries))
+            print_budget(loaded, accounts, entries if history else None, place, queries_of(entries))
         case ReportFormat.JSON:
             print(document(_as_json(loaded, accounts, entries, place, history)))
     return 0
@@ -111,6 +111,11 @@ def print_budget(
     if history is not None:
         print()
         print_table(*history_rows(history), sys.stdout)
+
+
+def queries_of(entries: Sequence[Receipt]) -> int:
+    """How many queries were charged. An entry without a charge is a part of one that was charged before."""
+    return sum(bool(r.entry.units) for r in entries)
 
 
 def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[str], list[list[Cell]]]:
@@ -158,6 +163,8 @@ def _shortened(statement: str) -> str:
 
 def _charged(entry: Entry) -> str:
     """New noise first; then stored answers, which count for the account and not in total."""
+    if not entry.units:
+        return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask
     new = [f"{loss} of {unit}" for unit, loss in entry.charges.items()]
     return "; ".join([*new, *(f"{loss} of {unit} (stored answers)" for unit, loss in entry.received.items())])
 
@@ -174,7 +181,7 @@ def _as_json(
         "policy": policy.name,
         "accountant": policy.privacy.accountant,
         "ledger": shown(place),
-        "queries": len(entries),
+        "queries": queries_of(entries),
         "accounts": [
             {
                 "unit": a.unit,

@@ -5,9 +5,12 @@ it; and the account is charged for all but what an entry of its own names. No nu
 *Why.* `price` states the loss of exactly those components that are not given, and `draw_release` draws noise for
 exactly those; a plan is a value that anybody can edit, so what it says about its cost is not asked. What is given is
 looked up in the ledger's own entries (`core/ledger/paid.py`), whoever chose it: an answer that is new to the account is
-priced at the loss that its id states. *When it would be false.* If a run were measured with other given answers than it
-was charged with. One address standing for two questions makes wrong numbers, not less private ones. *Tested by*
-tests/core/release/test_charge.py, tests/answers/test_reuse.py, tests/deep/answers/test_equal_addresses.py,
+priced at the loss that its id states. Releases that are made after others were drawn are paid for by the entry before
+the first of these, at the price of all; an entry that names their noise is made only where all that was drawn since,
+with what follows, costs no more than that, and once. *When it would be false.* If a run were measured with other given
+answers than it was charged with; if what is reserved served two runs. One address standing for two questions makes
+wrong numbers, not less private ones. *Tested by* tests/core/release/test_charge.py, tests/core/release/
+test_reserved.py, tests/answers/test_reuse.py, tests/deep/answers/test_equal_addresses.py,
 tests/core/ledger/test_budget_attacks.py, tests/core/ledger/test_edited_answers.py.
 """
 
@@ -24,7 +27,7 @@ from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import AdditiveNoise
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.core.release.planned import PlannedRelease
 
@@ -51,6 +54,12 @@ class Price:
         found = {unit: remaining(loss, self.new.get(unit, NO_LOSS)) for unit, loss in self.in_account.items()}
         return {unit: loss for unit, loss in found.items() if loss != NO_LOSS}
 
+    def within(self, limit: Price) -> bool:
+        """Whether nobody is charged more, neither for new noise nor in all."""
+        return all(loss.within(limit.new.get(unit, NO_LOSS)) for unit, loss in self.new.items()) and all(
+            loss.within(limit.in_account.get(unit, NO_LOSS)) for unit, loss in self.in_account.items()
+        )
+
     @property
     def is_nothing(self) -> bool:
         """Whether nothing is charged to anybody: numbers that are public, or that the account holds."""
@@ -64,14 +73,43 @@ def price(
 
     The ρ of both is composed and converted once, at the larger of their δ: any δ above 0 gives a true bound.
     """
+    return _parts(releases, given, received).price(accountant)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Privacy unit → what it loses, part by part: by new noise, and by all that is charged to the account.
+
+    own, every: the δ at which the ρ of the new noise, and of all, is converted.
+    """
+
+    drawn: Losses
+    both: Losses
+    own: Fraction
+    every: Fraction
+
+    def price(self, accountant: Accountant) -> Price:
+        new = _charged(accountant, self.drawn, self.own)
+        whole = _charged(accountant, self.both, self.every)
+        # Never less than the new noise alone.
+        return Price(new, {unit: largest([loss, new.get(unit, NO_LOSS)]) for unit, loss in whole.items()})
+
+    def with_parts(self, later: _Parts) -> _Parts:
+        """Those of what follows, too."""
+        drawn, both = _together(self.drawn, later.drawn), _together(self.both, later.both)
+        return _Parts(drawn, both, max(self.own, later.own), max(self.every, later.every))
+
+
+def _together(some: Losses, others: Losses) -> Losses:
+    return {unit: [*some.get(unit, ()), *others.get(unit, ())] for unit in {**some, **others}}
+
+
+def _parts(releases: Sequence[PlannedRelease], given: Sequence[Given], received: Collection[Answer]) -> _Parts:
     measured = [release.measured for release in releases]
     drawn, beside = _drawn(measured, given), _received(measured, given, received)
-    both = {unit: [*drawn.get(unit, ()), *beside.get(unit, ())] for unit in {**drawn, **beside}}
+    both = _together(drawn, beside)
     own = conversion_delta_of(measured)
-    new = _charged(accountant, drawn, own)
-    whole = _charged(accountant, both, max([own, *(answer.conversion for answer in received)]))
-    # Never less than the new noise alone.
-    return Price(new, {unit: largest([loss, new.get(unit, NO_LOSS)]) for unit, loss in whole.items()})
+    return _Parts(drawn, both, own, max([own, *(answer.conversion for answer in received)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +128,45 @@ class Request:
     charging: Callable[[str], object] | None = None
 
 
+_Account = tuple[Ledger, str, Accountant]
+"""A ledger, the name of an account in it, and how it counts."""
+
+
+class Reserved:
+    """What a charge pays for beside the noise that it names: releases that are made once that noise is known.
+
+    It serves one run, once; `charge` makes it.
+    """
+
+    __slots__ = ("_account", "_limit", "_parts", "_receipt", "_unused")
+
+    def __init__(self, account: _Account, receipt: Receipt | None, limit: Price, parts: _Parts) -> None:
+        """limit: what was charged. parts: what of it is spent by noise that has a name."""
+        self._account, self._receipt, self._limit, self._parts = account, receipt, limit, parts
+        self._unused = [True]
+
+    def taken(self, account: _Account) -> tuple[Receipt | None, Price, _Parts]:
+        """The receipt, what it charged, and what is spent of that. Raises AssertionError the second time."""
+        if account[0] is not self._account[0] or account[1:] != self._account[1:]:
+            raise AssertionError("a reservation of another account")
+        try:
+            self._unused.pop()  # atomic: of two threads one gets it
+        except IndexError:
+            raise AssertionError("what was reserved is used once") from None
+        return self._receipt, self._limit, self._parts
+
+
 @dataclass(frozen=True, slots=True)
 class Charged:
     """What may be drawn and shown. receipt: None where nothing was to be charged. given: stored answers, all paid for.
 
-    ids: of the noise that will be drawn, as in the ledger's entry. reserved: releases that the receipt pays for beside
-    those, to be drawn once it is known what they are scaled by (`charge_reserved`).
+    ids: of the noise that will be drawn, as in the ledger's entry. reserved: for what follows, if anything does.
     """
 
     receipt: Receipt | None
     given: tuple[Given, ...]
     ids: Ids
-    reserved: tuple[PlannedRelease, ...] = ()
+    reserved: Reserved | None = None
 
     @classmethod
     def nothing(cls, given: tuple[Given, ...]) -> Charged:
@@ -122,19 +187,20 @@ def charge(
     request: Request,
     releases: Sequence[PlannedRelease],
     given: Sequence[Given],
-    reserved: Sequence[PlannedRelease] = (),
+    later: Sequence[PlannedRelease] = (),
 ) -> Charged:
     """Charge a run durably, before anything of it is asked. given: by release, what is not to be drawn.
 
-    reserved: releases that follow, of which the price alone is known by now.
+    later: releases of which only the price is known yet, because they are made of what is drawn first: they are charged
+    with it, and named by `charge_reserved`.
     Raises BudgetExceeded, CannotOpen; AssertionError if something given is not paid for.
     """
     answers = paid(ledger, request.analyst, [a for g in given for a in g.answers.values()])
-    every = (*releases, *reserved), (*given, *(Given() for _ in reserved))
-    cost_of = price(*every, answers.received, request.accountant)
-    ids = _ids(releases, given)
+    parts = _parts(releases, given, answers.received)
+    cost_of = parts.with_parts(_all_new(later)).price(request.accountant)
+    ids, account = _ids(releases, given), (ledger, request.analyst, request.accountant)
     if cost_of.is_nothing:
-        return Charged(None, tuple(given), ids)
+        return Charged(None, tuple(given), ids, Reserved(account, None, cost_of, parts) if later else None)
     entry = Entry(
         uuid.uuid4().hex,
         request.analyst,
@@ -147,43 +213,49 @@ def charge(
     )
     if request.charging is not None:
         request.charging(entry.id)
-    return Charged(ledger.reserve(entry, request.caps), tuple(given), ids, tuple(reserved))
+    receipt = ledger.reserve(entry, request.caps)
+    return Charged(receipt, tuple(given), ids, Reserved(account, receipt, cost_of, parts) if later else None)
 
 
-def charge_reserved(ledger: Ledger, request: Request, charged: Charged, releases: Sequence[PlannedRelease]) -> Charged:
-    """Name the noise of releases that an earlier entry has paid for, at no further charge.
+def charge_reserved(
+    ledger: Ledger,
+    request: Request,
+    charged: Charged,
+    releases: Sequence[PlannedRelease],
+    later: Sequence[PlannedRelease] = (),
+) -> Charged:
+    """What an earlier charge has reserved, for releases that are known now: an entry that names their noise, at no
+    further charge. Nothing of them is given: the price of a run must not fall by what it has drawn.
 
-    charged: that entry. Raises AssertionError if they cost more than what was reserved, CannotOpen.
+    later: what follows, as of `charge`. Raises CannotOpen; AssertionError if they cost more than was reserved, or that
+    was used before: nothing of them may be drawn then.
     """
-    if charged.receipt is None or not _cost_no_more(releases, charged.reserved):
-        raise AssertionError("a release that costs more than was reserved for it")
+    if charged.reserved is None:
+        raise AssertionError("nothing was reserved")
+    account = ledger, request.analyst, request.accountant
+    receipt, limit, spent = charged.reserved.taken(account)
+    parts = spent.with_parts(_all_new(releases))
+    if not parts.with_parts(_all_new(later)).price(request.accountant).within(limit):
+        raise AssertionError("releases that cost more than was reserved for them")
     given = tuple(Given() for _ in releases)
     ids = _ids(releases, given)
+    rest = Reserved(account, receipt, limit, parts) if later else None
+    if not ids:
+        return Charged(receipt, given, ids, rest)
     entry = Entry(
-        uuid.uuid4().hex, request.analyst, {}, request.plan_hash, request.policy_hash, request.statement,
+        uuid.uuid4().hex,
+        request.analyst,
+        {},
+        request.plan_hash,
+        request.policy_hash,
+        request.statement,
         answers=tuple(ids.values()),
-    )  # fmt: skip
-    return Charged(ledger.reserve(entry, request.caps), given, ids)
+    )
+    return Charged(ledger.reserve(entry, request.caps), given, ids, rest)
 
 
-def _cost_no_more(releases: Sequence[PlannedRelease], reserved: Sequence[PlannedRelease]) -> bool:
-    """Whether releases lose no more than these would, in ε, δ and ρ alike and converted at the same δ.
-
-    Then they cost no more beside whatever else either is charged with: each accountant's price grows with its parts.
-    """
-    found, paid_for = ([r.measured for r in each] for each in (releases, reserved))
-    nothing = [Given() for _ in found], [Given() for _ in paid_for]
-    losses, limits = _drawn(found, nothing[0]), _drawn(paid_for, nothing[1])
-    same = conversion_delta_of(found) in (conversion_delta_of(paid_for), Fraction(0))
-    return same and all(compose(parts).within(compose(limits.get(unit, ()))) for unit, parts in losses.items())
-
-
-def _ids(releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Ids:
-    return {
-        (at, i): name
-        for at, (release, own) in enumerate(zip(releases, given, strict=True))
-        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
-    }
+def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
+    return _parts(releases, [Given() for _ in releases], ())
 
 
 def terms_of(measured: MeasuredRelease, place: int) -> Terms:
@@ -199,6 +271,14 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
         measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
         None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
     )
+
+
+def _ids(releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Ids:
+    return {
+        (at, i): name
+        for at, (release, own) in enumerate(zip(releases, given, strict=True))
+        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
+    }
 
 
 def _names(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]:

@@ -131,6 +131,14 @@ class LedgerContract:
         assert ledger.received("nobody") == frozenset()
         assert ledger.received() == {"n1", "n2"}
 
+    def test_an_entry_may_name_what_an_earlier_one_has_paid_for(self, ledger: Ledger) -> None:
+        full = Caps({"patient": loss("0.3")}, {"patient": loss("0.3")}, loss("0.3"))
+        ledger.reserve(replace(entry("a", "0.3"), answers=("n1",)), full)
+        named = replace(entry("b"), charges={}, answers=("n2",))
+        assert ledger.reserve(named, full).entry == named
+        assert ledger.received("ana") == {"n1", "n2"} and ledger.spent("patient") == loss("0.3")
+        assert [r.entry for r in ledger.history()][1] == named
+
     def test_new_noise_and_received_answers_count_together_for_the_analyst_and_per_query(self, ledger: Ledger) -> None:
         both = replace(entry("a", "0.2"), received={"patient": loss("0.3"), "doctor": loss("0.1")})
         total = {"patient": loss("0.2"), "doctor": loss(0)}

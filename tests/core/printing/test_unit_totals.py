@@ -150,7 +150,7 @@ HELD = {"BIGINT": 2**63 - 1, "INTEGER": 2**31 - 1, "UBIGINT": 2**64 - 1, "HUGEIN
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("type_", [*HELD, "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,10)", "DECIMAL(38,38)"])
+@pytest.mark.parametrize("type_", [*HELD, "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,10)", "DECIMAL(38,30)"])
 @pytest.mark.parametrize("sql", [BY_G, ALL])
 def test_no_value_is_too_large_to_be_counted(sql: str, type_: str, norm: Literal["l1", "l2"]) -> None:
     """Sums without bounds: rows and totals are saturated, and the statements are the same and never fail."""
@@ -166,9 +166,9 @@ def test_no_value_is_too_large_to_be_counted(sql: str, type_: str, norm: Literal
     planted = [tuple(("a" if i % 3 else "b", v, bool(i % 2)) for i in range(4)) for v in values]
     mixed = tuple((GROUPS[i % 3], v, bool(i % 2)) for i, v in enumerate(values))
     nothing = tuple((g, None, None) for g in GROUPS)
-    ids = Ids(type_, (*planted, mixed, nothing), (0, 1) if type_ in ("UBIGINT", "DECIMAL(38,38)") else (-2, 3))
+    ids = Ids(type_, (*planted, mixed, nothing), (0, 1) if type_ == "UBIGINT" else (-2, 3))
     texts = set()
-    for most in (1, 10**6, 2**40, SATURATED - 1, SATURATED):
+    for most in (1, 2**40, SATURATED):
         release = agrees(ids, *vectors(ids, sql, UnitTotal(most, norm), bare=True))
         texts.add(release.statements[0].sql.count("CASE"))
         for m in release.measured.measurements:

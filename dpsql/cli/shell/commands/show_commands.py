@@ -211,7 +211,7 @@ def budget(shell: Shell, arguments: list[str]) -> None:
     loaded, account, place = shell.connection.policy, shell.connection.analyst, shell.connection.ledger_place
     accounts, entries = spent(shell, account)
     own = [r for r in entries if r.entry.analyst == account]
-    _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, len(own)))
+    _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, budgets.queries_of(own)))
     if arguments:
         _table(shell, *budgets.history_rows(own))
 
