@@ -1534,8 +1534,8 @@ MUTATIONS = (
     Mutation(
         "received-beside-new-noise-for-nothing",
         "dpsql/core/release/charge.py",
-        "both = {unit: [*drawn.get(unit, ()), *beside.get(unit, ())] for unit in {**drawn, **beside}}",
-        "both = {unit: [*beside.get(unit, ())] for unit in {**drawn, **beside}}",
+        "both = _together(drawn, beside)",
+        "both = beside",
         "answers of others do not count in an analyst's share where there is new noise, too",
         ("tests/answers/test_ceiling.py",),
     ),
