@@ -305,6 +305,35 @@ def policy_verify(
     return command.run(file, format, threads, memory_limit, not quiet)
 
 
+@policy_app.command("suggest", epilog=EXIT_CODES)
+def policy_suggest(
+    file: o.Policy,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="These tables. Default: all.")] = None,
+    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="What all searches cost together.")] = "0.5",
+    analyst: Annotated[
+        str, typer.Option("--analyst", metavar="NAME", help="The account that is charged, as any other.")
+    ] = "custodian",
+    ledger: o.Ledger = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Search what the policy declares, too; its limits are the most that is found.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be searched and its price; nothing is charged.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on a terminal.")] = False,
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+) -> int:
+    """Find the limits and bounds that the policy does not declare, and print them as YAML.
+
+    They are found by searches, whose noise is paid for: unlike what the data shows, they may be published. What was
+    found is kept, and whoever holds it is told again for nothing.
+    """
+    from dpsql.cli.commands import policy_suggest as command
+
+    return command.run(file, tables or (), epsilon, analyst, ledger, everything, dry_run, quiet, threads, memory_limit)
+
+
 @policy_app.command("show")
 def policy_show(
     file: o.Policy,

@@ -17,6 +17,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.postprocessing.coverage import Covered, covered
 from dpsql.postprocessing.intervals.shown_intervals import ShownIntervals
 from dpsql.postprocessing.run import Rows
+from dpsql.postprocessing.searches.told import Bound, bounds, found_coverage
 from dpsql.results import frames
 from dpsql.results.cells import cell
 
@@ -99,9 +100,23 @@ class Release:
     def coverage(self) -> tuple[Covered, ...]:
         """How many units are above the limits that were enforced, if that was asked for: `run(coverage=True)`.
 
+        Of limits that were found (`limits="search"`) it is known for nothing.
+
         Noisy numbers, paid for as a tenth of the price; they correct nothing in the answer. One for each set of limits.
         """
-        return covered(self.plan.coverage, self._noisy)
+        return (*covered(self.plan.coverage, self._noisy), *found_coverage(self.plan.found))
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The limits that were found (`limits="search"`), each with the counts that it was read from; else nothing.
+
+        >>> con = dpsql.connect("clinic.yaml")
+        >>> answer = con.sql("SELECT COUNT(*) AS n FROM visits").run(epsilon=1, limits="search")
+        >>> (rows,) = answer.bounds
+        >>> rows.what, rows.unit, len(rows.octaves)
+        ('COUNT(*)', 'patient', 63)
+        """
+        return bounds(self.plan.found)
 
     @property
     def components(self) -> list[dict[str, Any]]:
@@ -161,11 +176,16 @@ class Release:
         kind: bars or points; points if x holds numbers, dates or timestamps, and bars for names.
         level: the confidence of the error bars; what has no interval has none.
         ax: where to draw, for one y; else a new figure.
+        y="bound" (where no column has this name): the limits that were found. For each the counts that it was read
+        from, and what other limits would leave of the total, on linear and on logarithmic scales, in three Axes.
         Returns the Axes; of several y an array of Axes. Raises Rejected DP903 for names that are no such columns.
         """
         from dpsql.results.plot import draw
+        from dpsql.results.plot_bounds import draw_bounds
 
         with frames.extra("plot"):
+            if y == "bound" and y not in self.columns:
+                return draw_bounds(self.plan.found, _confidence(level), ax)
             return draw(self, y, x, kind, level, ax)
 
     def _repr_html_(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.postprocessing.searches.told import Total, bounds, in_sql, totals
@@ -21,10 +22,15 @@ _BESIDE = 4
 """Octaves that are shown on both sides of those that hold units."""
 
 
-def draw_bounds(found: Sequence[Found], level: Fraction) -> Any:
+def draw_bounds(found: Sequence[Found], level: Fraction, ax: Axes | None = None) -> Any:
     """An array of Axes: for each search its counts, and what other limits leave on a linear and on a log scale. Of
-    values, and where nothing was found, the counts alone.
+    values, and where nothing was found, the counts alone. Raises Rejected DP903 where no limit was searched, or for an
+    `ax` of one's own.
     """
+    if not found:
+        raise reject("DP903", "no limit of this answer was searched", help=['ask with  limits="search"'])
+    if ax is not None:
+        raise reject("DP903", "limits that were found do not fit into one `ax`", help=["leave `ax` out"])
     import numpy as np
     from matplotlib import pyplot
 

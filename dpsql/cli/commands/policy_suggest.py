@@ -1,0 +1,136 @@
+"""`dpsql policy suggest`: limits and bounds for a policy, found by searches whose noise is paid for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+
+from dpsql.api.connection import Connection, connect
+from dpsql.cli.commands.query import account_remark
+from dpsql.core.privacy_loss import exact_epsilon
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import one_line, printable
+from dpsql.postprocessing.searches.octaves import Found
+from dpsql.postprocessing.searches.told import beyond, in_sql
+from dpsql.service.suggest import Search, Target, found, require_left, searches, targets, total
+
+
+def run(
+    file: str,
+    tables: Sequence[str],
+    epsilon: str,
+    analyst: str,
+    ledger: str | None,
+    everything: bool,
+    dry_run: bool,
+    quiet: bool,
+    threads: int | None,
+    memory_limit: str | None,
+) -> int:
+    """Raises dpsql.Error; what was found before an error is charged and kept, and found again for nothing."""
+    try:
+        amount = exact_epsilon(epsilon)
+    except ValueError as error:
+        raise reject("DP406", str(error)) from None
+    with connect(file, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit) as connection:
+        wanted = targets(connection.policy, tables, everything)
+        asked = searches(connection, wanted, amount)
+        for line in _before(connection, asked, analyst):
+            print(printable(line), file=sys.stderr)
+        if dry_run:
+            return 0
+        require_left(connection, asked)
+        with _bar(sum(s.plan is not None for s in asked), quiet) as step:
+            results: dict[Target, Found | str] = {}
+            for search in asked:
+                if search.plan is None:
+                    results[search.target] = search.why
+                else:
+                    results[search.target] = found(connection, search)
+                    step()
+        print(printable("\n".join(_yaml(connection.policy.name, amount, results))))
+    return 0
+
+
+def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> Iterator[str]:
+    """What will be searched, and its exact price."""
+    possible = [s for s in asked if s.plan is not None]
+    if not possible:
+        yield "nothing to search: the policy declares limits and bounds; --all searches those, too"
+    for search in possible:
+        yield f"search: {search.target.sql}" + ("" if search.charge.by_unit else "  (held, for nothing)")
+    charges = ", ".join(f"{loss} of {unit}" for unit, loss in total(possible).items())
+    if possible:
+        yield f"charged to {connection.analyst}: {charges or 'nothing'}"
+    if remark := account_remark(connection, analyst):
+        yield remark
+
+
+@contextmanager
+def _bar(number: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """How many searches are done, on a terminal."""
+    plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if quiet or plain or not number:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("searches", total=number)
+        yield lambda: progress.advance(task)
+
+
+def _yaml(policy: str, epsilon: Fraction, results: Mapping[Target, Found | str]) -> Iterator[str]:
+    """Lines for the policy; what has no place there is a comment."""
+    yield f"# limits of {one_line(policy)}, found with ε {float(epsilon):g}: noisy, so that they may be published"
+    yield "tables:"
+    for table in dict.fromkeys(target.table for target in results):
+        own = {t: r for t, r in results.items() if t.table == table}
+        rows = [_line("", r) for t, r in own.items() if t.column is None]
+        columns = [_line(t.column, r) for t, r in own.items() if t.column is not None]
+        bounds = [line for line in columns if not line.startswith("#")]
+        yield f"  {_name(table)}:{'' if bounds or any(not line.startswith('#') for line in rows) else ' {}'}"
+        yield from (f"    {line}" for line in rows)
+        yield from (f"    {line}" for line in columns if line not in bounds)
+        yield from (
+            f"{'      ' if i else '    '}{line}" for i, line in enumerate(["columns:", *bounds] if bounds else [])
+        )
+
+
+def _line(column: str, result: Found | str) -> str:
+    """One limit, or the bounds of a column."""
+    what = f"bounds of {one_line(column)}" if column else "max_rows_per_unit"
+    if isinstance(result, str):
+        return f"# {what}: not searched: {one_line(result)}"
+    o = result.octaves
+    if result.limit is None:
+        least = -(-o.threshold // o.weight)
+        return f"# {what}: not found: no octave holds the {least:,} units of {one_line(o.unit)} that can be seen"
+    around = _beyond(result)
+    if not isinstance(result.limit, int):
+        low, high = (in_sql(end, o) for end in result.limit)
+        return f"{_name(column)}: {{bounds: [{low}, {high}]}}  # {around}"
+    if column:
+        return f"# {one_line(o.what)} of one {one_line(o.unit)}: at most {in_sql(result.limit, o):,}; {around}"
+    return f"{what}: {in_sql(result.limit, o)}  # {around}"
+
+
+def _beyond(result: Found) -> str:
+    unit = one_line(result.octaves.unit)
+    assert result.limit is not None
+    number = beyond(result.octaves, result.limit)
+    if number is None:
+        return f"how many units of {unit} lie above is not known"
+    where = "above" if isinstance(result.limit, int) else "outside"
+    return f"about {number[0]:,} ± {number[1]:,} units of {unit} lie {where}"
+
+
+def _name(name: str) -> str:
+    """A key of YAML."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name) else json.dumps(name, ensure_ascii=False)

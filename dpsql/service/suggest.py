@@ -1,0 +1,171 @@
+"""Limits and bounds for a policy that nobody has to know: the searches of its tables, run by themselves.
+
+    targets ─ a question for each ─ its search alone, at its share of ε ─ charged, drawn, stored ─ what it found
+
+Each question is one that an analyst could ask, so that whoever asks it later finds the numbers in the store. What is
+found is noisy and paid for: a custodian may write it into a policy that everybody reads, unlike what he sees in the
+data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.core.ir.types import Kind
+from dpsql.core.ledger.refusals import Limit, key, over_budget
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Column, Table
+from dpsql.core.policy.units import IdUnit, PathUnit
+from dpsql.core.printing.dialects.duckdb import quoted
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, pure_to_rho
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.plan import Charge, Plan
+from dpsql.planner.searches.found import limits_found
+from dpsql.planner.searches.shares import SHARE
+from dpsql.policy.issues import did_you_mean
+from dpsql.postprocessing.searches.octaves import Found
+from dpsql.service.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a policy may say: how many rows of one unit count (column: None), or the bounds of a column."""
+
+    table: str
+    column: str | None
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What finds it. plan: of the question, whose searches are run alone; None: `why` says what speaks against it.
+
+    charge: what running it charges the account.
+    """
+
+    target: Target
+    plan: Plan | None
+    charge: Charge = field(default_factory=lambda: Charge({}))
+    why: str = ""
+
+
+def targets(policy: Policy, tables: Collection[str] = (), everything: bool = False) -> tuple[Target, ...]:
+    """What a policy leaves open. tables: of these alone. everything: also what it declares.
+
+    Raises Rejected DP903 for a table that the policy does not list, or that is public.
+    """
+    return tuple(target for table in _tables(policy, tables) for target in _targets(table, everything))
+
+
+def _tables(policy: Policy, names: Collection[str]) -> Sequence[Table]:
+    if not names:
+        return [table for table in policy.tables.values() if not table.public]
+    found = []
+    for name in names:
+        table = policy.table(name)
+        if table is None:
+            raise reject("DP903", f"the policy lists no table {name!r}{did_you_mean(name, policy.tables)}")
+        if table.public:
+            raise reject("DP903", f"{table.name} is public: nothing is bounded", help=["name private tables"])
+        found.append(table)
+    return found
+
+
+def _targets(table: Table, everything: bool) -> Iterator[Target]:
+    source = ".".join(map(quoted, table.name.split(".")))
+    if table.by_id and not _one_row(table) and (everything or table.max_rows_per_unit is None):
+        yield Target(table.name, None, f"SELECT COUNT(*) FROM {source}")
+    names = _names_rows(table)
+    for column in table.columns.values():
+        if _numeric(column) and column.name.casefold() not in names and (everything or column.bounds is None):
+            yield Target(table.name, column.name, f"SELECT SUM({quoted(column.name)}) FROM {source}")
+
+
+def _one_row(table: Table) -> bool:
+    """Whether the unit is a key, so that nobody has a second row."""
+    return isinstance(table.protection, IdUnit) and any(k.columns == (table.protection.column,) for k in table.keys)
+
+
+def _names_rows(table: Table) -> set[str]:
+    """Columns whose numbers are names: of units, rows and other tables' rows."""
+    found = {name for key in table.keys for name in key.columns}
+    found |= {name for key in table.foreign_keys for name in key.columns}
+    match table.protection:
+        case IdUnit(column=name):
+            found.add(name)
+        case PathUnit(path=(hop, *_)):
+            found |= set(hop.columns)
+    return {name.casefold() for name in found}
+
+
+def _numeric(column: Column) -> bool:
+    return column.sql_type is not None and column.sql_type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
+
+
+def searches(session: Session, wanted: Sequence[Target], epsilon: Fraction) -> tuple[Search, ...]:
+    """Their searches, which cost ε together if nothing is held: each an equal share. Nothing is spent.
+
+    epsilon: in a ledger of ρ, that of the same noise. Raises CannotOpen.
+    """
+    possible = sum(_planned(session, target, epsilon).plan is not None for target in wanted)
+    return tuple(_planned(session, target, epsilon, possible) for target in wanted)
+
+
+def _planned(session: Session, target: Target, epsilon: Fraction, parts: int = 1) -> Search:
+    """One of so many searches."""
+    try:
+        if session.policy.privacy.accountant == "zcdp":
+            plan = session.plan(target.sql, rho=pure_to_rho(epsilon) / parts / SHARE, limits="search")
+        else:
+            plan = session.plan(target.sql, epsilon=epsilon / parts / SHARE, limits="search")
+    except Rejected as refusal:
+        first = refusal.diagnostics[0]
+        return Search(target, None, why=f"{first.message} ({first.code})")
+    if plan.searches is not None:
+        return Search(target, plan, session.charge(plan.searches.plan))
+    return (
+        Search(target, plan)
+        if plan.found
+        else Search(target, None, why="nothing is searched: few rows are proven, or bounds declared")
+    )
+
+
+def found(session: Session, search: Search) -> Found:
+    """What a search finds; charged unless the account holds it. search: with a plan.
+
+    Raises BudgetExceeded, CannotOpen, EngineError.
+    """
+    plan = search.plan
+    assert plan is not None
+    if plan.searches is None:
+        return plan.found[0]
+    answer = session.run(plan.searches.plan)
+    return limits_found(plan.searches, answer._noisy)[0]
+
+
+def total(asked: Iterable[Search]) -> dict[str, PrivacyLoss]:
+    """What they charge together, unit by unit."""
+    made: dict[str, PrivacyLoss] = {}
+    for search in asked:
+        for unit, loss in search.charge.by_unit.items():
+            made[unit] = made.get(unit, NO_LOSS) + loss
+    return made
+
+
+def require_left(session: Session, asked: Sequence[Search]) -> None:
+    """Raises BudgetExceeded before the first search if not all fit into what is left."""
+    caps, budget = session.policy.caps_for(session.analyst), session.budget
+    account, limits = f"budgets.analysts.{key(session.analyst)}", []
+    for unit, loss in total(asked).items():
+        name = f"{len(asked)} searches: budget of analyst {session.analyst!r} on unit {unit!r}"
+        if unit in caps.analyst:
+            limits.append(Limit("DP404", name, account, loss, caps.analyst[unit], budget[unit].spent))
+        # Of stored answers only the account is charged.
+        if unit in caps.total and not any(search.charge.notes for search in asked):
+            name = f"{len(asked)} searches: total budget of unit {unit!r}"
+            limits.append(Limit("DP403", name, "budgets.total", loss, caps.total[unit], budget[unit].total_spent))
+    refusal = over_budget(limits)
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,154 @@
+"""`dpsql policy suggest`: limits that searches found, as lines of a policy; charged once, told again for nothing.
+
+ε is so large that a noisy count differs from the true one with a probability below 1e-12.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from dpsql.api.connection import connect
+from dpsql.cli.commands import policy_suggest
+from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.policy.load import load_policy
+from dpsql.postprocessing.searches.octaves import Found, Octaves
+from dpsql.service.suggest import targets
+from tests.support import club
+from tests.support.club import club_folder
+from tests.support.command_line import Call
+
+__all__ = ["club_folder"]
+LARGE = "600"
+POLICY = (
+    club.POLICY.replace("DEFAULTS\n", "")
+    .replace(", bounds: [0, 500]", "")
+    .replace(", bounds: [0, 10]", "")
+    .replace("    max_rows_per_unit: 4\n", "")
+    .replace(", bounds: [0, 50]", "")
+)
+
+
+@pytest.fixture
+def policy(club_folder: Path, tmp_path: Path) -> str:
+    """The club's, without its limits and bounds but those of age and joined."""
+    path = tmp_path / "open.yaml"
+    path.write_text(POLICY.replace("club.duckdb", str(club_folder / "club.duckdb")), encoding="utf-8")
+    return str(path)
+
+
+def spent(dpsql: Call, policy: str) -> dict[str | None, float]:
+    accounts = json.loads(dpsql("budget", policy, "--format", "json").out)["accounts"]
+    return {a["analyst"]: a["spent"]["epsilon"] for a in accounts if a["unit"] == "member"}
+
+
+def test_limits_are_printed_as_a_policy_has_them(dpsql: Call, policy: str) -> None:
+    done = dpsql("policy", "suggest", policy, "--epsilon", LARGE)
+    assert done.status == 0
+    assert YAML(typ="safe").load(done.out)["tables"]["visits"] == {"max_rows_per_unit": 8}  # each has 5
+    lines = done.out.splitlines()
+    assert lines[0] == "# limits of club, found with ε 600: noisy, so that they may be published"
+    (rows,) = [line for line in lines if "max_rows_per_unit: 8" in line]
+    assert re.search(r"# about 0 ± \d+ units of member lie above$", rows)
+    # 399 and 45: with octaves of hundredths and of 2^-20.
+    assert any("SUM(fee) of one member: at most 409.6;" in line or "at most 655.36;" in line for line in lines)
+    assert any("SUM(hours) of one member: at most " in line for line in lines)
+    assert any("bounds of amount: not searched" in line for line in lines), "rows are the unit"
+    assert "age" not in done.out and "SUM(id)" not in done.out
+    assert 'search: SELECT COUNT(*) FROM "visits"' in done.err
+    assert "charged to custodian: ε 600 of member" in done.err
+
+
+def test_what_was_printed_costs_nothing_the_second_time(dpsql: Call, policy: str) -> None:
+    first = dpsql("policy", "suggest", policy, "--epsilon", LARGE)
+    assert spent(dpsql, policy) == {None: 600, "custodian": 600}
+    again = dpsql("policy", "suggest", policy, "--epsilon", LARGE)
+    assert again.out == first.out and "charged to custodian: nothing" in again.err
+    assert spent(dpsql, policy) == {None: 600, "custodian": 600}
+    with connect(policy, analyst="custodian") as custodian, connect(policy, analyst="ana") as ana:
+        asked = "SELECT COUNT(*) AS n FROM visits"
+        held = custodian.sql(asked).run(epsilon=8, limits="search")
+        assert held.spent == PrivacyLoss(Fraction(6)) and held.bounds[0].limit == 8
+        assert ana.sql(asked).cost(epsilon=8, limits="search") == PrivacyLoss(Fraction(8))
+
+
+def test_other_accounts_and_tables(dpsql: Call, policy: str) -> None:
+    done = dpsql("policy", "suggest", policy, "VISITS", "--epsilon", LARGE, "--analyst", "eva")
+    assert done.status == 0 and "visits:" in done.out and "members" not in done.out
+    assert spent(dpsql, policy) == {None: 600, "eva": 600}
+
+
+def test_all_searches_fit_or_none_is_run(dpsql: Call, policy: str) -> None:
+    done = dpsql("policy", "suggest", policy, "--epsilon", "10001")
+    assert done.status == 5 and done.codes == {"DP403"} and done.out == ""
+    assert spent(dpsql, policy) == {None: 0}
+
+
+def test_a_dry_run_spends_nothing(dpsql: Call, policy: str, tmp_path: Path) -> None:
+    done = dpsql("policy", "suggest", policy, "--epsilon", "0.5", "--dry-run")
+    assert done.status == 0 and done.out == "" and "charged to custodian: ε 0.5 of member" in done.err
+    assert not list(tmp_path.glob("*ledger*"))
+
+
+def test_declared_limits_are_searched_if_asked_for(dpsql: Call, club_folder: Path) -> None:
+    loaded = load_policy(club_folder / "club.yaml")
+    assert [(t.table, t.column) for t in targets(loaded)] == []
+    every = [(t.table, t.column) for t in targets(loaded, everything=True)]
+    assert ("visits", None) in every and ("members", "age") in every and ("members", "joined") not in every
+    assert ("visits", "id") not in every
+    done = dpsql("policy", "suggest", club_folder / "club.yaml", "--dry-run", "--ledger", ":memory:")
+    assert done.status == 0 and "nothing to search" in done.err
+
+
+def test_a_ledger_of_rho(dpsql: Call, policy: str) -> None:
+    path = Path(policy)
+    text = path.read_text(encoding="utf-8").replace("{epsilon: 10000, delta: 1e-3}", "{rho: 10000}")
+    path.write_text(text.replace("name: club\n", "name: club\nprivacy: {accountant: zcdp}\n"), encoding="utf-8")
+    done = dpsql("policy", "suggest", policy, "visits", "--epsilon", "100", "--ledger", ":memory:")
+    assert "charged to custodian: ρ 5000 of member" in done.err
+    assert YAML(typ="safe").load(done.out)["tables"]["visits"] == {"max_rows_per_unit": 8}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["nowhere"], "DP903"), (["cities"], "DP903"), (["--epsilon", "0"], "DP406"), (["--epsilon", "x"], "DP406")],
+)
+def test_refusals(dpsql: Call, policy: str, words: list[str], code: str, tmp_path: Path) -> None:
+    done = dpsql("policy", "suggest", policy, *words)
+    assert done.status != 0 and done.codes == {code} and not list(tmp_path.glob("*ledger*"))
+
+
+def test_what_is_not_found_is_said() -> None:
+    noise = DiscreteLaplace(Fraction(5))
+    nothing = Octaves("s", "COUNT(*)", "member", (0,) * 63, noise, 63)
+    assert policy_suggest._line("", Found(nothing, None)) == (
+        "# max_rows_per_unit: not found: no octave holds the 52 units of member that can be seen"
+    )
+    counts = (0,) * 66 + (500, 500) + (0,) * 59
+    values = Octaves("v", "fee", "member", counts, noise, 127, first=-63, grid=Fraction(1, 100))
+    assert policy_suggest._line("the fee", Found(values, (2, 8))).startswith(
+        '"the fee": {bounds: [0.02, 0.08]}  # about'
+    )
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for quiet, expected in ((False, True), (True, False)):
+        shown = Terminal()
+        monkeypatch.setattr(sys, "stderr", shown)
+        with policy_suggest._bar(3, quiet) as step:
+            step()
+        assert ("searches" in shown.getvalue()) is expected
