@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.ir.components import Component, UnitTotal
+from dpsql.core.ir.components import SATURATED, Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
@@ -89,7 +89,7 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
 def _clips(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
-        if rule(c).adds_values and c.arg is not None and columns_of(c.arg):
+        if rule(c).adds_values and c.arg is not None and columns_of(c.arg) and c.magnitude < SATURATED:
             low, high = clip_of(c)
             yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
 
