@@ -80,16 +80,22 @@ def known(limit: int, totals: Totals, epsilon: Fraction, runs: int) -> Errors:
 
 def searched(totals: Totals, epsilon: Fraction, runs: int) -> Errors:
     """No limit declared: an octave histogram finds it."""
-    first, rest = epsilon * SHARE, epsilon * (1 - SHARE)
-    noise, later = DiscreteLaplace(1 / first), DiscreteLaplace(1 / rest)
+    rest = epsilon * (1 - SHARE)
+    found = limits_found(totals, epsilon, runs)
+    return _answered(found, lambda limit, n: drawn(limit / rest, totals.clipped(limit), n), totals)
+
+
+def limits_found(totals: Totals, epsilon: Fraction, runs: int) -> list[int | None]:
+    """What searches find; None where they find nothing."""
+    noise, later = DiscreteLaplace(1 / (epsilon * SHARE)), DiscreteLaplace(1 / (epsilon * (1 - SHARE)))
     cost, largest = noise_per_unit(later, 1), largest_octave(later, 1)
     noisy = [int(x) for x in noise.add_noise(totals.octaves * runs)]
     width = MOST + 1
-    limits = []
+    found = []
     for run in range(runs):
         counts = tuple(noisy[run * width : (run + 1) * width])
-        limits.append(limit_of_sum(Octaves("", "", "", counts, noise, width), cost, largest))
-    return _answered(limits, lambda limit, n: drawn(limit / rest, totals.clipped(limit), n), totals)
+        found.append(limit_of_sum(Octaves("", "", "", counts, noise, width), cost, largest))
+    return found
 
 
 def approximate_bounds(totals: Totals, epsilon: Fraction, runs: int) -> Errors:

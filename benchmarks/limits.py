@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,8 +27,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks.frame import Figures, Settings, command, number, table
+from benchmarks.frame import Figures, Settings, command, number, table, times
 from benchmarks.limit_rules import Errors, Totals, approximate_bounds, known, oracle, searched
+from benchmarks.limits_asked import asked, paces
 from benchmarks.tpch import made
 
 TITLE = "Limits that nobody declared"
@@ -125,7 +126,8 @@ def run(settings: Settings) -> Figures:
     """All rows and sets, at every ε."""
     runs, scale = settings.pick(20, 400, 2_000), settings.pick("0.01", "1", "1")
     sizes = settings.pick(SIZES[:1], SIZES, SIZES)
-    rows = tpch_totals(made(settings.folder, scale))
+    folder = made(settings.folder, scale)
+    rows = tpch_totals(folder)
     return {
         "scale": scale,
         "runs": runs,
@@ -136,6 +138,8 @@ def run(settings: Settings) -> Figures:
             for epsilon in EPSILONS
         ],
         "made_up": [of_sets(epsilon, sizes, runs) for epsilon in EPSILONS],
+        "asked": asked(folder, dict(rows), settings.pick(1, 5, 20)),
+        "paces": paces(folder, settings.turns(1, 9, 15)),
     }
 
 
@@ -192,6 +196,21 @@ def markdown(figures: Figures) -> str:
         ),
         "Runs of dpsql without an answer (DP212: no octave holds enough units), of all runs; they are charged:",
         "\n".join(f"- ε {r['epsilon']}: {'; '.join(r['without']) or 'none'}" for r in sets),
+        f"Through the whole product at ε {MIDDLE}, in SQL's units: limits that it found, and those of releases "
+        "that are drawn without the engine.",
+        table(
+            ("", "limit: runs", "drawn: runs", "median error, %"),
+            ([r["row"], _counted(r["limits"]), _counted(r["drawn"]), _percent(r["error"])] for r in figures["asked"]),
+            left=3,
+        ),
+        "Time of a query with a search, over that of the same query whose limit is declared.",
+        table(
+            ("", "× declared", "× declared, processor time"),
+            (
+                [name, times(each["search"]["over"]["declared"]), number(each["search"]["cpu_over"]["declared"])]
+                for name, each in figures["paces"].items()
+            ),
+        ),
     ]
     return "\n\n".join(parts)
 
@@ -204,6 +223,10 @@ def _tpch_row(r: Figures) -> list[object]:
 def _tail(r: Figures) -> list[object]:
     own, best = r["ways"]["dpsql"]["p99.5"], r["ways"]["oracle"]["p90"]
     return [r["row"], r["epsilon"], _percent(own), _percent(best), number(own / best if own and best else None)]
+
+
+def _counted(runs: Mapping[str, int]) -> str:
+    return ", ".join(f"{limit}: {n}" for limit, n in runs.items())
 
 
 def _percent(x: float | None) -> str:
