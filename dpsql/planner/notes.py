@@ -40,6 +40,11 @@ def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
     return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r)))
 
 
+def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
+    """Those that say from which number of units on groups are shown."""
+    return frozenset(one_line(note) for r in releases if r.threshold is not None for note in _keys(r))
+
+
 def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
     """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
     found: list[str] = []

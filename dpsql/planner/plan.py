@@ -92,7 +92,8 @@ class SearchedLimit:
 
     release: the place of its octaves among the releases of the search. noise: of the query's numbers, in all groups
     together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
-    component) of the query whose noise is a multiple of the limit.
+    component) of the query whose noise is a multiple of the limit. threshold: of private keys that one group of a unit
+    would have, where their number has to be guessed from the octaves; 0 for public ones.
     """
 
     limit: Limit
@@ -100,6 +101,7 @@ class SearchedLimit:
     noise: Fraction
     largest: int
     follow: tuple[tuple[int, int], ...] = ()
+    threshold: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Searches:
     """What finds the limits of a query, and what the query is compiled of once they are found.
 
     plan: the octaves, an ordinary plan with a price of its own. cells: how many there are of all searches together.
-    settings, parameters: of the query.
+    settings, parameters: of the query, whose noise stays of the family that it is of now.
     """
 
     plan: Plan

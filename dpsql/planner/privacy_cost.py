@@ -57,7 +57,7 @@ def request_of(
         )  # fmt: skip
     if accountant == "pure_dp":
         delta = None
-    return Request(epsilon, delta or Fraction(0), accountant, settings.rho, weights)
+    return Request(epsilon, delta or Fraction(0), accountant, settings.rho, weights, settings.family)
 
 
 def cost_within(request: Request, measured: Sequence[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:

@@ -59,6 +59,7 @@ def _compiled(service: Service, plan: Plan, found: Sequence[Found], settings: Se
     assert plan.searches is not None
     settings = settings or plan.searches.settings
     limits = {each.octaves.label: each.limit for each in found if each.limit is not None}
+    settings = replace(settings, family=plan.searches.settings.family)
     question = Question(plan.source.text, plan.searches.parameters, settings.dialect)
     limited = service.planner.plan(question, replace(settings, found=limits))
     if limited.searches is not None:

@@ -110,7 +110,7 @@ MUTATIONS = (
     Mutation(
         "threshold-delta-not-charged",
         "dpsql/core/noise/measurement.py",
-        "            parts.append(PrivacyLoss(delta=self.threshold.delta))",
+        "            parts.append(PrivacyLoss(delta=max(self.threshold.delta, self.reserved_delta)))",
         "            parts.append(PrivacyLoss())",
         "private keys shown without paying their δ",
         ("tests/core/noise/test_calibration.py",),
@@ -1626,6 +1626,14 @@ MUTATIONS = (
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
         ("tests/answers/test_reuse.py",),
+    ),
+    Mutation(
+        "reserved-delta-forgotten",
+        "dpsql/core/noise/measurement.py",
+        "parts.append(PrivacyLoss(delta=max(self.threshold.delta, self.reserved_delta)))",
+        "parts.append(PrivacyLoss(delta=self.threshold.delta))",
+        "the threshold of a limit that is found is not paid for",
+        ("tests/service/test_searches.py",),
     ),
     Mutation(
         "one-unit-charged",

@@ -94,6 +94,8 @@ def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[Measur
     prepared = prepare(releases, request.weights)
     found, refused = [], []
     for split in splits(prepared, request):
+        if request.family not in ("", split.family.name):
+            continue
         try:
             found.append(calibrated(prepared, split))
         except Rejected as refusal:

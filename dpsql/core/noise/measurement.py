@@ -46,7 +46,8 @@ class MeasuredRelease:
 
     contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
-    0 where nothing is converted. empty: no row can be in it, whatever the data hold.
+    0 where nothing is converted. empty: no row can be in it, whatever the data hold. reserved_delta: the least that is
+    charged for the threshold, where another one may take its place.
     """
 
     node: Release
@@ -55,6 +56,7 @@ class MeasuredRelease:
     threshold: KeyThreshold | None
     conversion_delta: Fraction = Fraction(0)
     empty: bool = False
+    reserved_delta: Fraction = Fraction(0)
 
     @property
     def unit(self) -> str:
@@ -85,7 +87,7 @@ class MeasuredRelease:
         own = ([self._loss(i, unit) for i in parallel if i in counted] for parallel in self.parallel_groups)
         parts = [largest(losses) for losses in own if losses]
         if self.threshold is not None and self.node.threshold in counted:
-            parts.append(PrivacyLoss(delta=self.threshold.delta))
+            parts.append(PrivacyLoss(delta=max(self.threshold.delta, self.reserved_delta)))
         return tuple(parts)
 
     def loss_of(self, place: int, unit: str) -> PrivacyLoss:

@@ -18,6 +18,7 @@ class Request:
     accountant: how the losses of the parts add up. rho: under zcdp the ρ of the whole query; None stands for ε²/2,
     what a pure ε is worth there.
     weights: uid of an output column of a release → its part of the whole, > 0; a column that is not named has 1.
+    family: the name of the only noise that may be chosen, where it has been chosen before; empty: any.
     """
 
     epsilon: Fraction
@@ -25,6 +26,7 @@ class Request:
     accountant: Accountant = "approx_dp"
     rho: Fraction | None = None
     weights: Mapping[int, Fraction] = field(default_factory=dict)
+    family: str = ""
 
     @property
     def budget(self) -> PrivacyLoss:

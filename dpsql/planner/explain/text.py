@@ -109,7 +109,9 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     """A release with its noise. each: how the numbers of each component are shown; as they are where that is empty."""
     measured = release.measured
     lines = [f"release {number} · {unit_named(measured.unit)} · {told}"]
-    if measured.threshold is not None:
+    if measured.threshold is not None and any(multiples.limit is not None for multiples in each):
+        lines[0] += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
+    elif measured.threshold is not None:
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
         )

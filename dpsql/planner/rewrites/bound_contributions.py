@@ -32,8 +32,8 @@ from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, Scan, output_columns
-from dpsql.core.ir.walk import transform, walk
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
+from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import rule
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
@@ -63,7 +63,7 @@ def _bounded(node: Release, ctx: RewriteContext) -> Release:
     assert isinstance(node.input, GroupKeys)
     limits = _limits(node, node.input, facts, ctx)
     searched = _searched(node, facts, limits, ctx)
-    if searched is not None and _are_missing(node, facts, limits, searched, ctx):
+    if searched is not None and _are_missing(node, facts, limits, searched):
         return searched.bounded(node)
     bounding = _choose(node, node.input, facts, limits, ctx)
     if searched is not None and searched.open_sums(node):
@@ -168,18 +168,18 @@ def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext)
     """Who finds limits of a release; None where nobody asks for that, or where single aggregates bring their own."""
     keyed = node.input
     assert isinstance(keyed, GroupKeys)
-    if ctx.searching is None or any(c.per_group is not None for c in node.components):
+    searching = ctx.searching_in(keyed)
+    if searching is None or any(c.per_group is not None for c in node.components):
         return None
     one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
-    return SearchedLimits(ctx.searching, keyed, _id_column(facts, keyed), facts, one_group, declared)
+    return SearchedLimits(searching, keyed, _id_column(facts, keyed), facts, one_group, declared)
 
 
-def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits, ctx: RewriteContext) -> bool:
+def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
     """Whether limits on rows are to be searched: not where they are proven, or where M and G are declared."""
-    tables = (ctx.analysis.table(part.table) for part in walk(searched.keyed) if isinstance(part, Scan))
-    if facts.empty or not (searched.searching.everywhere or any(table.search_rows for table in tables)):
+    if facts.empty:
         return False
     if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
         return False

@@ -25,6 +25,7 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
+from dpsql.core.ir.walk import walk
 from dpsql.planner.searches.limits import Searching
 
 
@@ -54,6 +55,17 @@ class RewriteContext:
     limits: Limits = Limits()
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
+
+    def searching_in(self, rows: Node) -> Searching | None:
+        """Who finds limits of a release of these rows; None where nobody asks for that.
+
+        Nor where they depend on another release: its numbers would have to be drawn before the search.
+        """
+        below = list(walk(rows))
+        if self.searching is None or any(isinstance(node, Release) for node in below):
+            return None
+        tables = (self.analysis.table(node.table) for node in below if isinstance(node, Scan))
+        return self.searching if self.searching.everywhere or any(t.search_rows for t in tables) else None
 
     def private(self, node: Node) -> bool:
         """True if rows of `node` depend on private data other than through a release."""

@@ -34,7 +34,7 @@ def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
             return node
-        return _release(node, derive_once(node.input, ctx.analysis).fact, ctx.searching)
+        return _release(node, derive_once(node.input, ctx.analysis).fact, ctx.searching_in(node.input))
 
     return transform(root, change)
 

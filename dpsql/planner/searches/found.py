@@ -9,7 +9,13 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.searches.limits import Rule
-from dpsql.postprocessing.searches.octaves import Found, Octaves, limit_of_average, limit_of_sum
+from dpsql.postprocessing.searches.octaves import (
+    Found,
+    Octaves,
+    groups_of_private_keys,
+    limit_of_average,
+    limit_of_sum,
+)
 
 
 def limits_found(searches: Searches, noisy: Sequence[NoisyRelease]) -> tuple[Found, ...]:
@@ -29,7 +35,8 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     )  # fmt: skip
     match limit.rule:
         case Rule.SUM | Rule.GROUPS:
-            return Found(octaves, limit_of_sum(octaves, searched.noise, searched.largest), measurement.loss)
+            groups = groups_of_private_keys(octaves, 1, searched.threshold) if searched.threshold else 1
+            return Found(octaves, limit_of_sum(octaves, groups * searched.noise, searched.largest), measurement.loss)
         case Rule.AVERAGE:
             return Found(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
         case _:

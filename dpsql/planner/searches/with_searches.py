@@ -13,7 +13,8 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.policy.policy import Policy
-from dpsql.planner.notes import limits_told
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.notes import limits_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.searches.limits import Limit, Rule, Searching
@@ -43,15 +44,26 @@ def with_searches(
         _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest)
         for limit in searching.wanted.values()
     )
-    whole = [r.measured for r in (*octaves.releases, *rest.releases)]
+    rest = replace(rest, releases=tuple(_with_most_delta(r, rest) for r in rest.releases))
+    noisy = (m.mechanism.name for r in rest.releases for m in r.measured.measurements if m.known is None)
+    settings = replace(settings, family=next(noisy))
     return replace(
         rest,
-        cost=cost_of(whole, policy),
+        cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], policy),
         hash=fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
         notes=_notes(rest, octaves),
         warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
         searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
     )
+
+
+def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
+    """With the δ that its threshold may have. What it will have depends, by rounding, on the limit on groups."""
+    if release.measured.threshold is None:
+        return release
+    sets = sum(r.measured.threshold is not None for r in rest.releases)
+    most = (rest.delta - release.measured.conversion_delta) / sets
+    return replace(release, measured=replace(release.measured, reserved_delta=most))
 
 
 def _searched(limit: Limit, release: int, rest: Plan) -> SearchedLimit:
@@ -61,12 +73,15 @@ def _searched(limit: Limit, release: int, rest: Plan) -> SearchedLimit:
         for i, m in enumerate(r.measured.measurements)
         if m.known is None and _follows(m.component, r.measured.node, limit)
     }
-    noise, largest = Fraction(0), [LARGEST[limit.rule]]
+    noise, largest, threshold = Fraction(0), [LARGEST[limit.rule]], 0
     for (at, _), m in follow.items():
-        groups = _groups(rest.releases[at].measured)
+        measured = rest.releases[at].measured
+        if measured.threshold is not None and limit.rule is not Rule.GROUPS:
+            threshold = measured.threshold.threshold
+        groups = _groups(measured)
         noise += noise_per_unit(m.mechanism, m.component.weight, groups)
         largest.append(largest_octave(m.mechanism, m.component.weight))
-    return SearchedLimit(limit, release, noise, min(largest), tuple(follow))
+    return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
 
 
 def _follows(c: Component, node: Release, limit: Limit) -> bool:
@@ -87,7 +102,8 @@ def _groups(measured: MeasuredRelease) -> int:
 
 def _notes(rest: Plan, octaves: Plan) -> tuple[str, ...]:
     """What the reader should know before anything is found."""
-    unknown = limits_told([r.measured for r in rest.releases])
+    releases = [r.measured for r in rest.releases]
+    unknown = limits_told(releases) | thresholds_told(releases)
     return (
         f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
         *(note for note in rest.notes if note not in unknown),
