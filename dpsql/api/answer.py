@@ -12,6 +12,7 @@ from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.postprocessing.coverage import Covered
+from dpsql.postprocessing.searches.told import Bound
 from dpsql.results.answer import Release
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ class Answer(ABC):
     def coverage(self) -> tuple[Covered, ...]:
         """`Release.coverage`."""
         return self.release.coverage
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """`Release.bounds`."""
+        return self.release.bounds
 
     @property
     def components(self) -> list[dict[str, Any]]:

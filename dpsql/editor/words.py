@@ -78,7 +78,7 @@ OPTIONS: Mapping[str, str] = {
     "epsilon": "Privacy loss of this query.",
     "delta": "Its δ.",
     "max_groups_contributed": "Most groups that one unit counts in.",
-    "max_rows_contributed": "Most rows of one unit that count.",
+    "max_rows_contributed": "Most rows of one unit that count; AUTO: a quarter of ε finds it.",
     "min_privacy_units_per_group": "Groups with fewer units than this are not shown.",
     "group_selection_strategy": "PUBLIC_GROUPS or LAPLACE_THRESHOLD.",
 }

@@ -46,7 +46,7 @@ from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
-from dpsql.planner.may_search import or_searched, require_search_allowed
+from dpsql.planner.may_search import or_searched, require_search_allowed, says_auto
 from dpsql.planner.named_outputs import outputs_named
 from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
@@ -152,7 +152,7 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
     ctx, settings = query.ctx, query.settings
     draft = Derivation.begin(ctx, drafting=True)
-    searching = searching_of(settings, ctx.policy)
+    searching = searching_of(settings, ctx.policy, says_auto(query.bound.root))
     rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
     if searching is None or not searching.wanted:
         return _finished(rewritten, query)

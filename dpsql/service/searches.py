@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
     """The plan of a question, with the limits that its searches have found, if it has any.
 
-    Raises Rejected DP212 where they found nothing, DP409 if a public table has changed meanwhile.
+    Raises NothingFound DP212, Rejected DP409 if a public table has changed meanwhile.
     """
     if plan.searches is None:
         return plan

@@ -17,7 +17,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import Given, NoisyRelease
-from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.settings import Settings
@@ -270,7 +270,7 @@ def test_nothing_found_is_charged_and_told_and_drawn_anew(tmp_path: Path) -> Non
         query = session(con).sql(COUNT)
         for times in (1, 2):
             assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE)), "octaves of no use are drawn anew"
-            with pytest.raises(Rejected) as refused:
+            with pytest.raises(NothingFound) as refused:
                 query.run(epsilon=SURE)
             (found,) = refused.value.diagnostics
             assert found.code == "DP212" and "1 walkers that the search can see" in found.message

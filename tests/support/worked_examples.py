@@ -38,6 +38,7 @@ from dpsql.planner.explain.nodes import facts_text, operator
 from dpsql.planner.rewrites.choose_components import choose_components
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.rules import RULES, Rewrite
+from dpsql.planner.searches.limits import Searching
 from tests.support.planning import named, policy
 
 CLINIC = policy(
@@ -153,7 +154,8 @@ def failures(test: doctest.DocTest) -> str:
 
 def _context() -> RewriteContext:
     public = PublicFacts()
-    return RewriteContext(Derivation.begin(Context(CLINIC, public), drafting=True), error=total_error)
+    analysis = Derivation.begin(Context(CLINIC, public), drafting=True)
+    return RewriteContext(analysis, error=total_error, searching=Searching(everywhere=False))
 
 
 def _bound(sql: str) -> Node:

@@ -210,6 +210,11 @@ class Table:
         return self.max_rows_per_unit.rows if self.search_rows and self.max_rows_per_unit is not None else None
 
     @property
+    def searched(self) -> bool:
+        """True if a search is to find its limit, or bounds of a column."""
+        return self.search_rows or any(column.search_bounds for column in self.columns.values())
+
+    @property
     def by_rows(self) -> bool:
         """True if the unit is a number of rows."""
         return isinstance(self.protection, RowUnit)

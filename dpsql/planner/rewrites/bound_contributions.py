@@ -63,8 +63,10 @@ def _bounded(node: Release, ctx: RewriteContext) -> Release:
     assert isinstance(node.input, GroupKeys)
     limits = _limits(node, node.input, facts, ctx)
     searched = _searched(node, facts, limits, ctx)
-    if searched is not None and _are_missing(node, facts, limits, searched):
-        return searched.bounded(node)
+    if searched is not None:
+        all_open = limits.none_declared and len(searched.open_sums(node)) == len(node.components)
+        if all_open or (ctx.searches_rows(node.input) and _are_missing(node, facts, limits, searched)):
+            return searched.bounded(node)
     bounding = _choose(node, node.input, facts, limits, ctx)
     if searched is not None and searched.open_sums(node):
         return searched.sums_bounded(node, bounding, limits.proven)
@@ -174,7 +176,7 @@ def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext)
     one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
-    return SearchedLimits(searching, keyed, _id_column(facts, keyed), facts, one_group, declared)
+    return SearchedLimits(searching, keyed, _id_column(facts, keyed), facts, one_group, declared, ctx.analysis.table)
 
 
 def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
@@ -200,6 +202,11 @@ class _Limits:
     per_group: int | None
     groups: int | None
     for_all: bool = True
+
+    @property
+    def none_declared(self) -> bool:
+        """Whether nothing says how many rows of an id count."""
+        return self.proven is None and self.rows is None and self.per_group is None
 
 
 def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:

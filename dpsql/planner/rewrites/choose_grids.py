@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,11 +25,12 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
-from dpsql.core.ir.expressions import Call
+from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, one_group
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import largest_contribution, rule
+from dpsql.core.policy.tables import DEFAULT_RESOLUTION, Table
 from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.context import RewriteContext
@@ -39,8 +41,6 @@ BUDGET = 2**40
 """F·r·B: what one unit can add, in sub-units."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
-RESOLUTION = Fraction(1, 2**20)
-"""What one integer of a DOUBLE without bounds is worth; totals are saturated beyond 4.4·10¹²."""
 
 
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
@@ -104,7 +104,7 @@ def _gridded(
     c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
 ) -> Component:
     if c.of_unit is not None:
-        return replace(in_units(c, value), weight=_weight_of_total(c, c.of_unit, bounding))
+        return replace(c, weight=_weight_of_total(c, c.of_unit, bounding))  # its grid came with its limit
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
     if rule(c).adds_values:
@@ -129,10 +129,21 @@ def _gridded(
     return replace(c, weight=weight)
 
 
-def in_units(c: Component, value: Value | None) -> Component:
+def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fraction:
+    """What one integer of a DOUBLE without bounds is worth: the finest of its columns' resolutions, by default 2^-20.
+
+    table: of the policy, by its name.
+    """
+    hints = (facts.columns[uid].hint for uid in columns_of(arg))
+    columns = (table(h.table).column(h.column) for h in hints if h is not None and h.table)
+    steps = [c.grid for c in columns if c is not None and c.grid is not None and c.resolution is not None]
+    return min(steps, default=DEFAULT_RESOLUTION)
+
+
+def in_units(c: Component, value: Value | None, resolution: Fraction) -> Component:
     """A component with a limit of its own on what an id adds: its grid does not depend on the limit.
 
-    Without bounds the grid is that of the type, and what does not fit is clipped.
+    Without bounds the grid is that of the type (of a DOUBLE, the resolution), and what does not fit is clipped.
     """
     if not rule(c).adds_values:
         return c
@@ -147,7 +158,7 @@ def in_units(c: Component, value: Value | None) -> Component:
         case Kind.DECIMAL:
             grid = Fraction(1, 10 ** min(value.type.scale, MOST_PLACES))
         case _:
-            grid = RESOLUTION
+            grid = resolution
     return replace(c, grid=grid, lo=lo, hi=hi)
 
 

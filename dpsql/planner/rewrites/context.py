@@ -57,15 +57,16 @@ class RewriteContext:
     searching: Searching | None = None
 
     def searching_in(self, rows: Node) -> Searching | None:
-        """Who finds limits of a release of these rows; None where nobody asks for that.
+        """Who finds limits of a release of these rows; None where nobody asks for any.
 
         Nor where they depend on another release: its numbers would have to be drawn before the search.
         """
-        below = list(walk(rows))
-        if self.searching is None or any(isinstance(node, Release) for node in below):
-            return None
-        tables = (self.analysis.table(node.table) for node in below if isinstance(node, Scan))
-        return self.searching if self.searching.everywhere or any(t.search_rows for t in tables) else None
+        return None if any(isinstance(node, Release) for node in walk(rows)) else self.searching
+
+    def searches_rows(self, rows: Node) -> bool:
+        """Whether limits on the rows of an id may be found, by the query's wish or by that of a table's policy."""
+        tables = (self.analysis.table(node.table) for node in walk(rows) if isinstance(node, Scan))
+        return self.searching is not None and (self.searching.everywhere or any(t.search_rows for t in tables))
 
     def private(self, node: Node) -> bool:
         """True if rows of `node` depend on private data other than through a release."""

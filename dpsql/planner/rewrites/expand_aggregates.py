@@ -20,6 +20,7 @@ from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Measure, Output
+from dpsql.core.ir.expressions import Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
@@ -34,12 +35,12 @@ def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
             return node
-        return _release(node, derive_once(node.input, ctx.analysis).fact, ctx.searching_in(node.input))
+        return _release(node, derive_once(node.input, ctx.analysis).fact, ctx)
 
     return transform(root, change)
 
 
-def _release(node: Aggregate, facts: Facts, searching: Searching | None) -> Release:
+def _release(node: Aggregate, facts: Facts, ctx: RewriteContext) -> Release:
     components: list[Component] = []
 
     def shared(component: Component) -> int:
@@ -47,12 +48,14 @@ def _release(node: Aggregate, facts: Facts, searching: Searching | None) -> Rele
             components.append(component)
         return components.index(component)
 
+    searching = ctx.searching_in(node.input)
     if any(call.per_group is not None for call in node.calls):
         searching = None  # single aggregates bring their own limits
     outputs, together = [], Together()
     for call in node.calls:
         with together.attempt():
-            found = _formula(call, facts, shared, searching)
+            searched = searching is not None and _is_searched(call, facts, searching, ctx)
+            found = _formula(call, facts, shared, searched)
             recipe = End(found, call.end == "high") if call.end else found
             outputs.append(Output(call.column, recipe, label(call), call.span))
     together.settle()
@@ -65,21 +68,34 @@ def _release(node: Aggregate, facts: Facts, searching: Searching | None) -> Rele
     )
 
 
-def _formula(call: AggregateCall, facts: Facts, shared: Shared, searching: Searching | None) -> Formula:
+def _formula(call: AggregateCall, facts: Facts, shared: Shared, searched: bool) -> Formula:
+    """searched: whether it is a sum whose values have no bounds, and whose totals get a limit that is found."""
     aggregate = AGGREGATES[call.function]
     if call.distinct and not aggregate.distinct:
         raise reject(
             "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
             help=["COUNT(DISTINCT …) is; or aggregate without DISTINCT"],
         )  # fmt: skip
-    if searching is not None and _is_searched(call, facts):
+    if searched:
         return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
     return aggregate.bind(call, facts, shared)
 
 
-def _is_searched(call: AggregateCall, facts: Facts) -> bool:
-    """Whether it is a sum of numbers without bounds whose totals per id can be limited by a search."""
+def _is_searched(call: AggregateCall, facts: Facts, searching: Searching, ctx: RewriteContext) -> bool:
+    """Whether it is a sum of numbers without bounds whose totals per id can be limited by a search, and are to be."""
     if call.function != "sum" or call.arg is None or call.per_group is not None or not facts.ids:
         return False
     value = facts.value(call.arg)
-    return value.type.numeric and not value.interval.bounded
+    if not value.type.numeric or value.interval.bounded:
+        return False
+    return searching.everywhere or call.arg in searching.asked or _left_open(call.arg, facts, ctx)
+
+
+def _left_open(arg: Expr, facts: Facts, ctx: RewriteContext) -> bool:
+    """Whether the policy leaves every column without bounds to a search, or the rows of its table."""
+    hints = [facts.columns[uid].hint for uid in columns_of(arg)]
+    if any(h is None or not h.table for h in hints):
+        return False
+    open_ones = [h for h in hints if h is not None and (h.bounds is None or not h.bounds.bounded)]
+    tables = [(ctx.analysis.table(h.table), h.column) for h in open_ones]
+    return all(t.search_rows or ((c := t.column(name)) is not None and c.search_bounds) for t, name in tables)

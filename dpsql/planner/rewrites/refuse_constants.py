@@ -28,6 +28,7 @@ from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
+from dpsql.frontend.bind.searched_clips import is_searched
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -40,7 +41,7 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
             columns = derive_once(node.input, ctx.analysis).fact.columns
             env = {uid: _declared(fact) for uid, fact in columns.items()}
             for e in (e for call in node.calls if call.arg is not None for e in walk(call.arg)):
-                if isinstance(e, Call) and e.function == "clip" and columns_of(e):
+                if isinstance(e, Call) and e.function == "clip" and columns_of(e) and not is_searched(e):
                     _require_range(e, env)
         return node
 

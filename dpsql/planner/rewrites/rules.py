@@ -21,7 +21,7 @@ from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
 from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
-from dpsql.planner.rewrites.refuse_unsearched import refuse_unsearched
+from dpsql.planner.rewrites.searched_clips import searched_clips
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -35,8 +35,8 @@ RULES: tuple[Rewrite, ...] = (
     limit_frequencies,
     keep_private,
     clip_columns,
-    refuse_unsearched,
     refuse_constants,
+    searched_clips,
     expand_aggregates,
     add_group_keys,
     bound_contributions,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from dpsql.core.release.noisy import NoisyRelease
-from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import NothingFound
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.searches.limits import Rule
 from dpsql.postprocessing.searches.octaves import (
@@ -43,23 +44,24 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
             assert_never(limit.rule)
 
 
-def nothing_found(plan: Plan, found: Sequence[Found]) -> Rejected:
-    """Refusal of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
+def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
+    """The end of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
     missing = [each.octaves for each in found if each.limit is None]
-    return reject(
+    told = Diagnostic(
         "DP212",
         " and ".join(f"no octave of {o.what} holds the {_units(o)} that the search can see" for o in missing),
-        source=plan.source,
-        help=[
+        plan.source,
+        help=(
             "raise epsilon, ask of more rows or in fewer searches, or declare a limit",
             "custodian: give the search a cap, which holds where nothing is found:"
             "  max_rows_per_unit: {search: true, at_most: 1000}",
-        ],
-        notes=[
+        ),
+        notes=(
             f"{plan.loss} was charged; the noisy octaves are kept",
             *(f"{o.unit}s by octave of {o.what}, 0 to {o.keys[-1]}: {', '.join(map(str, o.counts))}" for o in missing),
-        ],
+        ),
     )
+    return NothingFound([told])
 
 
 def _units(octaves: Octaves) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from itertools import count
 
+from dpsql.core.ir.expressions import Expr
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import GroupKeys, Release
 
@@ -46,12 +47,13 @@ class Limit:
 class Searching:
     """What one compilation may leave to searches, what is found already, and what it wants.
 
-    everywhere: whether limits are searched that no table asks for. found: label → limit. numbers: of new columns, which
-    no query reaches.
+    everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
+    found: label → limit. numbers: of new columns, which no query reaches.
     """
 
     everywhere: bool
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    asked: set[Expr] = field(default_factory=set)
     wanted: dict[str, Limit] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
 

@@ -10,6 +10,7 @@ that a search may find.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +23,8 @@ from dpsql.core.ir.components import Component, Measure, Output, UnitTotal
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
 from dpsql.core.ir.render import expression
-from dpsql.planner.rewrites.choose_grids import in_units
+from dpsql.core.policy.tables import Table
+from dpsql.planner.rewrites.choose_grids import in_units, resolution_of
 from dpsql.planner.searches.histograms import Histogram
 from dpsql.planner.searches.limits import Rule, Searching
 
@@ -42,7 +44,7 @@ class Declared:
 class SearchedLimits:
     """The limits of one release that are searched. keyed: its rows with their group columns. id: whose they are.
 
-    one_group: whether each id has rows in one group at most.
+    one_group: whether each id has rows in one group at most. table: of the policy, by its name.
     """
 
     searching: Searching
@@ -51,6 +53,7 @@ class SearchedLimits:
     facts: Facts
     one_group: bool
     declared: Declared
+    table: Callable[[str], Table]
 
     def bounded(self, node: Release) -> Release:
         """The release with all limits found."""
@@ -97,7 +100,10 @@ class SearchedLimits:
             return self.total(c, self.declared.rows)
         assert c.arg is not None
         value = self.facts.value(c.arg)
-        c, rows = in_units(c, value), self.declared.rows if value.interval.bounded else None
+        c, rows = (
+            in_units(c, value, resolution_of(c.arg, self.facts, self.table)),
+            self.declared.rows if value.interval.bounded else None,
+        )
         return self.total(c, None if rows is None else rows * c.magnitude)
 
     def _bounding(self, rows: int | None, present: bool) -> BoundContributions:

@@ -15,9 +15,9 @@ SHARE: Final = Fraction(1, 4)
 """Of all searches of a query together."""
 
 
-def searching_of(settings: Settings, policy: Policy) -> Searching | None:
-    """What a query may leave to searches; None: no limit."""
-    if settings.search or any(table.search_rows for table in policy.tables.values()):
+def searching_of(settings: Settings, policy: Policy, asked: bool) -> Searching | None:
+    """What a query may leave to searches; None: no limit. asked: whether its text says AUTO."""
+    if settings.search or asked or any(table.searched for table in policy.tables.values()):
         return Searching(settings.search, settings.found)
     return None
 

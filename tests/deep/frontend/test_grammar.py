@@ -101,6 +101,8 @@ def clause(found: Clause) -> str:
         "max_rows_contributed": found.max_rows, "min_privacy_units_per_group": found.min_units,
     }  # fmt: skip
     written = [f"{name} = {float(value)}" for name, value in options.items() if value is not None]
+    if found.search:
+        written.append("max_rows_contributed = AUTO")
     if found.public_groups is not None:
         written += [f"group_selection_strategy = {'PUBLIC_GROUPS' if found.public_groups else 'LAPLACE_THRESHOLD'}"]
     return "WITH DIFFERENTIAL_PRIVACY" + (f" OPTIONS ({', '.join(written)})" if written else "")
