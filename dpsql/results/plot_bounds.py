@@ -65,7 +65,7 @@ def _counts(ax: Axes, found: Found, level: Fraction) -> None:
     every = -(-len(keys) // (7 if o.seen and not o.signed else 20))
     ax.set_xticks(keys[::every], [_short(end) for end in ends[::every]])
     ax.set_xlabel(f"{_safe(o.what)}{'' if o.signed else f' of one {_safe(o.unit)}'}, up to")
-    ax.set_ylabel(f"number of {_safe(o.unit)}")
+    ax.set_ylabel(f"units of {_safe(o.unit)}")
     ax.set_title("how many have so much" if not o.signed else "how many have such values")
     for place in _places(found):
         ax.axvline(place, color=_CHOSEN, linestyle="--", linewidth=1.4)
