@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dpsql.checking.documents.comments import Remark, directives_in
 from dpsql.checking.documents.values import Values
@@ -16,6 +16,9 @@ from dpsql.checking.examine.ignores import read_ignores
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+
+if TYPE_CHECKING:
+    from dpsql.planner.plan import Plan
 
 _NO_VALUES: Final[Values] = {}
 
@@ -88,7 +91,7 @@ def _examine(
     if found.plan is not None:
         cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
         stated = not cost or policy.defaults.epsilon is not None or _says_epsilon(text, dialect)
-        price = Price(found.plan.epsilon if stated and cost else None if cost else Fraction(0), cost if stated else ())
+        price = Price(_asked(found.plan) if stated and cost else None if cost else Fraction(0), cost if stated else ())
     return Statement(Span(start, start + len(text)), shape, diagnostics, price)
 
 
@@ -99,6 +102,12 @@ def _in_text(diagnostic: Diagnostic, text: str, start: int) -> Diagnostic:
     if source is None or diagnostic.span is None:
         diagnostic = replace(diagnostic, span=Span(0, len(text.split("\n", 1)[0].rstrip("\r"))))
     return replace(diagnostic.within(Source(""), start), source=None)
+
+
+def _asked(plan: Plan) -> Fraction:
+    """The ε of the whole query, its searches included."""
+    whole = None if plan.searches is None else plan.searches.settings.epsilon
+    return plan.epsilon if whole is None else whole
 
 
 def _says_epsilon(text: str, dialect: str) -> bool:

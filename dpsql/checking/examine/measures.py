@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.checking.documents.values import Values
+from dpsql.core.ir.components import SATURATED
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Limit, Project, Sort
 from dpsql.core.measures.table import rule
@@ -24,9 +25,10 @@ from dpsql.service.check import examine
 @dataclass(frozen=True, slots=True)
 class ColumnMeasure:
     """A released column. sensitivity: how far one privacy unit moves it, over all groups, in its own unit (of an
-    average: its sum). error: half the width of the 95 % interval; None where it depends on the data."""
+    average: its sum); None where a limit is found first. error: half the width of the 95 % interval; None where it
+    depends on the data, or on such a limit."""
 
-    sensitivity: Fraction
+    sensitivity: Fraction | None
     error: float | None
 
 
@@ -37,7 +39,7 @@ class Measures:
     rows: privacy unit → most rows of one unit that count in a release (the stability, after limits). columns: name →
     its measure. cost: privacy unit → what one run is charged, at the ε that the statement or the policy states, else 1.
     limits: what is limited → the most that counts. clips: what is added up → its ends. What lies beyond these is
-    missing from the answer: a bias that no expected error holds.
+    missing from the answer: a bias that no expected error holds. searched: whose limits are found when the query runs.
     """
 
     refusals: tuple[tuple[str, str], ...] = ()
@@ -46,6 +48,7 @@ class Measures:
     cost: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     clips: Mapping[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -70,15 +73,19 @@ def _of_plan(plan: Plan) -> Measures:
     names = _shown_names(plan)
     limits: dict[str, int] = {}
     clips: dict[str, tuple[Fraction, Fraction]] = {}
-    for release in plan.releases:
+    searched = {place for limit in (plan.searches.limits if plan.searches else ()) for place in limit.follow}
+    for i, release in enumerate(plan.releases):
         measured = release.measured
-        for unit, contribution in measured.contributions.items():
+        known = all(place[0] != i for place in searched)  # else some limits stand as 1 until they are found
+        for unit, contribution in measured.contributions.items() if known else ():
             if contribution.limits_rows:
                 rows[unit] = max(rows.get(unit, 0), contribution.rows)
-        for what, most in _limits(measured):
+        for what, most in _limits(measured) if known else ():
             limits[what] = min(limits.get(what, most), most)
         for m in measured.measurements:
             if rule(m.component).adds_values and m.component.arg is not None and columns_of(m.component.arg):
+                if SATURATED in (-m.component.lo, m.component.hi):
+                    continue  # open ends
                 what, (low, high) = unclipped(m.component.arg), clip_of(m.component)
                 was = clips.get(what, (low, high))
                 clips[what] = max(was[0], low), min(was[1], high)
@@ -88,8 +95,11 @@ def _of_plan(plan: Plan) -> Measures:
             while name in columns:
                 name += "'"
             columns[name] = ColumnMeasure(first.sensitivity.l1 * first.unit, output_error(measured, output.recipe))
+            if any((i, c) in searched for c in output.recipe.components):
+                columns[name] = ColumnMeasure(None, None)
     cost = {u: loss for u, loss in plan.cost.items() if loss != PrivacyLoss()}
-    return Measures((), rows, columns, cost, limits, clips)
+    whose = () if plan.searches is None else tuple(dict.fromkeys(each.limit.what for each in plan.searches.limits))
+    return Measures((), rows, columns, cost, limits, clips, whose)
 
 
 def _limits(measured: MeasuredRelease) -> Iterator[tuple[str, int]]:

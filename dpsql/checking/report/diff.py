@@ -231,23 +231,25 @@ def _grown(before: Measures, after: Measures) -> Iterator[str]:
         if not loss.within(before.cost.get(unit, PrivacyLoss())):
             yield f"cost of each {unit}"
     for unit, rows in after.rows.items():
-        if rows > before.rows.get(unit, 0):
+        if rows > before.rows.get(unit, rows if before.searched else 0):
             yield f"rows per {unit}"
     yield from (f"bias: limit on {what}" for what in lower_limits(before, after))
     yield from (f"bias: bounds of {what}" for what in narrower_clips(before, after))
+    yield from (f"limit of {what}" for what in after.searched if what not in before.searched)
     cheaper = any(_less(after.cost.get(unit, PrivacyLoss()), loss) for unit, loss in before.cost.items())
     for name, (was, now) in columns_of(before, after).items():
         if was is None or now is None:
             continue
-        if now.sensitivity > was.sensitivity:
+        if was.sensitivity is not None and now.sensitivity is not None and now.sensitivity > was.sensitivity:
             yield f"sensitivity of {name}"
         if not cheaper and was.error is not None and now.error is not None and now.error > was.error * _ROUNDING:
             yield f"expected error of {name}"
 
 
 def lower_limits(before: Measures, after: Measures) -> list[str]:
-    """What is limited now and was not, or less tightly: answers miss more."""
-    return [what for what, most in after.limits.items() if most < before.limits.get(what, most + 1)]
+    """What is limited now and was not, or less tightly: answers miss more. What was found before is not known."""
+    unlimited = 0 if before.searched else 1
+    return [what for what, most in after.limits.items() if most < before.limits.get(what, most + unlimited)]
 
 
 def narrower_clips(before: Measures, after: Measures) -> list[str]:

@@ -102,6 +102,8 @@ FORMATS: Final[dict[str, Callable[[Comparison, About], str]]] = {
 }
 
 
+_FOUND: Final = "found at run time"
+
 # --- what is said of one query ---------------------------------------------------------------------------------------
 
 
@@ -123,6 +125,9 @@ def _rows(pair: Pair) -> Iterator[_Row]:
         yield from _changed("bias: at most", what, before.limits.get(what), after.limits[what], lambda x: f"{x:,}")
     for what in narrower_clips(before, after):
         yield from _changed("bias: bounds of", what, before.clips[what], after.clips[what], _ends)
+    for what in dict.fromkeys([*after.searched, *before.searched]):
+        was_found, is_found = (_FOUND if what in m.searched else None for m in (before, after))
+        yield from _changed("limit of", what, was_found, is_found, str)
     for name, (was, now) in columns_of(before, after).items():
         if was is None or now is None:
             yield _Row("column", name, "new" if was is None else "gone")
@@ -174,6 +179,7 @@ def _record(pair: Pair) -> dict[str, Any]:
         },
         "limits": {w: {"old": _of(before, "limits", w), "new": _of(after, "limits", w)} for w in limited},
         "clips": {w: {"old": _clip(before, w), "new": _clip(after, w)} for w in clipped},
+        "searched": {"old": list(before.searched if before else ()), "new": list(after.searched if after else ())},
         "cost": {u: {"old": _loss(before, u), "new": _loss(after, u)} for u in units},
     }
 
@@ -197,7 +203,7 @@ def _ends(ends: tuple[Fraction, Fraction]) -> str:
 
 
 def _sensitivity(column: ColumnMeasure | None) -> float | None:
-    return None if column is None else float(column.sensitivity)
+    return None if column is None or column.sensitivity is None else float(column.sensitivity)
 
 
 def _loss(measures: Measures | None, unit: str) -> dict[str, float] | None:
