@@ -117,7 +117,8 @@ def _line(column: str, result: Found | str) -> str:
         low, high = (in_sql(end, o) for end in result.limit)
         return f"{_name(column)}: {{bounds: [{low}, {high}]}}  # {around}"
     if column:
-        return f"# {one_line(o.what)} of one {one_line(o.unit)}: at most {in_sql(result.limit, o):,}; {around}"
+        most = f"{one_line(o.what)} of one {one_line(o.unit)}: at most {in_sql(result.limit, o):,}"
+        return f"# {what}: not searched; {most}; {around}"
     return f"{what}: {in_sql(result.limit, o)}  # {around}"
 
 

@@ -12,6 +12,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import pytest
 from ruamel.yaml import YAML
 
@@ -78,6 +79,21 @@ def test_what_was_printed_costs_nothing_the_second_time(dpsql: Call, policy: str
         held = custodian.sql(asked).run(epsilon=8, limits="search")
         assert held.spent == PrivacyLoss(Fraction(6)) and held.bounds[0].limit == 8
         assert ana.sql(asked).cost(epsilon=8, limits="search") == PrivacyLoss(Fraction(8))
+
+
+def test_what_is_printed_follows_released_counts_alone(
+    dpsql: Call, policy: str, club_folder: Path, tmp_path: Path
+) -> None:
+    """Other rows behind the same counts: not a letter changes."""
+    copy = tmp_path / "copy.duckdb"
+    copy.write_bytes((club_folder / "club.duckdb").read_bytes())
+    text = Path(policy).read_text(encoding="utf-8").replace(str(club_folder / "club.duckdb"), str(copy))
+    Path(policy).write_text(text, encoding="utf-8")
+    first = dpsql("policy", "suggest", policy, "visits", "--epsilon", LARGE)
+    with duckdb.connect(str(copy)) as database:
+        database.execute("INSERT INTO visits SELECT 7, 1e12 FROM range(100000)")
+    again = dpsql("policy", "suggest", policy, "visits", "--epsilon", LARGE)
+    assert first.status == again.status == 0 and again.out == first.out
 
 
 def test_other_accounts_and_tables(dpsql: Call, policy: str) -> None:
