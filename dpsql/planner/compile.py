@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -55,7 +55,7 @@ from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.searches.histograms import together
 from dpsql.planner.searches.limits import Searching
-from dpsql.planner.searches.shares import SHARE, for_searches, part_of, searching_of
+from dpsql.planner.searches.shares import for_searches, part_of, searching_of
 from dpsql.planner.searches.with_searches import with_searches
 from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
@@ -104,7 +104,8 @@ def compile_query(
 class _Query:
     """A bound query, and what every stage of its planning reads.
 
-    settings: with the query's privacy clause. limits: with the policy's fewest units of a private key.
+    settings: with the query's privacy clause. limits: with the policy's fewest units of a private key. weights: number
+    of an output column → its weight, beside those that the settings name.
     """
 
     parsed: Parsed
@@ -115,6 +116,7 @@ class _Query:
     dialect: Dialect
     tables: TableNames
     parameters: Sequence[Any] | Mapping[str, Any] = ()
+    weights: Mapping[int, Fraction] = field(default_factory=dict)
 
 
 def _bound(
@@ -170,7 +172,7 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
                 "or declare the limits",
             ],
         )  # fmt: skip
-    rest = _finished(rewritten, replace(query, settings=part_of(settings, policy, 1 - SHARE)))
+    rest = _finished(rewritten, replace(query, settings=part_of(settings, policy, 1 - searching.share)))
     if searching.is_done or rest.known:
         return rest
     histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.wanted.values()}
@@ -181,7 +183,8 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
             query,
             parsed=replace(query.parsed, clause=None),
             bound=Bound(root, columns, query.bound.source),
-            settings=for_searches(settings, policy),
+            settings=for_searches(settings, policy, searching.share),
+            weights=searching.weights,
             limits=Limits(),
         ),
     )
@@ -291,7 +294,7 @@ def _calibrated(analysed: _Analysed, coverage: tuple[Coverage, ...], query: _Que
     def named(wish: str, amounts: Mapping[str, Fraction]) -> dict[int, list[Fraction]]:
         return outputs_named(wish, amounts, analysed.tree, query.bound.columns, shown, whole=False)
 
-    heaviest = {uid: max(amounts) for uid, amounts in named("weights", settings.weights).items()}
+    heaviest = {uid: max(amounts) for uid, amounts in named("weights", settings.weights).items()} | {**query.weights}
     weights = with_small_share(heaviest, shown.distinct, coverage) if settings.coverage else heaviest
     request = request_of(settings, query.ctx.policy, analysed.asked.distinct, analysed.needs_data, weights)
     errors = {uid: min(amounts) for uid, amounts in named("max_error", settings.max_error).items()}

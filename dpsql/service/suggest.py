@@ -23,7 +23,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import limits_found
-from dpsql.planner.searches.shares import SHARE
+from dpsql.planner.searches.limits import SHARE
 from dpsql.policy.issues import did_you_mean
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.service.session import Session

@@ -117,11 +117,22 @@ def test_bounds_of_a_column_may_be_left_to_a_search_by_the_policy() -> None:
             con.sql("SELECT SUM(weight) AS s FROM orders").plan(epsilon=1)
 
 
+def test_of_averages_and_of_rows_the_values_themselves_get_bounds(con: dpsql.Connection) -> None:
+    """The limit on rows is not what AUTO asks for: an average needs one that is declared."""
+    average = con.sql("SELECT AVG(CLIP(amount, AUTO)) AS a FROM orders")
+    if con.policy.tables["orders"].max_rows_per_unit is None:
+        with pytest.raises(dpsql.Rejected, match="DP211"):
+            average.plan(epsilon=1)
+    else:
+        searches = average.plan(epsilon=1).searches
+        assert searches is not None and [each.limit.rule.value for each in searches.limits] == ["range"]
+    by_rows = con.sql("SELECT SUM(CLIP(fee, AUTO)) AS s FROM visits").plan(epsilon=1).searches
+    assert by_rows is not None and [each.limit.what for each in by_rows.limits] == ["fee"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT AVG(CLIP(amount, AUTO)) AS a FROM orders",
-        "SELECT SUM(CLIP(fee, AUTO)) AS s FROM visits",
         "SELECT SUM(CLIP(n, AUTO)) AS s FROM lists",
         "SELECT SUM(CLIP(amount, AUTO), contribution_bounds_per_group => (0, 4)) AS s FROM orders",
     ],

@@ -18,8 +18,9 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import Given, NoisyRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected
-from dpsql.planner.plan import Plan
+from dpsql.planner.plan import Plan, SearchedLimit
 from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.searches.limits import Rule
 from dpsql.planner.settings import Settings
 from dpsql.service import pipeline, searches
 from dpsql.service.check import check
@@ -177,6 +178,51 @@ def test_what_reads_another_release_is_not_searched(con: Connection) -> None:
     for what in ("COUNT(*)", "SUM(steps)"):
         with pytest.raises(Rejected, match=r"DP2(01|11)"):
             session(con).plan(f"SELECT {what} FROM walks WHERE hours > (SELECT COUNT(*) FROM walks)", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("sql", "mean", "limits"),
+    [
+        ("SELECT AVG(steps) AS a FROM walks", 300, [(256, 512), 8]),
+        ("SELECT AVG(-steps) AS a FROM walks", -300, [(-512, -256), 8]),
+        ("SELECT AVG(cost) AS a FROM walks", 1.25, [(64, 128), 8]),
+        ("SELECT AVG(km) AS a FROM walks", 0.5, [(2**18, 2**19), 8]),
+        ("SELECT AVG(CLIP(steps, 0, AUTO)) AS a FROM walks", 300, [(256, 512), 8]),
+        ("SELECT AVG(CLIP(steps, AUTO, 400)) AS a FROM walks", 300, [(256, 400), 8]),
+        ("SELECT AVG(steps - 300) AS a FROM walks", 0, [(0, 1), 8]),
+        ("SELECT VAR_POP(steps) AS a FROM walks", 0, [(256, 512), 8]),
+        ("SELECT SUM(CLIP(steps, AUTO)) / 6000 AS a FROM walks", 300, [2048]),
+    ],
+)
+def test_bounds_of_values_are_found_where_averages_need_them(
+    con: Connection, sql: str, mean: float, limits: list[object]
+) -> None:
+    query = session(con).sql(sql)
+    plan = query.plan(epsilon=SURE)
+    assert plan.searches is not None and plan.loss == PrivacyLoss(Fraction(SURE))
+    if len(limits) == 2:
+        shares = [r.measured.losses("walker") for r in plan.first.releases]
+        assert shares == [(PrivacyLoss(Fraction(SURE, 5)),), (PrivacyLoss(Fraction(SURE, 10)),)]
+    assert set(query.accuracy(epsilon=SURE).values()) <= {None}
+    answer = query.run(epsilon=SURE)
+    assert [found.limit for found in answer.plan.found] == limits
+    assert answer.rows[0][0] == pytest.approx(mean, abs=0.3)
+    assert query.cost(epsilon=SURE) == PrivacyLoss()
+
+
+def test_rows_that_are_units_have_bounds_found(tmp_path: Path) -> None:
+    """Nothing limits an id there: the octaves are of values, and each row is in one of them."""
+    by_rows = POLICY.replace("unit: {column: id, of: walker}", "unit: {rows: 3}").replace("units: {walker: {}}\n", "")
+    at = folder(tmp_path)
+    (at / "walks.yaml").write_text(by_rows.replace("ACCOUNTS\n", EPSILON), encoding="utf-8")
+    with connect(at / "walks.yaml", ledger=":memory:") as con:
+        query = session(con).sql("SELECT SUM(steps) AS s, AVG(km) AS a FROM walks")
+        plan = query.plan(epsilon=SURE)
+        assert plan.searches is not None
+        assert [r.measured.measurements[0].sensitivity.l1 for r in plan.first.releases] == [3, 3]
+        answer = query.run(epsilon=SURE)
+        assert [found.limit for found in answer.plan.found] == [(256, 512), (2**18, 2**19)]
+        assert answer.rows[0][0] == pytest.approx(1_800_000, abs=50) and answer.rows[0][1] == pytest.approx(0.5)
 
 
 # --- what it costs ---------------------------------------------------------------------------------------------------
@@ -347,6 +393,7 @@ QUERIES = (
     "SELECT place, COUNT(DISTINCT hours) AS n, COUNT(DISTINCT id) AS u FROM walks GROUP BY place",
     "SELECT place, AVG(hours) AS a, COUNT(*) AS n FROM walks GROUP BY place",
     "SELECT tag, AVG(hours) AS a, SUM(steps) AS n FROM walks GROUP BY tag",
+    "SELECT place, AVG(steps) AS a, VAR_POP(km) AS v FROM walks GROUP BY place",
 )
 
 
@@ -363,7 +410,7 @@ def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str
                 assert plan.searches is not None
                 largest = max(s.largest for s in plan.searches.limits)
                 for k in range(largest + 1) if sql is COUNT else (0, 9, 30, largest):
-                    limits = {s.limit.label: 2 ** min(k, s.largest) for s in plan.searches.limits}
+                    limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
                     limited = pipeline.compile(
                         con.service, Question(sql), replace(plan.searches.settings, found=limits)
                     )
@@ -376,6 +423,12 @@ def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str
 
 def _price(plan: Plan, con: Connection) -> Price:
     return price(plan.releases, [Given() for _ in plan.releases], (), con.policy.privacy.accountant)
+
+
+def _found(searched: SearchedLimit, k: int) -> int | tuple[int, int]:
+    if searched.limit.rule is Rule.RANGE:
+        return -(2**k), 2**k
+    return 2 ** min(k, searched.largest)
 
 
 def _measured(plan: Plan) -> list[MeasuredRelease]:

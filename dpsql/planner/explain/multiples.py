@@ -25,8 +25,9 @@ class Multiples:
     @classmethod
     def of(cls, plan: Plan, release: int, component: int) -> Multiples:
         """Of a component of a plan."""
-        found = None if plan.searches is None else plan.searches.limit_of(release, component)
-        return cls() if found is None else cls(found, symbol_of(plan, found))
+        limits = () if plan.searches is None else plan.searches.limits
+        found = [limit for limit in limits if (release, component) in limit.follow]
+        return cls(found[-1], "·".join(symbol_of(plan, limit) for limit in found)) if found else cls()
 
     def without(self, component: Component) -> Component:
         """The component without a limit that is not found."""
@@ -46,7 +47,7 @@ class Multiples:
 
     def examples(self, name: str, error: float) -> Iterator[str]:
         """What some limits would mean. error: the ± of a limit of 1."""
-        if self.limit is None:
+        if self.limit is None or "R" in self.symbol:
             return
         most = self.limit.limit.at_most
         tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
@@ -60,6 +61,8 @@ class Multiples:
 def symbol_of(plan: Plan, limit: SearchedLimit) -> str:
     """`2^k`, or where there are several limits `2^k0`, by their numbers."""
     assert plan.searches is not None
+    if limit.limit.rule is Rule.RANGE:
+        return f"R{plan.searches.limits.index(limit)}"
     if len(plan.searches.limits) == 1:
         return "2^k"
     return f"2^k{plan.searches.limits.index(limit)}"

@@ -21,6 +21,7 @@ from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
 from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
+from dpsql.planner.rewrites.search_values import search_values
 from dpsql.planner.rewrites.searched_clips import searched_clips
 
 Rewrite = Callable[[Node, RewriteContext], Node]
@@ -36,6 +37,7 @@ RULES: tuple[Rewrite, ...] = (
     keep_private,
     clip_columns,
     refuse_constants,
+    search_values,
     searched_clips,
     expand_aggregates,
     add_group_keys,

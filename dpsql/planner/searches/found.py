@@ -16,6 +16,7 @@ from dpsql.postprocessing.searches.octaves import (
     groups_of_private_keys,
     limit_of_average,
     limit_of_sum,
+    range_of_values,
 )
 
 
@@ -40,6 +41,8 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
             return Found(octaves, limit_of_sum(octaves, groups * searched.noise, searched.largest), measurement.loss)
         case Rule.AVERAGE:
             return Found(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
+        case Rule.RANGE:
+            return Found(octaves, range_of_values(octaves, *limit.within), measurement.loss)
         case _:
             assert_never(limit.rule)
 

@@ -23,14 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpsql.aggregates.count import Count
 from dpsql.core.functions.octaves import LAST
 from dpsql.core.ir.components import SATURATED, Component, KeySource, Measure, Output
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
+    BoundContributions,
     Filter,
     GroupKeys,
     Item,
@@ -41,7 +43,7 @@ from dpsql.core.ir.nodes import (
     SetOperation,
     output_columns,
 )
-from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, SqlType
+from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,29 @@ class Histogram:
 
     def _column(self, name: str, type_: SqlType) -> Column:
         return Column(next(self.numbers), name, type_)
+
+
+def of_values(rows: Node, id: Column | None, x: Expr, grid: Fraction, numbers: Iterator[int]) -> Release:
+    """How many units have values of which size and sign.
+
+    id: whose rows they are: each spreads one weight over the octaves of its values. None: each row counts.
+    """
+    octave = Column(next(numbers), "octave", INTEGER)
+    item = Item(octave, Call("signed_octave", (_in_units(x, grid),), INTEGER))
+    keys = KeySource((0,), tuple((b,) for b in range(-LAST - 1, LAST + 2)), f"octaves -{LAST}…{LAST}, by sign")
+    keyed = GroupKeys(rows, (item,), (keys,))
+    below: Node = keyed if id is None else BoundContributions(keyed, id, (octave,), 1)
+    units = Output(Column(next(numbers), "units", BIGINT), Count(0), "COUNT(*)")
+    return Release(below, (octave,), (Component(Measure.COUNT),), (units,))
+
+
+def _in_units(x: Expr, grid: Fraction) -> Expr:
+    """x as a whole number of units of the grid; one that is beyond all octaves is in the last."""
+    if x.type.kind is Kind.INTEGER:
+        return x
+    top = float(SATURATED * grid)
+    held = Call("clip", (Cast(x, DOUBLE), Literal(-top, DOUBLE), Literal(top, DOUBLE)), DOUBLE)
+    return Cast(Call("mul", (held, Literal(float(1 / grid), DOUBLE)), DOUBLE), HUGEINT)
 
 
 def together(histograms: Sequence[Release], numbers: Iterator[int]) -> tuple[Node, tuple[Column, ...]]:

@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from itertools import count
+from typing import Final
 
-from dpsql.core.ir.expressions import Expr
+from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import GroupKeys, Release
+
+SHARE: Final = Fraction(1, 4)
+"""Of all searches of a query together."""
+MOST_SHARE: Final = Fraction(3, 10)
+"""The same where averages need both a limit on rows and bounds."""
 
 
 class Rule(Enum):
@@ -23,6 +29,7 @@ class Rule(Enum):
     SUM = "sum"
     AVERAGE = "average"
     GROUPS = "groups"
+    RANGE = "range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +38,17 @@ class Limit:
 
     label: the same whenever the same question is compiled. octaves: the release that counts units by their totals. of:
     the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
-    cap. grid: what one integer unit of the limit is worth.
+    cap. grid: what one integer unit of the limit is worth. within: ends that bounds which are found do not leave.
     """
 
     label: str
     octaves: Release
-    of: GroupKeys
+    of: GroupKeys | None
     what: str
     rule: Rule
     at_most: int | None = None
     grid: Fraction = Fraction(1)
+    within: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(slots=True)
@@ -48,7 +56,8 @@ class Searching:
     """What one compilation may leave to searches, what is found already, and what it wants.
 
     everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
-    found: label → limit. numbers: of new columns, which no query reaches.
+    found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
+    are found.
     """
 
     everywhere: bool
@@ -56,6 +65,7 @@ class Searching:
     asked: set[Expr] = field(default_factory=set)
     wanted: dict[str, Limit] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
+    clips: dict[str, Call] = field(default_factory=dict)
 
     def limit(
         self,
@@ -72,6 +82,30 @@ class Searching:
         known = self.found.get(label, 1)
         assert isinstance(known, int)
         return label, known
+
+    def bounds(
+        self, octaves: Release, what: str, grid: Fraction, within: tuple[int | None, int | None]
+    ) -> tuple[str, tuple[int, int]]:
+        """The label of bounds of values, and the bounds as far as they are known."""
+        label = fingerprint((Rule.RANGE.value, within), octaves, numbered=True)[:16]
+        self.wanted.setdefault(label, Limit(label, octaves, None, what, Rule.RANGE, None, grid, within))
+        known = self.found.get(label, (0, 1))
+        assert isinstance(known, tuple)
+        return label, known
+
+    @property
+    def share(self) -> Fraction:
+        """Of all searches of a query together; more where averages need a limit on rows and bounds, too."""
+        return MOST_SHARE if self.weights else SHARE
+
+    @property
+    def weights(self) -> dict[int, Fraction]:
+        """Number of an output column of a search → its weight, where they differ: bounds have twice the share."""
+        rules = {limit.rule for limit in self.wanted.values()}
+        if not {Rule.RANGE, Rule.AVERAGE} <= rules:
+            return {}
+        ranges = (limit.octaves for limit in self.wanted.values() if limit.rule is Rule.RANGE)
+        return {octaves.outputs[0].column.uid: Fraction(2) for octaves in ranges}
 
     @property
     def is_done(self) -> bool:

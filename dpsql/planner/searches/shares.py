@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import pure_to_rho
 from dpsql.planner.searches.limits import Searching
 from dpsql.planner.settings import Settings
-
-SHARE: Final = Fraction(1, 4)
-"""Of all searches of a query together."""
 
 
 def searching_of(settings: Settings, policy: Policy, asked: bool) -> Searching | None:
@@ -31,7 +27,7 @@ def part_of(settings: Settings, policy: Policy, part: Fraction) -> Settings:
     return replace(settings, rho=None if rho is None else rho * part)
 
 
-def for_searches(settings: Settings, policy: Policy) -> Settings:
+def for_searches(settings: Settings, policy: Policy, share: Fraction) -> Settings:
     """Of the octaves alone. They need no δ: their keys are public, and their noise is priced as the ledger counts."""
-    share = part_of(settings, policy, SHARE)
-    return Settings(share.epsilon, Fraction(0), rho=share.rho, dialect=settings.dialect, confidence=settings.confidence)
+    own = part_of(settings, policy, share)
+    return Settings(own.epsilon, Fraction(0), rho=own.rho, dialect=settings.dialect, confidence=settings.confidence)

@@ -9,11 +9,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.layout import one_line
 from dpsql.planner.notes import limits_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.privacy_cost import cost_of
@@ -23,7 +25,7 @@ from dpsql.postprocessing.searches.octaves import MOST, largest_octave, noise_pe
 
 OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504"})
 """Warnings that come of limits, which are not known yet."""
-LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16}
+LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE: MOST}
 """The highest octave of each rule: weights of averages are too coarse beyond, and more groups are not kept."""
 
 
@@ -41,7 +43,7 @@ def with_searches(
     rest: of its releases, with limits of 1. octaves: of the searches. forms: their fingerprints, in order.
     """
     limits = tuple(
-        _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest)
+        _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest, searching)
         for limit in searching.wanted.values()
     )
     rest = replace(rest, releases=tuple(_with_most_delta(r, rest) for r in rest.releases))
@@ -51,7 +53,7 @@ def with_searches(
         rest,
         cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], policy),
         hash=fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
-        notes=_notes(rest, octaves),
+        notes=_notes(rest, octaves, limits),
         warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
         searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
     )
@@ -66,13 +68,15 @@ def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
     return replace(release, measured=replace(release.measured, reserved_delta=most))
 
 
-def _searched(limit: Limit, release: int, rest: Plan) -> SearchedLimit:
+def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> SearchedLimit:
     follow = {
         (at, i): m
         for at, r in enumerate(rest.releases)
         for i, m in enumerate(r.measured.measurements)
-        if m.known is None and _follows(m.component, r.measured.node, limit)
+        if m.known is None and _follows(m.component, r.measured.node, limit, searching.clips.get(limit.label))
     }
+    if limit.rule is Rule.RANGE:
+        return SearchedLimit(limit, release, Fraction(0), MOST, tuple(follow))
     noise, largest, threshold = Fraction(0), [LARGEST[limit.rule]], 0
     for (at, _), m in follow.items():
         measured = rest.releases[at].measured
@@ -84,8 +88,10 @@ def _searched(limit: Limit, release: int, rest: Plan) -> SearchedLimit:
     return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
 
 
-def _follows(c: Component, node: Release, limit: Limit) -> bool:
-    """Whether the noise of a component is a multiple of the limit."""
+def _follows(c: Component, node: Release, limit: Limit, clip: Call | None) -> bool:
+    """Whether the noise of a component is a multiple of the limit. clip: of bounds that are found."""
+    if limit.rule is Rule.RANGE:
+        return c.arg == clip and c.measure is Measure.SUM
     if limit.rule is Rule.SUM:
         return c.of_unit is not None and c.of_unit.label == limit.label
     if c.of_unit is not None or not isinstance(node.input, BoundContributions) or node.input.input != limit.of:
@@ -100,11 +106,12 @@ def _groups(measured: MeasuredRelease) -> int:
     return math.prod(len(source.keys) for source in key_sources(measured.node) or ())
 
 
-def _notes(rest: Plan, octaves: Plan) -> tuple[str, ...]:
+def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[str, ...]:
     """What the reader should know before anything is found."""
     releases = [r.measured for r in rest.releases]
     unknown = limits_told(releases) | thresholds_told(releases)
+    clips = tuple(f"{one_line(s.limit.what)} is clipped to [" for s in limits if s.limit.rule is Rule.RANGE)
     return (
         f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
-        *(note for note in rest.notes if note not in unknown),
+        *(note for note in rest.notes if note not in unknown and not note.startswith(clips)),
     )
