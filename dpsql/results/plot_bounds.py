@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.postprocessing.searches.octaves import Found
-from dpsql.postprocessing.searches.told import Total, bounds, in_sql, totals
+from dpsql.postprocessing.searches.told import Total, bounds, distinct, in_sql, totals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,7 @@ def draw_bounds(found: Sequence[Found], level: Fraction, ax: Axes | None = None)
     import numpy as np
     from matplotlib import pyplot
 
+    found = distinct(found)
     figure = pyplot.figure(figsize=(13, 4.2 * len(found)), layout="constrained")
     made: list[Axes] = []
     for part, one in zip(figure.subfigures(len(found), 1, squeeze=False)[:, 0], found, strict=True):

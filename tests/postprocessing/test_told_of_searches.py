@@ -24,7 +24,9 @@ PAID = PrivacyLoss(Fraction(1, 5))
 
 def octaves(counts: dict[int, int], **others: object) -> Octaves:
     found = [counts.get(b, 0) for b in range(63)]
-    return Octaves("s", "SUM(amount)", "customer", tuple(found), FIVE, 63, **others)  # type: ignore[arg-type]
+    return Octaves(
+        **{"label": "s"} | others, what="SUM(amount)", unit="customer", counts=tuple(found), noise=FIVE, cells=63
+    )  # type: ignore[arg-type]
 
 
 def counted(customers: list[int], at_most: int | None = None) -> list[int]:
@@ -189,6 +191,14 @@ def test_bounds_list_every_octave() -> None:
     assert told.octaves[:3] == (Octave(0, 1, 0, 15), Octave(1, 2, 0, 15), Octave(2, 4, 0, 15))
     assert told.octaves[12] == Octave(2048, 4096, 9000, 15) and told.octaves[20].number == -7
     assert bounds([Found(octaves(COUNTS), 4096)], Fraction(1, 2))[0].octaves[0].width == 3
+
+
+def test_what_two_rules_found_alike_is_told_once() -> None:
+    """The rows of an average and of a count are the same counts, and often have the same limit."""
+    one, other = Found(octaves(COUNTS, label="t"), 4096, PAID), Found(octaves(COUNTS), 4096, PAID)
+    assert list(search_notes([one, other])) == list(search_notes([one]))
+    assert len(bounds([one, other])) == len(list(found_coverage([one, other]))) == 1
+    assert len(bounds([one, Found(octaves(COUNTS), 2048)])) == 2
 
 
 def test_coverage_of_found_limits() -> None:

@@ -62,12 +62,17 @@ class Total:
 
 def bounds(found: Sequence[Found], level: Fraction = LEVEL) -> tuple[Bound, ...]:
     """The limits of an answer that were found, search by search. level: of each ±."""
-    return tuple(_bound(f, level) for f in found)
+    return tuple(_bound(f, level) for f in distinct(found))
+
+
+def distinct(found: Sequence[Found]) -> Sequence[Found]:
+    """Of searches that count the same and found the same, as those of an average and of a count may, one."""
+    return tuple({(f.octaves.what, f.octaves.counts, f.limit): f for f in found}.values())
 
 
 def search_notes(found: Sequence[Found]) -> Iterator[str]:
     """The same in plain words."""
-    for f in found:
+    for f in distinct(found):
         yield from _notes(f)
     if any(f.limit is not None for f in found):
         yield "an interval is about what the found limits leave: the part that was cut is not in it"
@@ -99,7 +104,7 @@ def _notes(f: Found) -> Iterator[str]:
 
 def found_coverage(found: Sequence[Found]) -> Iterator[Covered]:
     """How many units lie above each limit that was found, for nothing."""
-    for f in found:
+    for f in distinct(found):
         number = None if f.limit is None else beyond(f.octaves, f.limit)
         if number is None or not isinstance(f.limit, int):
             continue
