@@ -154,7 +154,8 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     """The plan of a bound query. error: how the form of its sums is chosen; None: plain sums."""
     ctx, settings = query.ctx, query.settings
     draft = Derivation.begin(ctx, drafting=True)
-    searching = searching_of(settings, ctx.policy, says_auto(query.bound.root))
+    clause = query.parsed.clause is not None
+    searching = searching_of(settings, ctx.policy, says_auto(query.bound.root), clause)
     rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
     if searching is None or not searching.wanted:
         return _finished(rewritten, query)

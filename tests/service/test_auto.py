@@ -130,6 +130,25 @@ def test_of_averages_and_of_rows_the_values_themselves_get_bounds(con: dpsql.Con
     assert by_rows is not None and [each.limit.what for each in by_rows.limits] == ["fee"]
 
 
+def test_a_privacy_clause_may_leave_bounds_out(con: dpsql.Connection) -> None:
+    """As in GoogleSQL, where a part of ε finds them then."""
+    sql = "SELECT WITH DIFFERENTIAL_PRIVACY SUM(amount) AS s FROM orders"
+    assert con.execute(sql, epsilon=EPSILON).rows == ((sum(AMOUNT),),)
+    by_rows = con.sql("SELECT WITH DIFFERENTIAL_PRIVACY AVG(fee) AS a FROM visits").plan(epsilon=1).searches
+    assert by_rows is not None and [each.limit.what for each in by_rows.limits] == ["fee"]
+    known = con.sql(sql.replace("amount", "known, contribution_bounds_per_group => (0, 9)"))
+    assert known.plan(epsilon=1).searches is None
+
+
+def test_a_clause_leaves_nothing_out_where_searches_are_refused() -> None:
+    policy = dpsql.Policy.from_dict({**POLICY, "search": "refuse"})
+    with (
+        dpsql.connect(policy, frames=FRAMES, ledger=MemoryLedger("shop")) as con,
+        pytest.raises(dpsql.Rejected, match="DP201"),
+    ):
+        con.sql("SELECT WITH DIFFERENTIAL_PRIVACY SUM(amount) AS s FROM orders").plan(epsilon=1)
+
+
 @pytest.mark.parametrize(
     "sql",
     [

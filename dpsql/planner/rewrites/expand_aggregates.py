@@ -88,7 +88,8 @@ def _is_searched(call: AggregateCall, facts: Facts, searching: Searching, ctx: R
     value = facts.value(call.arg)
     if not value.type.numeric or value.interval.bounded:
         return False
-    return searching.everywhere or call.arg in searching.asked or _left_open(call.arg, facts, ctx)
+    everywhere = searching.everywhere or searching.values_everywhere
+    return everywhere or call.arg in searching.asked or _left_open(call.arg, facts, ctx)
 
 
 def _left_open(arg: Expr, facts: Facts, ctx: RewriteContext) -> bool:

@@ -65,7 +65,8 @@ class _Call:
             return call
         arg = transform_expr(call.arg, self._found) if searched_in(call.arg) else call.arg
         value = self.facts.value(arg)
-        if not (self.ctx.searches_rows(self.node.input) or self._is_asked_for(arg)):
+        everywhere = self.searching.values_everywhere or self.ctx.searches_rows(self.node.input)
+        if not (everywhere or self._is_asked_for(arg)):
             return call if arg is call.arg else replace(call, arg=arg)
         if value.type.numeric and not value.interval.bounded:
             arg = self._clipped(arg, None, None)

@@ -56,6 +56,7 @@ class Searching:
     """What one compilation may leave to searches, what is found already, and what it wants.
 
     everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
+    values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
     are found.
     """
@@ -63,6 +64,7 @@ class Searching:
     everywhere: bool
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     asked: set[Expr] = field(default_factory=set)
+    values_everywhere: bool = False
     wanted: dict[str, Limit] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
     clips: dict[str, Call] = field(default_factory=dict)

@@ -11,10 +11,12 @@ from dpsql.planner.searches.limits import Searching
 from dpsql.planner.settings import Settings
 
 
-def searching_of(settings: Settings, policy: Policy, asked: bool) -> Searching | None:
-    """What a query may leave to searches; None: no limit. asked: whether its text says AUTO."""
-    if settings.search or asked or any(table.searched for table in policy.tables.values()):
-        return Searching(settings.search, settings.found)
+def searching_of(settings: Settings, policy: Policy, asked: bool, clause: bool) -> Searching | None:
+    """What a query may leave to searches; None: no limit. asked: whether its text says AUTO. clause: whether it has a
+    privacy clause, under which bounds may be left out."""
+    implicit = clause and policy.search == "allow"
+    if settings.search or asked or implicit or any(table.searched for table in policy.tables.values()):
+        return Searching(settings.search, settings.found, values_everywhere=implicit)
     return None
 
 
