@@ -32,7 +32,7 @@ class Ids:
 
     type: str
     ids: tuple[tuple[Cell, ...], ...]
-    bounds: tuple[int, int] = (-2, 3)
+    bounds: tuple[float, float] = (-2, 3)
     neighbours: str = "add_remove"
 
     @property
@@ -166,7 +166,7 @@ def test_no_value_is_too_large_to_be_counted(sql: str, type_: str, norm: Literal
     planted = [tuple(("a" if i % 3 else "b", v, bool(i % 2)) for i in range(4)) for v in values]
     mixed = tuple((GROUPS[i % 3], v, bool(i % 2)) for i, v in enumerate(values))
     nothing = tuple((g, None, None) for g in GROUPS)
-    ids = Ids(type_, (*planted, mixed, nothing), (0, 1) if type_ == "UBIGINT" else (-2, 3))
+    ids = Ids(type_, (*planted, mixed, nothing), {"UBIGINT": (0, 1), "DECIMAL(38,30)": (0, 1e-25)}.get(type_, (-2, 3)))
     texts = set()
     for most in (1, 2**40, SATURATED):
         release = agrees(ids, *vectors(ids, sql, UnitTotal(most, norm), bare=True))
