@@ -22,12 +22,13 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.request import Request
+from dpsql.core.policy.tables import DEFAULT_RESOLUTION
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.choose_grids import gridded
+from dpsql.planner.rewrites.choose_grids import gridded, in_units
 from dpsql.policy.policy import Policy
 
 Totals = Mapping[str | None, int]
@@ -50,14 +51,16 @@ def limited(
     """
     ctx = Context(policy, PublicFacts())
     release = next(t.node for t in plan.tree.walk() if isinstance(t.node, Release))
-    assert isinstance(release, Release) and isinstance(release.input, BoundContributions)
+    assert isinstance(release.input, BoundContributions)
     keyed = keyed_by(release)
     bounding = BoundContributions(
         keyed, release.input.id, release.keys, groups=groups, truncate_groups=groups is not None and not few,
         few_groups=few,
     )  # fmt: skip
-    own = tuple(_plain(c, bare, limits(c)) for c in release.components)
-    node = gridded(replace(release, input=bounding, components=own), derive(bounding, ctx).fact)
+    facts = derive(bounding, ctx).fact
+    plain = (_plain(c, bare, limits(c)) for c in release.components)
+    own = tuple(in_units(c, None if c.arg is None else facts.value(c.arg), DEFAULT_RESOLUTION) for c in plain)
+    node = gridded(replace(release, input=bounding, components=own), facts)
     return planned(derive(node, ctx), tables)
 
 
