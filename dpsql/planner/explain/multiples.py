@@ -72,13 +72,9 @@ def searched_by(plan: Plan, release: int) -> str:
     """What a release of the searches finds, e.g. `search of the limit of SUM(amount)`."""
     assert plan.searches is not None
     found = [each for each in plan.searches.limits if each.release == release]
-    what = " and of ".join(dict.fromkeys(each.limit.what + _for(each) for each in found))
+    what = " and of ".join(dict.fromkeys(each.limit.words for each in found))
     (keys,) = key_sources(plan.searches.plan.releases[release].measured.node) or ()
     return f"search of the limit of {what} · keys: {keys.origin}"
-
-
-def _for(each: SearchedLimit) -> str:
-    return " (of averages)" if each.limit.rule is Rule.AVERAGE else ""
 
 
 def limits_from(plan: Plan, release: int) -> str:

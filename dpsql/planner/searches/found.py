@@ -32,7 +32,7 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     first = noisy.keys[0][0]
     assert isinstance(first, int)
     octaves = Octaves(
-        limit.label, limit.what, measured.unit, tuple(column), measurement.mechanism, cells, first,
+        limit.label, limit.words, measured.unit, tuple(column), measurement.mechanism, cells, first,
         measurement.component.weight, limit.at_most, limit.grid,
     )  # fmt: skip
     match limit.rule:

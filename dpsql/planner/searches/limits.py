@@ -50,6 +50,11 @@ class Limit:
     grid: Fraction = Fraction(1)
     within: tuple[int | None, int | None] = (None, None)
 
+    @property
+    def words(self) -> str:
+        """Whose totals, and what for: averages and totals may each have a limit on the same rows."""
+        return f"{self.what} (of averages)" if self.rule is Rule.AVERAGE else self.what
+
 
 @dataclass(slots=True)
 class Searching:
