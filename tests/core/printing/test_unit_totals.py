@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.service.public_facts import FactStore
 from tests.support.neighbour_oracle import Vector, change, exact, plan_of, violations
@@ -251,3 +252,11 @@ def test_the_root_is_never_too_small() -> None:
             assert squares <= (weight * most) ** 2
         biggest = max(sum(row[1] ** 2 for row in vector.values()) for vector in found)
         assert biggest > (weight * most) ** 2 * Fraction(99, 100)
+
+
+def test_two_limits_are_two_questions() -> None:
+    """Stored answers lie under the fingerprint of what they are of; a label of the search has no part in it."""
+    made = [UnitTotal(4), UnitTotal(8), UnitTotal(4, "l2")]
+    prints = {fingerprint(Component(Measure.COUNT, of_unit=limit)) for limit in [*made, None]}
+    assert len(prints) == 4
+    assert fingerprint(UnitTotal(4, label="a")) == fingerprint(made[0])
