@@ -309,7 +309,9 @@ def policy_verify(
 def policy_suggest(
     file: o.Policy,
     tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="These tables. Default: all.")] = None,
-    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="What all searches cost together.")] = "0.5",
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", metavar="E", help="What all searches cost together, of each privacy unit.")
+    ] = "0.5",
     analyst: Annotated[
         str, typer.Option("--analyst", metavar="NAME", help="The account that is charged, as any other.")
     ] = "custodian",

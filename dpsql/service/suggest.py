@@ -9,6 +9,7 @@ data.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -105,12 +106,16 @@ def _numeric(column: Column) -> bool:
 
 
 def searches(session: Session, wanted: Sequence[Target], epsilon: Fraction) -> tuple[Search, ...]:
-    """Their searches, which cost ε together if nothing is held: each an equal share. Nothing is spent.
+    """Their searches, which cost ε of each privacy unit if nothing is held: each an equal share. Nothing is spent.
 
     epsilon: in a ledger of ρ, that of the same noise. Raises CannotOpen.
     """
-    possible = sum(_planned(session, target, epsilon).plan is not None for target in wanted)
-    return tuple(_planned(session, target, epsilon, possible) for target in wanted)
+
+    def unit(target: Target) -> str | None:
+        return session.policy.tables[target.table].unit
+
+    possible = Counter(unit(target) for target in wanted if _planned(session, target, epsilon).plan is not None)
+    return tuple(_planned(session, target, epsilon, max(1, possible[unit(target)])) for target in wanted)
 
 
 def _planned(session: Session, target: Target, epsilon: Fraction, parts: int = 1) -> Search:

@@ -62,10 +62,11 @@ def test_limits_are_printed_as_a_policy_has_them(dpsql: Call, policy: str) -> No
     # 399 and 45: with octaves of hundredths and of 2^-20.
     assert any("SUM(fee) of one member: at most 409.6;" in line or "at most 655.36;" in line for line in lines)
     assert any("SUM(hours) of one member: at most " in line for line in lines)
-    assert any("bounds of amount: not searched" in line for line in lines), "rows are the unit"
+    # Where rows are the unit, the values themselves are searched: 0 to 49.
+    assert YAML(typ="safe").load(done.out)["tables"]["tills"] == {"columns": {"amount": {"bounds": [0, 64]}}}
     assert "age" not in done.out and "SUM(id)" not in done.out
     assert 'search: SELECT COUNT(*) FROM "visits"' in done.err
-    assert "charged to custodian: ε 600 of member" in done.err
+    assert "charged to custodian: ε 600 of member, ε 600 of tills" in done.err
 
 
 def test_what_was_printed_costs_nothing_the_second_time(dpsql: Call, policy: str) -> None:
