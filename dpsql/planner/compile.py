@@ -173,7 +173,9 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
                 "or declare the limits",
             ],
         )  # fmt: skip
-    rest = _finished(rewritten, replace(query, settings=part_of(settings, policy, 1 - searching.share)))
+    # How many units are above a limit that was found, its octaves tell for nothing.
+    own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
+    rest = _finished(rewritten, replace(query, settings=own))
     if searching.is_done or rest.known:
         return rest
     histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.wanted.values()}

@@ -484,3 +484,11 @@ def test_a_check_accepts_with_a_warning_that_can_be_forbidden(walks: Path) -> No
     assert [(f.code, f.severity) for f in found] == [("DP506", "warning")]
     assert found[0].message.startswith("the limit of COUNT(*) and of SUM(steps) is found when the query runs")
     assert {f.code for f in check("SELECT COUNT(*), SUM(steps) FROM walks", walks / "walks.yaml")} == {"DP201"}
+
+
+def test_coverage_is_what_the_octaves_tell(con: Connection) -> None:
+    answer = session(con).sql(COUNT).run(epsilon=SURE, coverage=True)
+    assert answer.spent == PrivacyLoss(Fraction(SURE)) and len(answer.plan.releases) == 1
+    assert not any("no limit takes anything away" in note for note in answer.notes)
+    (found,) = answer.coverage
+    assert [(cell.above, cell.number) for cell in found.cells] == [((True,), 0), ((False,), 1000)]
