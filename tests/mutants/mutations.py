@@ -214,6 +214,14 @@ MUTATIONS = (
         ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
+        "ends-taken-in-order",
+        "dpsql/core/noise/sensitivity.py",
+        "min(0, low, high), max(0, low, high)",
+        "min(0, low), max(0, high)",
+        "totals whose ends are the wrong way round move by what nothing hides",
+        ("tests/core/noise/test_sensitivity.py",),
+    ),
+    Mutation(
         "weight-ignored",
         "dpsql/core/noise/sensitivity.py",
         "one, factor = largest_contribution(component, c), component.weight",

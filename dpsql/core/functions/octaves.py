@@ -27,11 +27,11 @@ def _signed_octave(x: int) -> Scalar:
 
 
 def _every_octave(args: Args) -> Domain:
-    return Domain(range(LAST + 1))
+    return Domain(range(LAST + 1), null=True)
 
 
 def _every_signed_octave(args: Args) -> Domain:
-    return Domain(range(-LAST - 1, LAST + 2))
+    return Domain(range(-LAST - 1, LAST + 2), null=args[0].nullable)
 
 
 FUNCTIONS = (

@@ -126,7 +126,8 @@ def _clipped_totals(component: Component, c: Contribution, low: int, high: int) 
     all have one sign, |v - w|² ≤ |v|² + |w|².
     """
     one, weight = largest_contribution(component, c), component.weight
-    low, high = min(0, low), max(0, high)  # an id without rows contributes 0
+    # An id without rows contributes 0. Of ends that are the wrong way round the printed clip takes the second.
+    low, high = min(0, low, high), max(0, low, high)
     l1, linf = c.ids * one.in_all * weight, min(c.ids * one.in_group, high - low) * weight
     squares = (c.ids if low >= 0 or high <= 0 else c.ids**2) * one.squares * weight**2
     l2_squared = Fraction(min(squares, l1 * linf))

@@ -200,6 +200,14 @@ def test_no_clipped_total_exceeds_the_norms(ends: tuple[int, int], ids: int) -> 
     assert max(max(map(abs, v)) for v in changes) == found.linf
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_ends_of_totals_that_are_the_wrong_way_round(grouped: bool) -> None:
+    """Bounds of -1 to -1 over values that are never negative end as 0 to -1: every total is printed as -1."""
+    component = Component(Measure.SUM, lo=0, hi=1, per_group=(Fraction(0), Fraction(-1)))
+    found = sensitivity(component, Contribution(None, 1, 1, scaled=True), grouped)
+    assert (found.l0, found.l1, found.l2_squared, found.linf) == (1, 1, 1, 1)
+
+
 @pytest.mark.parametrize("ids", [1, 2])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("ends", [(-9, 9), (0, 9), (-9, 0)])

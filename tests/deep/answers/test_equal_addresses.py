@@ -229,7 +229,7 @@ def test_fresh_noise_for_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatc
     session = Watched(world, store, monkeypatch, world.policy.privacy.accountant)
     session.run("SELECT COUNT(*) AS n FROM visits", "1")
     little = {"person": PrivacyLoss(Fraction(1, 1000))}
-    monkeypatch.setattr(charge, "price", lambda *_: charge.Price(little, little))
+    monkeypatch.setattr(charge._Parts, "price", lambda *_: charge.Price(little, little))
     with pytest.raises(AssertionError):
         session.run("SELECT COUNT(*) AS n FROM visits WHERE age > 0", "1")
     store.close()
