@@ -4,10 +4,11 @@
 the same ledger's salt. *Why.* The address is taken of all that the integers are computed from: the version of the rules
 that make statements of plans; the finished plan below the release with its columns numbered by occurrence (what else
 the query selects, and what it calls it, has no part in it), its group keys with their public lists, the bounding of
-contributions, the component with its clip, grid, center, weight and filter; the rows of the releases that it reads, as
-values; the policy with its `data_version`; and where the engine's order decides what is kept, whose order it is.
-Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be false.*
-If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
+contributions, the component with its clip, grid, center, weight and filter; the octaves that its limits were found in,
+by id: whether others found the same limit is told to nobody who has not got theirs; the rows of the releases that it
+reads, as values; the policy with its `data_version`; and where the engine's order decides what is kept, whose order it
+is. Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be
+false.* If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
 `data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
 tests/answers/test_address.py, tests/deep/answers/test_equal_addresses.py, tests/answers/test_version_0_1.py.
 """
@@ -15,7 +16,7 @@ tests/answers/test_address.py, tests/deep/answers/test_equal_addresses.py, tests
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
@@ -43,7 +44,7 @@ Rows = Sequence[tuple[LiteralValue, ...]]
 class ReleaseAddress:
     """What the addresses of all components of one release have in common.
 
-    ordered: the components for which an `order` decides what is kept.
+    ordered: the components for which an `order` decides what is kept. octaves: label of a search → id of its noise.
     """
 
     below: Node
@@ -51,11 +52,14 @@ class ReleaseAddress:
     setting: tuple[str, ...]
     ordered: tuple[Component, ...] = ()
     order: str = ""
+    octaves: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, component: Component, keys: str = "") -> str:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
-        return fingerprint(self.setting, order, keys, self.below, self.node.keys, component, numbered=True)
+        own = () if component.of_unit is None else (self.octaves.get(component.of_unit.label, ""),)
+        setting = (*self.setting, *filter(None, own))
+        return fingerprint(setting, order, keys, self.below, self.node.keys, component, numbered=True)
 
     def address_of_keys(self) -> str:
         """The address of a set of private keys with their noisy counts, found with the declared least number."""
@@ -79,6 +83,7 @@ class Addresses:
         self._order = order
         self._found: Releases = releases_of(plan.tree)
         self._version = f"version {data_version}"
+        self._octaves = {f.octaves.label: f.drawn for f in plan.found}
         self._lists = ByIdentity[KeySource, KeySource]()
 
     def reads(self, place: int) -> frozenset[int]:
@@ -103,10 +108,13 @@ class Addresses:
         measured = self.plan.releases[place].measured
         below = measured.node.input if rows is None else self._with(measured.node.input, rows)
         units = sorted(measured.contributions)
-        setting = (f"rules {RULES}", self.plan.policy_hash, self._version, *units)
+        # What has no limit of its own may stand above any limit that was found.
+        totals = {r.of_unit.label for p in self.plan.releases for r in p.measured.node.components if r.of_unit}
+        others = sorted(drawn for label, drawn in self._octaves.items() if label not in totals)
+        setting = (f"rules {RULES}", self.plan.policy_hash, self._version, *units, *others)
         found = {i for s in self.plan.releases[place].statements if s.ordered for i in s.components}
         ordered = tuple(measured.node.components[i] for i in sorted(found))
-        return ReleaseAddress(self._plain(below), measured.node, setting, ordered, self._order)
+        return ReleaseAddress(self._plain(below), measured.node, setting, ordered, self._order, self._octaves)
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):

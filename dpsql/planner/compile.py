@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
+from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.whole_plan import (
@@ -19,6 +20,7 @@ from dpsql.core.analysis.whole_plan import (
 )
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.expressions import walk as walk_expr
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.public_facts import PublicFacts
@@ -176,7 +178,10 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
     # How many units are above a limit that was found, its octaves tell for nothing.
     own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
     rest = _finished(rewritten, replace(query, settings=own))
-    if searching.is_done or rest.known:
+    if searching.is_done:
+        return rest
+    if rest.known:
+        _require_known_at_any_bounds(rest, searching)
         return rest
     histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.wanted.values()}
     root, columns = together(tuple(histograms.values()), searching.numbers)
@@ -192,6 +197,22 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
         ),
     )
     return with_searches(rest, octaves, searching, tuple(histograms), settings, query.parameters, policy)
+
+
+def _require_known_at_any_bounds(rest: Plan, searching: Searching) -> None:
+    """Refuse what is known only because bounds that are to be found stand as 0 and 1."""
+    clips = tuple(searching.clips.values())
+    measured = (m.component for r in rest.releases if not r.measured.empty for m in r.measured.measurements)
+    for c in measured:
+        if c.arg is None or (c.filter is not None and never(c.filter)):
+            continue
+        clip = next((e for e in walk_expr(c.arg) if e in clips), None)
+        if clip is not None:
+            raise reject(
+                "DP101", "what is added up is the same for all values between 0 and 1: nothing can be planned"
+                " before bounds are found", span=clip.span,
+                help=["leave the bounds of the whole to the search:  SUM(CLIP(x // 10, AUTO))"],
+            )  # fmt: skip
 
 
 def _finished(rewritten: Node, query: _Query) -> Plan:

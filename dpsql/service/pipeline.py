@@ -98,7 +98,7 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
     def steps() -> Release:
         charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
         noisy, remarks = _drawn(service, plan.first, account, charged, noise)
-        limited = with_limits(service, plan, noisy)
+        limited = with_limits(service, plan, noisy, charged)
         if account is not None and limited is not plan:
             noisy, more = _drawn(service, limited, account, account.charge_reserved(limited, charged), noise)
             remarks += more

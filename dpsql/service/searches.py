@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
+from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, assembled
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.found import limits_found, nothing_found
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 
-def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
-    """The plan of a question, with the limits that its searches have found, if it has any.
+def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+    """The plan of a question, with the limits that its searches have found, if it has any. charged: for these.
 
     Raises NothingFound DP212, Rejected DP409 if a public table has changed meanwhile.
     """
     if plan.searches is None:
         return plan
-    found = limits_found(plan.searches, noisy)
+    ids = [g.answers[0].id if g.answers else charged.ids[at, 0] for at, g in enumerate(charged.given)]
+    found = limits_found(plan.searches, noisy, ids)
     if any(each.limit is None for each in found):
         raise nothing_found(plan, found)
     limited = _compiled(service, plan, found)
@@ -52,7 +54,8 @@ def with_held_limits(service: Service, plan: Plan, account: Account, settings: S
     if not resolution.is_held(plan):
         return plan
     held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
-    return _compiled(service, plan, limits_found(plan.searches, held), settings)
+    ids = [given.answers[0].id for given in resolution.given]
+    return _compiled(service, plan, limits_found(plan.searches, held, ids), settings)
 
 
 def _compiled(service: Service, plan: Plan, found: Sequence[Found], settings: Settings | None = None) -> Plan:

@@ -175,3 +175,16 @@ def test_an_end_beyond_the_grid_is_refused(con: dpsql.Connection) -> None:
         con.sql("SELECT SUM(CLIP(weight, -1e14, AUTO)) AS s FROM orders").plan(epsilon=1)
     assert "2^62 steps of 2^-20" in refusal.value.diagnostics[0].message
     con.sql("SELECT SUM(CLIP(coarse, -1e14, AUTO)) AS s FROM orders").plan(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(CLIP(fee, AUTO) // 10) AS s FROM visits",  # 0 for all values between 0 and 1
+        "SELECT AVG(CLIP(CLIP(amount, AUTO), 0, AUTO)) AS a FROM orders",
+        "SELECT AVG(CLIP(CLIP(amount, AUTO) * 2, AUTO)) AS a FROM orders",
+    ],
+)
+def test_what_cannot_be_planned_before_bounds_are_found_is_refused(con: dpsql.Connection, sql: str) -> None:
+    with pytest.raises(dpsql.Rejected, match="DP101"):
+        con.execute(sql, epsilon=EPSILON)

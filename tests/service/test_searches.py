@@ -15,7 +15,7 @@ from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.charge import Price, price
+from dpsql.core.release.charge import Charged, Price, price
 from dpsql.core.release.noisy import Given, NoisyRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan, SearchedLimit
@@ -319,7 +319,7 @@ def test_nothing_found_is_charged_and_told_and_drawn_anew(tmp_path: Path) -> Non
             with pytest.raises(NothingFound) as refused:
                 query.run(epsilon=SURE)
             (found,) = refused.value.diagnostics
-            assert found.code == "DP212" and "1 walkers that the search can see" in found.message
+            assert found.code == "DP212" and "1 units of walker that the search can see" in found.message
             assert f"ε {SURE} was charged; the noisy octaves are kept" in found.notes[0]
             assert found.notes[1].endswith(": " + ", ".join(["0"] * 63))
             assert ledger.spent("walker") == PrivacyLoss(Fraction(times * SURE)), "the whole, each time"
@@ -442,10 +442,10 @@ def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(
     query = session(con).sql(COUNT)
     original = searches.with_limits
 
-    def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
+    def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
         assert plan.searches is not None
         settings = replace(plan.searches.settings, epsilon=Fraction(2 * SURE))
-        return original(service, replace(plan, searches=replace(plan.searches, settings=settings)), noisy)
+        return original(service, replace(plan, searches=replace(plan.searches, settings=settings)), noisy, charged)
 
     monkeypatch.setattr(pipeline, "with_limits", dearer)
     with pytest.raises(AssertionError, match="cost more than was reserved"):
@@ -468,7 +468,7 @@ def test_killed_between_the_two_releases_everything_is_paid_and_the_limit_stays(
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE * 7, 4))
 
 
-def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease]) -> Plan:
+def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
     raise KeyboardInterrupt
 
 
@@ -492,3 +492,28 @@ def test_coverage_is_what_the_octaves_tell(con: Connection) -> None:
     assert not any("no limit takes anything away" in note for note in answer.notes)
     (found,) = answer.coverage
     assert [(cell.above, cell.number) for cell in found.cells] == [((True,), 0), ((False,), 1000)]
+
+
+def test_whether_another_found_the_same_limit_is_told_to_nobody(walks: Path, ledger: MemoryLedger) -> None:
+    """A cap that stands because nothing was found is a guess that costs next to nothing: no price may confirm it."""
+    capped = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 8) COUNT(*) AS n FROM walks"
+    with (
+        connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ana") as ana,
+        connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ben") as ben,
+    ):
+        assert ben.execute(COUNT, epsilon=SURE, limits="search").bounds[0].limit == 8
+        assert ana.execute(capped, epsilon="1e-6", limits="search").bounds[0].limit == 8
+        charge = session(ana).charge(session(ana).plan(capped, epsilon=SURE, limits="search"))
+    assert charge.notes == ()
+
+
+def test_a_declared_limit_does_not_guess_what_another_found(walks: Path, ledger: MemoryLedger) -> None:
+    mean = "SELECT AVG(CLIP(hours, 0, 9)) AS m FROM walks"
+    declared = mean.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 8)")
+    with (
+        connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ana") as ana,
+        connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ben") as ben,
+    ):
+        assert ben.execute(mean, epsilon=SURE, limits="search").bounds[0].limit == 8
+        plan = ana.plan(declared, epsilon=Fraction(SURE * 3, 4))
+        assert ana.charge(plan).notes == ()

@@ -44,7 +44,7 @@ class UnitTotal:
     most: τ, in whole integer units of the component before its weight F (rows of a COUNT, different (group, value) of
         a COUNT(DISTINCT …), grid units of a SUM).
     norm: `l1`: Σ |total of the id in the group| over all groups is at most τ; `l2`: √Σ total² is.
-    label: of the search that finds τ; for messages alone.
+    label: of the search that finds τ; for messages, and for the addresses of answers. No integer depends on it.
 
     A total is that of the rows which the component counts, after its own FILTER, saturated to ±2⁶². A plan that counts
     ids by the octaves of such sums stands in tests/core/analysis/test_octaves_of_ids.py.

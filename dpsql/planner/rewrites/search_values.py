@@ -21,12 +21,13 @@ from fractions import Fraction
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.expressions import Call, Expr, columns_of
+from dpsql.core.ir.expressions import Call, Expr, columns_of, walk
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Node, output_columns
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
+from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.searched_clips import SEARCHING, is_auto, is_searched, searched_in
 from dpsql.planner.rewrites.choose_grids import gridded, resolution_of
 from dpsql.planner.rewrites.context import RewriteContext
@@ -90,6 +91,11 @@ class _Call:
 
     def _clipped(self, x: Expr, low: Expr | None, high: Expr | None) -> Call:
         """x within bounds that are found. low, high: those of them that are written."""
+        if any(e in self.searching.clips.values() for e in walk(x)):
+            raise reject(
+                "DP101", "bounds are searched of what is itself clipped to bounds that are searched", span=x.span,
+                help=["leave bounds to AUTO once, around the whole:  CLIP(…, AUTO)"],
+            )  # fmt: skip
         t = x.type
         places = {Kind.INTEGER: Fraction(1), Kind.DECIMAL: Fraction(1, 10**t.scale)}
         grid = places.get(t.kind) or resolution_of(x, self.facts, self.ctx.analysis.table)

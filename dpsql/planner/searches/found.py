@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import assert_never
 
 from dpsql.core.release.noisy import NoisyRelease
@@ -20,9 +22,12 @@ from dpsql.postprocessing.searches.octaves import (
 )
 
 
-def limits_found(searches: Searches, noisy: Sequence[NoisyRelease]) -> tuple[Found, ...]:
-    """What the searches of a query say, in the order of its limits."""
-    return tuple(found_by(each, noisy[each.release], searches.cells) for each in searches.limits)
+def limits_found(searches: Searches, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()) -> tuple[Found, ...]:
+    """What the searches of a query say, in the order of its limits. ids: by release, of the noise of its octaves."""
+    found = (found_by(each, noisy[each.release], searches.cells) for each in searches.limits)
+    if not ids:
+        return tuple(found)
+    return tuple(replace(f, drawn=ids[s.release]) for f, s in zip(found, searches.limits, strict=True))
 
 
 def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
@@ -61,11 +66,15 @@ def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
         ),
         notes=(
             f"{plan.loss} was charged; the noisy octaves are kept",
-            *(f"{o.unit}s by octave of {o.what}, 0 to {o.keys[-1]}: {', '.join(map(str, o.counts))}" for o in missing),
+            *(f"units of {o.unit} by octave of {o.what}, {o.first} to {o.keys[-1]}: {_counts(o)}" for o in missing),
         ),
     )
     return NothingFound([told])
 
 
 def _units(octaves: Octaves) -> str:
-    return f"{-(-octaves.threshold // octaves.weight):,} {octaves.unit}s"
+    return f"{-(-octaves.threshold // octaves.weight):,} units of {octaves.unit}"
+
+
+def _counts(octaves: Octaves) -> str:
+    return ", ".join(str(round(Fraction(count, octaves.weight))) for count in octaves.counts)

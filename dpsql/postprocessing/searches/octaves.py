@@ -110,12 +110,13 @@ class Octaves:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What came of a search. limit: in integer units, (low, high) of values; None: nothing was found. loss: what the
-    octaves cost when they were drawn.
+    octaves cost when they were drawn. drawn: the id of their noise, in the ledger and among stored answers.
     """
 
     octaves: Octaves
     limit: int | tuple[int, int] | None
     loss: PrivacyLoss = NO_LOSS
+    drawn: str = ""
 
 
 def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MOST) -> int | None:
