@@ -19,6 +19,7 @@ from dpsql.answers.choosing import Choice, choose
 from dpsql.answers.notes import notes_of_given
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.released import Answer
+from dpsql.core.noise.mechanisms import made_by
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import Given, assembled, wanted
@@ -124,14 +125,21 @@ def _resolved(
 
 
 def _useful(plan: Plan, choice: Choice, held: Collection[str]) -> Choice:
-    """Without octaves that the account holds and that found nothing: these are drawn anew."""
+    """Without octaves that the account holds and that found nothing: these are drawn anew.
+
+    So are those in which nothing was seen, so that a declared cap stands, if the new ones are finer.
+    """
     if plan.searches is None:
         return choice
     given = list(choice.given)
     for limit in plan.searches.limits:
         planned, own = plan.first.releases[limit.release], choice.given[limit.release]
-        is_own = not wanted(planned.measured, own) and all(a.id in held for a in own.answers.values())
-        if is_own and found_by(limit, assembled(planned, own), plan.searches.cells).limit is None:
+        if wanted(planned.measured, own) or not all(a.id in held for a in own.answers.values()):
+            continue
+        found = found_by(limit, assembled(planned, own), plan.searches.cells)
+        (new,), (made,) = planned.measured.measurements, own.answers.values()
+        finer = not made_by(made.mechanism, made.parameter).as_accurate(new.mechanism)
+        if found.limit is None or (finer and not found.octaves.seen):
             given[limit.release] = Given()
     return replace(choice, given=tuple(given))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Charged, Price, price
 from dpsql.core.release.noisy import Given, NoisyRelease
@@ -95,6 +98,17 @@ def con(walks: Path, ledger: MemoryLedger) -> Iterator[Connection]:
 def session(con: Connection, analyst: str = "ana") -> Session:
     """One that searches limits."""
     return Session(con.service, analyst, Settings(search=True))
+
+
+COARSE = "1e-6"
+
+
+@contextmanager
+def nothing_seen() -> Iterator[str]:
+    """An ε at which no octave holds enough units to be seen. No noise is drawn: one search in 500 would see some."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DiscreteLaplace, "add_noise", lambda self, values, backend=None: Integers.of(values))
+        yield COARSE
 
 
 # --- what is found ---------------------------------------------------------------------------------------------------
@@ -472,11 +486,45 @@ def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged
     raise KeyboardInterrupt
 
 
-def test_fresh_searches_anew(con: Connection, ledger: MemoryLedger) -> None:
+def test_fresh_keeps_what_held_octaves_have_found(con: Connection, ledger: MemoryLedger) -> None:
     query = session(con).sql(COUNT)
     query.run(epsilon=SURE)
     query.run(epsilon=SURE, fresh=True)
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE * 7, 4)), "octaves that are held are not bought again"
+
+
+def test_a_cap_that_stands_because_nothing_was_seen_gives_way_to_finer_octaves(
+    con: Connection, ledger: MemoryLedger
+) -> None:
+    capped = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1000) COUNT(*) AS n FROM walks"
+    query = session(con).sql(capped)
+    with nothing_seen() as epsilon:
+        assert query.run(epsilon=epsilon).bounds[0].limit == 1000
+    before = ledger.spent("walker")
+    assert query.cost(epsilon=COARSE) == PrivacyLoss(), "as coarse as it was: nothing new would be seen"
+    assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE))
+    answer = query.run(epsilon=SURE)
+    assert answer.bounds[0].limit == 8 and answer.spent == PrivacyLoss(Fraction(SURE))
+    assert ledger.spent("walker") == before + answer.spent
+    assert query.cost(epsilon=SURE) == PrivacyLoss()
+
+
+@pytest.mark.parametrize(
+    ("sql", "help"),
+    [
+        ("SELECT COUNT(*) AS n FROM walks", "max_rows_per_unit: {search: true, at_most: 1000}"),
+        (
+            "SELECT SUM(steps) AS s FROM walks",
+            "bounds: {search: true, within: [0, 100]}  and  max_rows_per_unit: {search: true, at_most: 1000}",
+        ),
+        ("SELECT AVG(CLIP(steps, AUTO)) AS m FROM walks", "bounds: {search: true, within: [0, 100]}"),
+    ],
+)
+def test_the_repair_of_a_search_that_found_nothing_is_one_that_helps(con: Connection, sql: str, help: str) -> None:
+    with pytest.raises(NothingFound) as refused, nothing_seen() as epsilon:
+        session(con).sql(sql).run(epsilon=epsilon)
+    (found,) = refused.value.diagnostics
+    assert f"custodian: what holds where nothing is found:  {help}" in found.help
 
 
 def test_a_check_accepts_with_a_warning_that_can_be_forbidden(walks: Path) -> None:
@@ -502,7 +550,8 @@ def test_whether_another_found_the_same_limit_is_told_to_nobody(walks: Path, led
         connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ben") as ben,
     ):
         assert ben.execute(COUNT, epsilon=SURE, limits="search").bounds[0].limit == 8
-        assert ana.execute(capped, epsilon="1e-6", limits="search").bounds[0].limit == 8
+        with nothing_seen() as epsilon:
+            assert ana.execute(capped, epsilon=epsilon, limits="search").bounds[0].limit == 8
         charge = session(ana).charge(session(ana).plan(capped, epsilon=SURE, limits="search"))
     assert charge.notes == ()
 

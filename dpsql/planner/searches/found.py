@@ -11,7 +11,7 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import NothingFound
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
-from dpsql.planner.searches.limits import Rule
+from dpsql.planner.searches.limits import Limit, Rule
 from dpsql.postprocessing.searches.octaves import (
     Found,
     Octaves,
@@ -54,22 +54,32 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
 
 def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
     """The end of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
-    missing = [each.octaves for each in found if each.limit is None]
+    assert plan.searches is not None
+    lacking = [(s.limit, f.octaves) for s, f in zip(plan.searches.limits, found, strict=True) if f.limit is None]
+    missing = [octaves for _, octaves in lacking]
     told = Diagnostic(
         "DP212",
         " and ".join(f"no octave of {o.what} holds the {_units(o)} that the search can see" for o in missing),
         plan.source,
         help=(
             "raise epsilon, ask of more rows or in fewer searches, or declare a limit",
-            "custodian: give the search a cap, which holds where nothing is found:"
-            "  max_rows_per_unit: {search: true, at_most: 1000}",
+            *dict.fromkeys(f"custodian: what holds where nothing is found:  {_cap(limit)}" for limit, _ in lacking),
         ),
         notes=(
             f"{plan.loss} was charged; the noisy octaves are kept",
             *(f"units of {o.unit} by octave of {o.what}, {o.first} to {o.keys[-1]}: {_counts(o)}" for o in missing),
+            *(["a total of 0 is in no octave"] if not all(o.signed for o in missing) else []),
         ),
     )
     return NothingFound([told])
+
+
+def _cap(limit: Limit) -> str:
+    """The lines of a policy under which a query is answered also where the search finds nothing."""
+    rows, values = "max_rows_per_unit: {search: true, at_most: 1000}", "bounds: {search: true, within: [0, 100]}"
+    if limit.rule is Rule.RANGE:
+        return values
+    return f"{values}  and  {rows}" if limit.what.startswith("SUM(") else rows
 
 
 def _units(octaves: Octaves) -> str:
