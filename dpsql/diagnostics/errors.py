@@ -11,7 +11,7 @@ Error
     │       └── TooLarge         the query is larger than what is planned
     ├── OperationalError
     │   ├── CannotOpen      policy, data or ledger cannot be opened or is invalid
-    │   ├── NothingFound    a search found no limit, so that no answer could follow; the reservation is spent
+    │   ├── NothingFound    no answer could follow a search, which found no limit; the reservation is spent
     │   └── EngineError     the engine failed after the reservation; one constant message, the reservation is spent
     └── DataError, IntegrityError, InternalError, NotSupportedError
 """
@@ -113,8 +113,8 @@ class CannotOpen(OperationalError):
 
 
 class NothingFound(OperationalError):
-    """A search of limits saw nothing above its noise, so nothing could follow (DP212). The reservation is not refunded;
-    its noisy numbers are stored."""
+    """A search of limits saw nothing above its noise, so nothing could follow (DP212), or a public table has changed
+    since (DP409). The reservation is not refunded; its noisy numbers are stored."""
 
 
 class EngineError(OperationalError):

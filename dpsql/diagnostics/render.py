@@ -80,9 +80,9 @@ _CHARGED = ("DP407", "DP212")
 
 
 def closing_note(diagnostic: Diagnostic) -> str:
-    """The last note of a finding: that nothing was spent, if the code makes that certain, and how to read the page."""
+    """The last note of a finding: that nothing was spent, if that is certain, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
-    if _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED:
+    if _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED or any("was charged" in n for n in diagnostic.notes):
         return page
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
     if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":

@@ -48,7 +48,7 @@ from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
-from dpsql.planner.may_search import or_searched, require_search_allowed, says_auto
+from dpsql.planner.may_search import not_searched, or_searched, require_search_allowed, says_auto
 from dpsql.planner.named_outputs import outputs_named
 from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
@@ -158,7 +158,12 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     draft = Derivation.begin(ctx, drafting=True)
     clause = query.parsed.clause is not None
     searching = searching_of(settings, ctx.policy, says_auto(query.bound.root), clause)
-    rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
+    try:
+        rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
+    except Rejected as refusal:
+        if searching is not None and searching.withheld:
+            refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
+        raise
     if searching is None or not searching.wanted:
         return _finished(rewritten, query)
     return _searched(rewritten, query, searching)
@@ -180,10 +185,10 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
     rest = _finished(rewritten, replace(query, settings=own))
     if searching.is_done:
         return rest
+    _require_known_at_any_bounds(rest, searching)
     if rest.known:
-        _require_known_at_any_bounds(rest, searching)
         return rest
-    histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.wanted.values()}
+    histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.missing}
     root, columns = together(tuple(histograms.values()), searching.numbers)
     octaves = _finished(
         root,
@@ -202,8 +207,8 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
 def _require_known_at_any_bounds(rest: Plan, searching: Searching) -> None:
     """Refuse what is known only because bounds that are to be found stand as 0 and 1."""
     clips = tuple(searching.clips.values())
-    measured = (m.component for r in rest.releases if not r.measured.empty for m in r.measured.measurements)
-    for c in measured:
+    measured = (m for r in rest.releases if not r.measured.empty for m in r.measured.measurements)
+    for c in (m.component for m in measured if m.known is not None):
         if c.arg is None or (c.filter is not None and never(c.filter)):
             continue
         clip = next((e for e in walk_expr(c.arg) if e in clips), None)

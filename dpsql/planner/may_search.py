@@ -6,8 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.expressions import Call, Column, Expr, transform, walk
 from dpsql.core.ir.nodes import Aggregate, Node, inputs
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.searched_clips import searched_in
@@ -55,6 +58,38 @@ def or_searched(
         plan(replace(settings, search=True))
         return tuple(replace(d, help=(*d.help, SEARCH_IT)) if d.code in ("DP201", "DP211") else d for d in found)
     return found
+
+
+def left_open(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Expr | None:
+    """A number whose bounds the policy leaves to a search, without the clips that say where this stays; else None.
+
+    It has a column with `bounds: search`, every other one without bounds has this, too, and the query bounds it by
+    nothing else. table: of the policy, by its name.
+    """
+
+    def searched(e: Expr) -> bool:
+        hint = facts.columns[e.uid].hint if isinstance(e, Column) else None
+        column = None if hint is None or not hint.table else table(hint.table).column(hint.column)
+        return column is not None and column.search_bounds
+
+    within = [e for e in walk(arg) if isinstance(e, Call) and e.function == "clip" and searched(e.args[0])]
+    opened = transform(arg, lambda e: e.args[0] if isinstance(e, Call) and e in within else e)
+    columns = [e for e in walk(opened) if isinstance(e, Column)]
+    unbounded = [e for e in columns if not facts.value(e).interval.bounded]
+    hints = [facts.columns[e.uid].hint for e in unbounded]
+    declared = [h is not None and h.bounds is not None and h.bounds.bounded for h in hints]
+    asked = all(d or searched(e) for e, d in zip(unbounded, declared, strict=True))
+    if not any(map(searched, columns)) or not asked or facts.value(opened).interval.bounded:
+        return None
+    return opened if facts.value(opened).type.numeric else None
+
+
+def not_searched(found: Diagnostic) -> Diagnostic:
+    """A refusal for want of a limit or of bounds of rows that depend on other released numbers."""
+    if found.code not in ("DP201", "DP211") and not found.message.startswith("AUTO "):
+        return found
+    why = "no search finds it: these rows depend on numbers of another aggregate, which would have to be drawn first"
+    return replace(found, notes=(*found.notes, why))
 
 
 def found_at_run_time(what: str, source: Source) -> Diagnostic:

@@ -9,7 +9,7 @@ not got them. *Tested by* tests/service/test_searches.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, assembled
+from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.found import limits_found, nothing_found
+from dpsql.planner.searches.limits import Rule
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.service.planning import Question
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
     """The plan of a question, with the limits that its searches have found, if it has any. charged: for these.
 
-    Raises NothingFound DP212, Rejected DP409 if a public table has changed meanwhile.
+    Raises NothingFound: DP212, or DP409 if a public table has changed meanwhile.
     """
     if plan.searches is None:
         return plan
@@ -38,8 +40,12 @@ def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], cha
     found = limits_found(plan.searches, noisy, ids)
     if any(each.limit is None for each in found):
         raise nothing_found(plan, found)
-    limited = _compiled(service, plan, found)
-    service.facts.check_again(limited)
+    try:
+        limited = _compiled(service, plan, found)
+        service.facts.check_again(limited)
+    except Rejected as refusal:
+        spent = f"{charged.spent} was charged; the noisy octaves are kept"
+        raise NothingFound([replace(d, notes=(*d.notes, spent)) for d in refusal.diagnostics]) from None
     return limited
 
 
@@ -62,9 +68,23 @@ def _compiled(service: Service, plan: Plan, found: Sequence[Found], settings: Se
     assert plan.searches is not None
     settings = settings or plan.searches.settings
     limits = {each.octaves.label: each.limit for each in found if each.limit is not None}
-    settings = replace(settings, family=plan.searches.settings.family)
-    question = Question(plan.source.text, plan.searches.parameters, settings.dialect)
-    limited = service.planner.plan(question, replace(settings, found=limits))
+    limited = _with(service, plan, limits, replace(settings, family=plan.searches.settings.family))
     if limited.searches is not None:
         raise AssertionError("a question that asks for other limits than it did before")
     return replace(limited, found=tuple(found))
+
+
+def one_search(service: Service, plan: Plan, label: str) -> Plan:
+    """The plan in which one search is left: what the others would find stands as 1. Raises Rejected."""
+    assert plan.searches is not None
+    others = [s.limit for s in plan.searches.limits if s.limit.label != label]
+    known = {limit.label: (0, 1) if limit.rule is Rule.RANGE else 1 for limit in others}
+    return _with(service, plan, known, plan.searches.settings) if known else plan
+
+
+def _with(service: Service, plan: Plan, limits: Mapping[str, int | tuple[int, int]], settings: Settings) -> Plan:
+    """The same question with further limits."""
+    assert plan.searches is not None
+    question = Question(plan.source.text, plan.searches.parameters, settings.dialect)
+    known = {**plan.searches.settings.found, **limits}
+    return service.planner.plan(question, replace(settings, found=known))

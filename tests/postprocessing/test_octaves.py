@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.mechanisms.mechanism import AdditiveNoise
 from dpsql.core.numbers.enclosures import exp_minus
+from dpsql.planner.rewrites.choose_grids import weighed
 from dpsql.postprocessing.searches.octaves import (
     Octaves,
     cut_part,
@@ -323,14 +325,17 @@ def test_the_largest_octave_has_noise_that_is_accepted() -> None:
         (DiscreteLaplace(Fraction(1 << 40, 3)), 1),
         (DiscreteLaplace(Fraction(1 << 55)), 1),
         (DiscreteLaplace(Fraction(10 << 20)), 1 << 20),
+        (DiscreteLaplace(Fraction(1 << 48)), 1 << 20),
+        (DiscreteLaplace(Fraction(1 << 40)), 1 << 20),
         (DiscreteGaussian(Fraction(10**7, 3)), 1),
     ):
-        k = largest_octave(noise, most)
         spread = noise.scale / most
-        assert spread * 2**k <= 2**55 and (k == 62 or spread * 2 ** (k + 1) > 2**55)
-    assert largest_octave(DiscreteLaplace(Fraction(1, 1000)), 1) == 62
+        k = largest_octave(noise, most, partial(weighed, weight=most))
+        accepted = [spread * weighed(2**i, most) <= 2**55 for i in range(63)]
+        assert accepted == [i <= k for i in range(63)], "no octave below has more noise, though it is weighed finer"
+    assert largest_octave(DiscreteLaplace(Fraction(1, 1000)), 1, lambda limit: limit) == 62
     with pytest.raises(ValueError, match="too wide"):
-        largest_octave(DiscreteLaplace(Fraction(1 << 55)), 0)
+        largest_octave(DiscreteLaplace(Fraction(1 << 55)), 1, lambda limit: 2 * limit)
 
 
 def test_groups_of_private_keys_follow_noisy_numbers_alone() -> None:

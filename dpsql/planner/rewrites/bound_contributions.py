@@ -173,6 +173,7 @@ def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext)
     searching = ctx.searching_in(keyed)
     if searching is None or any(c.per_group is not None for c in node.components):
         return None
+    searching = searching.aside() if facts.empty else searching
     one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
@@ -181,8 +182,6 @@ def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext)
 
 def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
     """Whether limits on rows are to be searched: not where they are proven, or where M and G are declared."""
-    if facts.empty:
-        return False
     if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
         return False
     if searched.one_group:

@@ -43,12 +43,21 @@ LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
 
 
+def sum_integers(root: Node, ctx: RewriteContext) -> Node:
+    """Set the grid of every sum that stays private: before searches are made, which read its rows, too."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or not node.inner:
+            return node
+        return _summed(node, derive_once(node.input, ctx.analysis).fact)
+
+    return transform(root, change)
+
+
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
     """Set grid, center, clip bounds and weight of every component."""
 
     def change(node: Node) -> Node:
-        if isinstance(node, Aggregate) and node.inner:
-            return _summed(node, derive_once(node.input, ctx.analysis).fact)
         if not isinstance(node, Release):
             return node
         return gridded(node, derive_once(node.input, ctx.analysis).fact)
@@ -172,7 +181,16 @@ def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContribution
     """The largest F ≤ 2²⁰ with F·τ ≤ 2³⁰, else 1: an id above τ loses less than 1/F of a unit in each group."""
     if rule(c).counts == "values" or bounding is None or one_group(bounding):
         return 1
-    room = MOST_UNITS // total.most
+    return _weight_of(total.most)
+
+
+def weighed(limit: int, weight: int) -> int:
+    """F·τ of a limit τ on totals of ids. weight: that of a limit of 1, which is 1 where all are whole."""
+    return limit if weight == 1 else limit * _weight_of(limit)
+
+
+def _weight_of(limit: int) -> int:
+    room = MOST_UNITS // limit
     return min(MOST_WEIGHT, 1 << (room.bit_length() - 1)) if room else 1
 
 

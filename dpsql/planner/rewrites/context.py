@@ -61,7 +61,16 @@ class RewriteContext:
 
         Nor where they depend on another release: its numbers would have to be drawn before the search.
         """
-        return None if any(isinstance(node, Release) for node in walk(rows)) else self.searching
+        if self.searching is None or not any(map(self._is_release, walk(rows))):
+            return self.searching
+        self.searching.withheld = True
+        return None
+
+    def _is_release(self, node: Node) -> bool:
+        """Whether a node releases numbers, or will once all rewrites are done."""
+        if isinstance(node, Aggregate):
+            return not node.inner and self.private(node.input)
+        return isinstance(node, Release)
 
     def searches_rows(self, rows: Node) -> bool:
         """Whether limits on the rows of an id may be found, by the query's wish or by that of a table's policy."""

@@ -8,7 +8,7 @@ from dpsql.core.ir.nodes import Node
 from dpsql.planner.rewrites.add_group_keys import add_group_keys
 from dpsql.planner.rewrites.bound_contributions import bound_contributions
 from dpsql.planner.rewrites.choose_components import choose_components
-from dpsql.planner.rewrites.choose_grids import choose_grids
+from dpsql.planner.rewrites.choose_grids import choose_grids, sum_integers
 from dpsql.planner.rewrites.clip_columns import clip_columns
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.correlate_publicly import correlate_publicly
@@ -37,6 +37,7 @@ RULES: tuple[Rewrite, ...] = (
     keep_private,
     clip_columns,
     refuse_constants,
+    sum_integers,
     search_values,
     searched_clips,
     expand_aggregates,

@@ -21,7 +21,7 @@ from fractions import Fraction
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.expressions import Call, Expr, columns_of, walk
+from dpsql.core.ir.expressions import Call, Expr, walk
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Node, output_columns
 from dpsql.core.ir.render import expression
@@ -29,6 +29,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.searched_clips import SEARCHING, is_auto, is_searched, searched_in
+from dpsql.planner.may_search import left_open
 from dpsql.planner.rewrites.choose_grids import gridded, resolution_of
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.searches.histograms import of_values
@@ -45,8 +46,7 @@ def search_values(root: Node, ctx: RewriteContext) -> Node:
         if searching is None or any(call.per_group is not None for call in node.calls):
             return node
         facts = derive_once(node.input, ctx.analysis).fact
-        if facts.empty:
-            return node
+        searching = searching.aside() if facts.empty else searching
         return replace(node, calls=tuple(_Call(node, c, facts, searching, ctx).changed() for c in node.calls))
 
     return transform(root, change)
@@ -67,18 +67,11 @@ class _Call:
         arg = transform_expr(call.arg, self._found) if searched_in(call.arg) else call.arg
         value = self.facts.value(arg)
         everywhere = self.searching.values_everywhere or self.ctx.searches_rows(self.node.input)
-        if not (everywhere or self._is_asked_for(arg)):
-            return call if arg is call.arg else replace(call, arg=arg)
-        if value.type.numeric and not value.interval.bounded:
+        if value.type.numeric and not value.interval.bounded and everywhere:
             arg = self._clipped(arg, None, None)
+        elif arg is call.arg and (opened := left_open(arg, self.facts, self.ctx.analysis.table)) is not None:
+            arg = self._clipped(arg, None, None, opened)
         return call if arg is call.arg else replace(call, arg=arg)
-
-    def _is_asked_for(self, arg: Expr) -> bool:
-        """Whether the policy leaves the bounds of all columns to a search that have none."""
-        hints = [self.facts.columns[uid].hint for uid in columns_of(arg)]
-        open_ended = [hint for hint in hints if hint is None or not hint.bounds]
-        columns = [None if h is None else self.ctx.analysis.table(h.table).column(h.column) for h in open_ended]
-        return bool(columns) and all(c is not None and c.search_bounds for c in columns)
 
     def _found(self, e: Expr) -> Expr:
         """A CLIP whose bounds are searched, with bounds."""
@@ -89,8 +82,11 @@ class _Call:
         low, high = (None if is_auto(end) else end for end in ends)
         return self._clipped(x, low, high)
 
-    def _clipped(self, x: Expr, low: Expr | None, high: Expr | None) -> Call:
-        """x within bounds that are found. low, high: those of them that are written."""
+    def _clipped(self, x: Expr, low: Expr | None, high: Expr | None, opened: Expr | None = None) -> Call:
+        """x within bounds that are found. low, high: those of them that are written.
+
+        opened: x without the clips that the policy puts around what is searched: then bounds stay where they leave x.
+        """
         if any(e in self.searching.clips.values() for e in walk(x)):
             raise reject(
                 "DP101", "bounds are searched of what is itself clipped to bounds that are searched", span=x.span,
@@ -104,7 +100,11 @@ class _Call:
         made = of_values(rows, id_column, x, grid, self.searching.numbers)
         octaves = gridded(made, derive_once(made.input, self.ctx.analysis).fact)
         within = self._units(low, grid), self._units(high, grid)
-        label, found = self.searching.bounds(octaves, expression(x), grid, within)
+        if opened is not None:
+            span = self.facts.value(x).interval
+            low_end, high_end = (None if end is None else int(end // grid) for end in (span.lo, span.hi))
+            within = low_end, high_end
+        label, found = self.searching.bounds(octaves, expression(opened or x), grid, within)
         ends = [bound(end * grid, t, up) for end, up in zip(found, (False, True), strict=True)]
         clip = Call("clip", (x, *ends), t, x.span)
         self.searching.clips[label] = clip

@@ -6,8 +6,8 @@ all are found, the same question is compiled again with the numbers, as an ordin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import count
@@ -63,7 +63,7 @@ class Searching:
     everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
-    are found.
+    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers.
     """
 
     everywhere: bool
@@ -73,6 +73,7 @@ class Searching:
     wanted: dict[str, Limit] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
     clips: dict[str, Call] = field(default_factory=dict)
+    withheld: bool = False
 
     def limit(
         self,
@@ -100,21 +101,34 @@ class Searching:
         assert isinstance(known, tuple)
         return label, known
 
+    def aside(self) -> Searching:
+        """For what has no rows whatever the data hold: any limit will do, and nothing is to be found."""
+        return replace(self, wanted={}, clips={})
+
     @property
     def share(self) -> Fraction:
-        """Of all searches of a query together; more where averages need a limit on rows and bounds, too."""
-        return MOST_SHARE if self.weights else SHARE
+        """Of all searches of a query together."""
+        return share_of({limit.rule for limit in self.wanted.values()})
 
     @property
     def weights(self) -> dict[int, Fraction]:
         """Number of an output column of a search → its weight, where they differ: bounds have twice the share."""
-        rules = {limit.rule for limit in self.wanted.values()}
-        if not {Rule.RANGE, Rule.AVERAGE} <= rules:
+        if self.share == SHARE:
             return {}
         ranges = (limit.octaves for limit in self.wanted.values() if limit.rule is Rule.RANGE)
         return {octaves.outputs[0].column.uid: Fraction(2) for octaves in ranges}
 
     @property
+    def missing(self) -> tuple[Limit, ...]:
+        """What is left to find."""
+        return tuple(limit for label, limit in self.wanted.items() if label not in self.found)
+
+    @property
     def is_done(self) -> bool:
         """Whether nothing is left to find."""
-        return all(label in self.found for label in self.wanted)
+        return not self.missing
+
+
+def share_of(rules: Collection[Rule]) -> Fraction:
+    """Of all searches of a query together; more where averages need a limit on rows and bounds, too."""
+    return MOST_SHARE if {Rule.RANGE, Rule.AVERAGE} <= set(rules) else SHARE

@@ -20,10 +20,11 @@ from dpsql.aggregates.sum import Sum
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.ir.components import Component, Measure, Output, UnitTotal
-from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
 from dpsql.core.ir.render import expression
 from dpsql.core.policy.tables import Table
+from dpsql.planner.may_search import left_open
 from dpsql.planner.rewrites.choose_grids import in_units, resolution_of
 from dpsql.planner.searches.histograms import Histogram
 from dpsql.planner.searches.limits import Rule, Searching
@@ -67,9 +68,12 @@ class SearchedLimits:
         return replace(node, input=self._bounding(rows, present), components=components)
 
     def open_sums(self, node: Release) -> set[int]:
-        """The sums of a release whose arguments have no bounds: a limit of their own is all that they have."""
-        sums = ((i, c.arg) for i, c in enumerate(node.components) if c.measure is Measure.SUM)
-        return {i for i, arg in sums if arg is not None and not self.facts.value(arg).interval.bounded}
+        """The sums of a release with a limit of their own: their arguments have no bounds, or those are searched."""
+        sums = [(i, c.arg) for i, c in enumerate(node.components) if c.measure is Measure.SUM and c.arg is not None]
+        return {i for i, arg in sums if i not in _divided(node) and self._is_open(arg)}
+
+    def _is_open(self, arg: Expr) -> bool:
+        return not self.facts.value(arg).interval.bounded or left_open(arg, self.facts, self.table) is not None
 
     def sums_bounded(self, node: Release, bounding: BoundContributions | None, proven: int | None) -> Release:
         """The release with limits of these sums alone. bounding: of the others; None where few rows are proven."""

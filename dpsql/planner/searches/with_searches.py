@@ -6,19 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
-from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.planner.notes import limits_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.rewrites.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.limits import Limit, Rule, Searching
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
@@ -44,7 +48,7 @@ def with_searches(
     """
     limits = tuple(
         _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest, searching)
-        for limit in searching.wanted.values()
+        for limit in searching.missing
     )
     rest = replace(rest, releases=tuple(_with_most_delta(r, rest) for r in rest.releases))
     noisy = (m.mechanism.name for r in rest.releases for m in r.measured.measurements if m.known is None)
@@ -76,16 +80,35 @@ def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> S
         if m.known is None and _follows(m.component, r.measured.node, limit, searching.clips.get(limit.label))
     }
     if limit.rule is Rule.RANGE:
+        for m in follow.values():
+            _require_room(m, limit)
         return SearchedLimit(limit, release, Fraction(0), MOST, tuple(follow))
     noise, largest, threshold = Fraction(0), [LARGEST[limit.rule]], 0
     for (at, _), m in follow.items():
         measured = rest.releases[at].measured
         if measured.threshold is not None and limit.rule is not Rule.GROUPS:
             threshold = measured.threshold.threshold
-        groups = _groups(measured)
-        noise += noise_per_unit(m.mechanism, m.component.weight, groups)
-        largest.append(largest_octave(m.mechanism, m.component.weight))
+        groups, weight = _groups(measured), m.component.weight
+        noise += noise_per_unit(m.mechanism, weight, groups)
+        if limit.rule is Rule.SUM:
+            largest.append(largest_octave(m.mechanism, weight, partial(weighed, weight=weight)))
+        else:
+            _require_room(m, limit)
     return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
+
+
+def _require_room(m: Measurement, limit: Limit) -> None:
+    """Refuse noise that might be too wide at some limit: what is found is known after the charge.
+
+    Whatever that is, grids are chosen so that an id adds at most 2⁴⁰ (`choose_grids`), and moves at most twice that
+    where it is replaced. Noise grows no faster than what is moved.
+    """
+    room, moved = LARGEST_SCALE / (2 * BUDGET), m.sensitivity
+    if m.mechanism.laplace > room * moved.l1 or m.mechanism.gaussian**2 > room**2 * moved.l2_squared:
+        raise reject(
+            "DP410", f"the noise could be too large to be of use, whatever limit of {limit.what} is found",
+            help=["use a larger epsilon", "or declare limits and bounds"],
+        )  # fmt: skip
 
 
 def _follows(c: Component, node: Release, limit: Limit, clip: Call | None) -> bool:

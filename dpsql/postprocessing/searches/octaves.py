@@ -20,6 +20,7 @@ Values have cells on both sides: key 0 is the value 0, and ±(b+1) are values wh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -189,15 +190,16 @@ def noise_per_unit(noise: Mechanism, most: int, groups: int = 1) -> Fraction:
     return groups * (noise.laplace or _MEAN_GAUSSIAN * noise.gaussian) / most
 
 
-def largest_octave(noise: Mechanism, most: int) -> int:
-    """The highest octave whose limit has noise of a size that is accepted. noise, most: as in `noise_per_unit`.
+def largest_octave(noise: Mechanism, most: int, weighed: Callable[[int], int]) -> int:
+    """The highest octave whose limit has noise of a size that is accepted, and so has that of each below.
 
+    noise, most: as in `noise_per_unit`. weighed: a limit in those units, in which it is not finer than a smaller one.
     Raises ValueError if even a limit of 1 has more.
     """
     room = LARGEST_SCALE * most / noise.scale
-    if room < 1:
+    if room < weighed(1):
         raise ValueError("the noise of the smallest limit is too wide")
-    return min(MOST, math.floor(room).bit_length() - 1)
+    return next(k for k in range(MOST, -1, -1) if weighed(1 << k) <= room)
 
 
 def groups_of_private_keys(octaves: Octaves, most: int, threshold: int) -> int:
