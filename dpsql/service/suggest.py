@@ -2,9 +2,9 @@
 
     targets ─ a question for each ─ its search alone, at its share of ε ─ charged, drawn, stored ─ what it found
 
-Each question is one that an analyst could ask, so that whoever asks it later finds the numbers in the store. What is
-found is noisy and paid for: a custodian may write it into a policy that everybody reads, unlike what he sees in the
-data.
+Each question is one that an analyst could ask, so that whoever asks it later finds the numbers in the store. Bounds of
+a column are those that its average needs, whose limit on rows is another question. What is found is noisy and paid for:
+a custodian may write it into a policy that everybody reads, unlike what he sees in the data.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import limits_found
-from dpsql.planner.searches.limits import SHARE
+from dpsql.planner.searches.limits import SHARE, Rule, share_of
 from dpsql.policy.issues import did_you_mean
 from dpsql.postprocessing.searches.octaves import Found
+from dpsql.service import pipeline
+from dpsql.service.planning import Question
+from dpsql.service.searches import one_search, with_held_limits
 from dpsql.service.session import Session
+from dpsql.service.settings import Asked, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What finds it. plan: of the question, whose searches are run alone; None: `why` says what speaks against it.
+    """What finds it. plan: of the question, whose one search is run alone; None: `why` says what speaks against it.
 
     charge: what running it charges the account.
     """
@@ -76,12 +80,14 @@ def _tables(policy: Policy, names: Collection[str]) -> Sequence[Table]:
 
 def _targets(table: Table, everything: bool) -> Iterator[Target]:
     source = ".".join(map(quoted, table.name.split(".")))
-    if table.by_id and not _one_row(table) and (everything or table.max_rows_per_unit is None):
+    open_rows = table.search_rows or table.max_rows_per_unit is None
+    if table.by_id and not _one_row(table) and (everything or open_rows):
         yield Target(table.name, None, f"SELECT COUNT(*) FROM {source}")
     names = _names_rows(table)
     for column in table.columns.values():
-        if _numeric(column) and column.name.casefold() not in names and (everything or column.bounds is None):
-            yield Target(table.name, column.name, f"SELECT SUM({quoted(column.name)}) FROM {source}")
+        open_bounds = column.search_bounds or column.bounds is None
+        if _numeric(column) and column.name.casefold() not in names and (everything or open_bounds):
+            yield Target(table.name, column.name, f"SELECT AVG({quoted(column.name)}) FROM {source}")
 
 
 def _one_row(table: Table) -> bool:
@@ -121,20 +127,36 @@ def searches(session: Session, wanted: Sequence[Target], epsilon: Fraction) -> t
 def _planned(session: Session, target: Target, epsilon: Fraction, parts: int = 1) -> Search:
     """One of so many searches."""
     try:
-        if session.policy.privacy.accountant == "zcdp":
-            plan = session.plan(target.sql, rho=pure_to_rho(epsilon) / parts / SHARE, limits="search")
-        else:
-            plan = session.plan(target.sql, epsilon=epsilon / parts / SHARE, limits="search")
+        plan = _alone(session, target, epsilon, parts)
     except Rejected as refusal:
         first = refusal.diagnostics[0]
         return Search(target, None, why=f"{first.message} ({first.code})")
-    if plan.searches is not None:
-        return Search(target, plan, session.charge(plan.searches.plan))
-    return (
-        Search(target, plan)
-        if plan.found
-        else Search(target, None, why="nothing is searched: few rows are proven, or bounds declared")
-    )
+    if plan is None:
+        return Search(target, None, why="few rows are proven" if target.column is None else "the policy declares them")
+    if session.has_ledger:
+        plan = with_held_limits(session.service, plan, session.service.account(session.analyst))
+    return Search(target, plan) if plan.searches is None else Search(target, plan, session.charge(plan.searches.plan))
+
+
+def _alone(session: Session, target: Target, epsilon: Fraction, parts: int) -> Plan | None:
+    """The plan of a question, of whose searches the one that is wanted is left, at this ε; None if it has none."""
+    plan = _asked(session, target.sql, epsilon, 1 / (SHARE * parts))
+    limits = () if plan.searches is None else tuple(s.limit for s in plan.searches.limits)
+    wanted = next((limit for limit in limits if (limit.rule is Rule.RANGE) == (target.column is not None)), None)
+    if wanted is None:
+        return None
+    share = share_of([limit.rule for limit in limits])
+    if share != SHARE:
+        plan = _asked(session, target.sql, epsilon, 1 / (share * parts))
+    return one_search(session.service, plan, wanted.label)
+
+
+def _asked(session: Session, sql: str, epsilon: Fraction, times: Fraction) -> Plan:
+    """The plan of a question of which searches may find everything, at so many times the price. Raises Rejected."""
+    asked: Asked = {"epsilon": epsilon * times, "limits": "search"}
+    if session.policy.privacy.accountant == "zcdp":
+        asked = {"rho": pure_to_rho(epsilon) * times, "limits": "search"}
+    return pipeline.compile(session.service, Question(sql), settled(asked, session.settings))
 
 
 def found(session: Session, search: Search) -> Found:

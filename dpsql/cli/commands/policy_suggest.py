@@ -8,11 +8,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 
 from dpsql.api.connection import Connection, connect
 from dpsql.cli.commands.query import account_remark
-from dpsql.core.privacy_loss import exact_epsilon
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.postprocessing.searches.octaves import Found
@@ -53,7 +52,7 @@ def run(
                 else:
                     results[search.target] = found(connection, search)
                     step()
-        print(printable("\n".join(_yaml(connection.policy.name, amount, results))))
+        print(printable("\n".join(_yaml(connection.policy.name, results))))
     return 0
 
 
@@ -86,9 +85,16 @@ def _bar(number: int, quiet: bool) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def _yaml(policy: str, epsilon: Fraction, results: Mapping[Target, Found | str]) -> Iterator[str]:
+def _yaml(policy: str, results: Mapping[Target, Found | str]) -> Iterator[str]:
     """Lines for the policy; what has no place there is a comment."""
-    yield f"# limits of {one_line(policy)}, found with ε {float(epsilon):g}: noisy, so that they may be published"
+    paid: dict[str, PrivacyLoss] = {}
+    for result in results.values():
+        if isinstance(result, Found):
+            unit = result.octaves.unit
+            paid[unit] = paid.get(unit, NO_LOSS) + result.loss
+    price = ", ".join(f"{loss} of {one_line(unit)}" for unit, loss in paid.items())
+    found = f", found with {price}: noisy, so that they may be published" if paid else ": nothing was searched"
+    yield f"# limits of {one_line(policy)}{found}"
     yield "tables:"
     for table in dict.fromkeys(target.table for target in results):
         own = {t: r for t, r in results.items() if t.table == table}
@@ -116,9 +122,6 @@ def _line(column: str, result: Found | str) -> str:
     if not isinstance(result.limit, int):
         low, high = (in_sql(end, o) for end in result.limit)
         return f"{_name(column)}: {{bounds: [{low}, {high}]}}  # {around}"
-    if column:
-        most = f"{one_line(o.what)} of one {one_line(o.unit)}: at most {in_sql(result.limit, o):,}"
-        return f"# {what}: not searched; {most}; {around}"
     return f"{what}: {in_sql(result.limit, o)}  # {around}"
 
 
