@@ -168,6 +168,10 @@ class _Reader:
                     yield from (n for n in (rows, per_group, groups) if n is not None)
                 case Truncate(rows=rows):
                     yield rows
+                case Release(components=components):
+                    # Of a total as many rows as may reach it.
+                    totals = ((c.of_unit.most, c) for c in components if c.of_unit is not None)
+                    yield from (-(-most // max(1, c.magnitude)) for most, c in totals)
                 case _:
                     pass
         for name in tables:

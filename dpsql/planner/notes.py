@@ -162,7 +162,7 @@ def _limits(release: MeasuredRelease) -> list[str]:
         own and all(own) and bounding.rows is None
     ) or not release.contribution.limits_rows:  # what each may contribute is said below
         counted = bounding.groups if bounding.keys and not bounding.few_groups else None
-        return [] if counted is None else [f"at most {counted} groups per {unit} counted"]
+        return [] if counted is None else [f"at most {counted} group{'s' * (counted != 1)} per {unit} counted"]
     rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)
     if bounding.rows is not None:
         found = [f"at most {rows} per {unit} counted"]

@@ -172,6 +172,7 @@ ONE = [
     ("path: [{column: visit_id,", "path: [{", "must have one of `column` and `columns`", ""),
     ("max_rows_per_unit: 20", "max_rows_per_unit: {rows: 20, enforce: drop}", "enforce must be truncate", "drop"),
     ("max_rows_per_unit: 20", "max_rows_per_unit: twenty", "must be a mapping", "twenty"),
+    ("max_rows_per_unit: 20", "max_rows_per_unit: serach", "did you mean `search`?", "serach"),
     ("max_rows_per_unit: 20", "max_rows_per_unit: {}", "max_rows_per_unit: rows is missing", "max_rows_per_unit"),
     ("max_rows_per_unit: 20", "max_rows_per_unit: {enforce: assume}", "rows is missing", "max_rows_per_unit"),
     ("max_rows_per_unit: 20", "max_rows_per_unit: {search: false}", "search must be true, or left out", "false"),

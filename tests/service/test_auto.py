@@ -92,6 +92,16 @@ def test_the_written_end_is_a_clip_and_the_other_is_open(con: dpsql.Connection, 
     assert any("found" in note for note in answer.notes)
 
 
+def test_the_written_end_is_told_as_it_was_written(con: dpsql.Connection) -> None:
+    for clip in ("CLIP(amount, 0, AUTO)", "CLIP(amount, AUTO, 7)", "CLIP(weight, 0.0, AUTO)"):
+        query = con.sql(f"SELECT SUM({clip}) AS s FROM orders")
+        told = query.explain(epsilon=1)
+        assert f"SUM({clip})" in told and "CASE" not in told.partition("SQL")[0]
+        assert query.run(epsilon=EPSILON).plan.found[0].octaves.what == f"SUM({clip})"
+    written = con.sql("SELECT SUM(CASE WHEN amount < 0 THEN 0 ELSE amount END) AS s FROM orders")
+    assert "AUTO" not in written.explain(epsilon=1, limits="search")
+
+
 def test_declared_bounds_hold(con: dpsql.Connection) -> None:
     plan = con.sql("SELECT SUM(CLIP(known, AUTO)) AS s FROM orders")
     if con.policy.tables["orders"].max_rows_per_unit is None:

@@ -41,12 +41,26 @@ def expression(expr: Expr) -> str:
             return f"{operand(a)} {'-' if n < 0 else '+'} INTERVAL {abs(n)} {unit.upper()}"
         case Call(function="in", args=(a, *items)):
             return f"{operand(a)} IN ({', '.join(expression(i) for i in items)})"
+        case Call(function="case", args=(Call() as when, then, x)) if beyond := _one_end(when, then, x):
+            ends = f"{expression(then)}, AUTO" if beyond == "lt" else f"AUTO, {expression(then)}"
+            return f"CLIP({expression(x)}, {ends})"
         case Call(function="case", args=parts) if len(parts) % 2 == 1:
             pairs = zip(parts[:-1:2], parts[1::2], strict=True)
             branches = " ".join(f"WHEN {expression(when)} THEN {expression(then)}" for when, then in pairs)
             return f"CASE {branches} ELSE {expression(parts[-1])} END"
         case Call(function=name, args=args):
             return f"{name}({', '.join(expression(a) for a in args)})"
+
+
+def _one_end(when: Call, then: Expr, x: Expr) -> str:
+    """lt, gt: that of the comparison by which the plan clips x at one end, as CLIP(x, 0, AUTO) says; else empty.
+
+    Nobody wrote the comparison, so it has no place in the text.
+    """
+    compared = when.args[0] if when.function == "and" else when
+    if not isinstance(compared, Call) or compared.span is not None or compared.args != (x, then):
+        return ""
+    return compared.function if compared.function in ("lt", "gt") else ""
 
 
 def constant(value: LiteralValue) -> str:

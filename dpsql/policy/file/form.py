@@ -166,7 +166,9 @@ def _issue(detail: ErrorDetails, loc: Loc) -> Issue:
     if kind in ("dict_type", "model_type", "model_attributes_type"):
         name, above = ([str(part) for part in reversed(loc)] + ["", ""])[:2]
         shape = _SHAPES.get(f"{above}.*") or _SHAPES.get(name)
-        return Issue(loc, f"must be a mapping (key: value), got {shown(given)}", help=() if shape is None else (shape,))
+        word = did_you_mean(given, ["search"]) if name == "max_rows_per_unit" and isinstance(given, str) else ""
+        help = () if shape is None else (shape,)
+        return Issue(loc, f"must be a mapping (key: value), got {shown(given)}{word}", help=help)
     if kind == "list_type":
         return Issue(loc, f"must be a list, got {shown(given)}")
     if kind == "too_short":
