@@ -29,6 +29,7 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.noise.request import Request
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
@@ -166,7 +167,11 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
         raise
     if searching is None or not searching.wanted:
         return _finished(rewritten, query)
-    return _searched(rewritten, query, searching)
+    plan = _searched(rewritten, query, searching)
+    if settings.family or plan.searches is None or plan.searches.settings.family != DiscreteGaussian.name:
+        return plan
+    # Chosen with limits of 1, the noise decides which limits are searched: once, whatever these are.
+    return _planned(replace(query, settings=replace(settings, family=DiscreteGaussian.name)), error)
 
 
 def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:

@@ -33,6 +33,8 @@ class KeySource:
     ends: tuple[LiteralValue, LiteralValue] | None = None
 
 
+Norm = Literal["l1", "l2"]
+
 SATURATED = 2**62
 """Totals of one id, and values without declared bounds, are clipped to ± this many grid units before they are added."""
 
@@ -51,7 +53,7 @@ class UnitTotal:
     """
 
     most: int
-    norm: Literal["l1", "l2"] = "l1"
+    norm: Norm = "l1"
     label: str = field(default="", compare=False)
 
 

@@ -38,7 +38,7 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     assert isinstance(first, int)
     octaves = Octaves(
         limit.label, limit.words, measured.unit, tuple(column), measurement.mechanism, cells, first,
-        measurement.component.weight, limit.at_most, limit.grid,
+        measurement.component.weight, limit.at_most, limit.grid, limit.norm == "l2",
     )  # fmt: skip
     match limit.rule:
         case Rule.SUM | Rule.GROUPS:

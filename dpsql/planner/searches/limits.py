@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Final
 
+from dpsql.core.ir.components import Norm
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import GroupKeys, Release
@@ -39,6 +40,7 @@ class Limit:
     label: the same whenever the same question is compiled. octaves: the release that counts units by their totals. of:
     the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
     cap. grid: what one integer unit of the limit is worth. within: ends that bounds which are found do not leave.
+    norm: whether totals of all groups are added up, or their squares.
     """
 
     label: str
@@ -49,10 +51,13 @@ class Limit:
     at_most: int | None = None
     grid: Fraction = Fraction(1)
     within: tuple[int | None, int | None] = (None, None)
+    norm: Norm = "l1"
 
     @property
     def words(self) -> str:
         """Whose totals, and what for: averages and totals may each have a limit on the same rows."""
+        if self.norm == "l2":
+            return f"{self.what} (root of the sum of squares over groups)"
         return f"{self.what} (of averages)" if self.rule is Rule.AVERAGE else self.what
 
 
@@ -63,7 +68,8 @@ class Searching:
     everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
-    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers.
+    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. gaussian:
+    whether the noise of the query is Gaussian, which follows the root of a sum of squares.
     """
 
     everywhere: bool
@@ -74,6 +80,7 @@ class Searching:
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
     clips: dict[str, Call] = field(default_factory=dict)
     withheld: bool = False
+    gaussian: bool = False
 
     def limit(
         self,
@@ -83,10 +90,11 @@ class Searching:
         rule: Rule,
         at_most: int | None = None,
         grid: Fraction = Fraction(1),
+        norm: Norm = "l1",
     ) -> tuple[str, int]:
         """The label of a limit, and the limit as far as it is known."""
         label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
-        self.wanted.setdefault(label, Limit(label, octaves, of, what, rule, at_most, grid))
+        self.wanted.setdefault(label, Limit(label, octaves, of, what, rule, at_most, grid, norm=norm))
         known = self.found.get(label, 1)
         assert isinstance(known, int)
         return label, known

@@ -1,6 +1,7 @@
 """Which limits of a release are searched, and the bounding node and components that hold what is found.
 
-- COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups.
+- COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups; where the noise is
+  Gaussian, counts and sums of several public groups get one on the root of the sum of squares.
 - What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, by the median.
 - Counts of ids, and private keys, get a limit on groups.
 
@@ -19,7 +20,7 @@ from dpsql.aggregates.interval_end import End
 from dpsql.aggregates.sum import Sum
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
-from dpsql.core.ir.components import Component, Measure, Output, UnitTotal
+from dpsql.core.ir.components import Component, Measure, Norm, Output, UnitTotal
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
 from dpsql.core.ir.render import expression
@@ -89,15 +90,28 @@ class SearchedLimits:
 
     def total(self, c: Component, at_most: int | None = None) -> Component:
         """A component with a limit of its own on what one id adds. c: with its grid."""
+        norm = self._norm(c, at_most)
         match c.measure:
             case Measure.COUNT:
-                octaves, what = self._histogram(at_most).of_rows(c), "COUNT("
+                octaves, what = self._histogram(at_most).of_rows(c, norm), "COUNT("
             case Measure.DISTINCT:
                 octaves, what = self._histogram(at_most).of_values(c), "COUNT(DISTINCT "
             case _:
-                octaves, what = self._histogram(at_most).of_totals(c), "SUM("
-        label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth)
-        return replace(c, of_unit=UnitTotal(most, label=label))
+                octaves, what = self._histogram(at_most).of_totals(c, norm), "SUM("
+        label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm)
+        return replace(c, of_unit=UnitTotal(most, norm, label))
+
+    def _norm(self, c: Component, at_most: int | None) -> Norm:
+        """Whether a limit is on what an id adds in all groups together, or on the root of the sum of their squares.
+
+        Gaussian noise is as large for either, and the root is smaller. Not of different values, which a statement keeps
+        or leaves out by their number; nor under a declared limit: that is on the rows in all groups, and no answer
+        counts more of one id. Of private keys an id counts in few, as many as a search finds.
+        """
+        if not self.searching.gaussian or self.one_group or at_most is not None or c.measure is Measure.DISTINCT:
+            return "l1"
+        possible = groups_of_an_id(self.keyed, self.facts.by_id)
+        return "l1" if possible is None or possible == 1 else "l2"
 
     def _limited(self, c: Component) -> Component:
         if c.measure is not Measure.SUM:

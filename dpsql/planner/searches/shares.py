@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import pure_to_rho
 from dpsql.planner.searches.limits import Searching
@@ -16,7 +17,8 @@ def searching_of(settings: Settings, policy: Policy, asked: bool, clause: bool) 
     privacy clause, under which bounds may be left out."""
     implicit = clause and policy.search == "allow"
     if settings.search or asked or implicit or any(table.searched for table in policy.tables.values()):
-        return Searching(settings.search, settings.found, values_everywhere=implicit)
+        gaussian = settings.family == DiscreteGaussian.name
+        return Searching(settings.search, settings.found, values_everywhere=implicit, gaussian=gaussian)
     return None
 
 

@@ -47,6 +47,7 @@ class Octaves:
     counts: noisy, of the keys first, first + 1, …; each unit counts as `weight`. first: 0 for totals, -63 for values.
     noise: of each count. cells: the counts of all searches of the query together.
     at_most: the declared cap, in integer units; the last octave ends there. grid: what an integer unit is in SQL.
+    roots: a total is the root of the sum of the squares of a unit's totals by group.
     """
 
     label: str
@@ -59,6 +60,7 @@ class Octaves:
     weight: int = 1
     at_most: int | None = None
     grid: Fraction = Fraction(1)
+    roots: bool = False
 
     @property
     def signed(self) -> bool:

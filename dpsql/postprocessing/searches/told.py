@@ -98,7 +98,7 @@ def _notes(f: Found) -> Iterator[str]:
         yield f"how many units of {unit} lie above the declared limit of {what} is not known"
     else:
         yield f"about {number[0]:,} ± {number[1]:,} units of {unit} lie {where} and were cut"
-    if isinstance(f.limit, int) and any(cut := cut_part(o, f.limit)):
+    if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
         yield f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer"
