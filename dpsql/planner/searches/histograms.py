@@ -7,7 +7,7 @@ Why: the tree has one row for each id, with the total of its own rows (`core/ana
     numbers, the next release is clipped at it.
 When it would be false: totals that other ids' rows could change, such as sums of DOUBLEs. Therefore integers of a grid
     are added up.
-Tested by: tests/deep/planner/test_searches.py
+Tested by: tests/deep/planner/test_searches.py, tests/planner/test_roots_of_squares.py
 
 Example:
     >>> release_before_after(
