@@ -23,6 +23,7 @@ from dpsql.engines.duckdb.synthetic import SyntheticEngine
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
+from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 from dpsql.service.public_facts import FactStore
 from tests.support.audited_queries import CASES, policy
@@ -46,6 +47,38 @@ def test_a_broken_promise_is_noticed() -> None:
     broken = replace(pair, databases=replace(pair.databases, a={"promised": (one,) * 8}))
     assert keeps_promises(declared, reading(plan, declared), world, pair)
     assert not keeps_promises(declared, reading(plan, declared), world, broken)
+
+
+def test_as_many_rows_are_tried_as_a_limit_of_a_total_lets_count() -> None:
+    """Of a sum, as many as reach it."""
+    declared = parse_policy(OPEN, "open.yaml")
+    world = World(declared, None)
+    source = Source("SELECT COUNT(*) AS n, SUM(x) AS s FROM log")
+
+    def planned(found: dict[str, int]) -> Plan:
+        settings = Settings(Fraction(1), search=True, found=found)
+        return FactStore(world).compile(
+            lambda public: compile_query(source, declared, public, settings, (), world.table_sql)
+        )
+
+    searches = planned({}).searches
+    assert searches is not None
+    count, total = (s.limit.label for s in searches.limits)
+    assert {8, 26} <= set(reading(planned({count: 8, total: 512}), declared).numbers)
+
+
+OPEN = """
+version: 1
+name: open
+database: open.duckdb
+tables:
+  log:
+    unit: {column: id}
+    columns:
+      id: {type: integer}
+      x: {type: integer, bounds: [-10, 20]}
+budgets: {total: {epsilon: 10}}
+"""
 
 
 @pytest.mark.parametrize("bounds", [

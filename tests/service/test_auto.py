@@ -102,6 +102,17 @@ def test_the_written_end_is_told_as_it_was_written(con: dpsql.Connection) -> Non
     assert "AUTO" not in written.explain(epsilon=1, limits="search")
 
 
+@pytest.mark.parametrize("clip", ["CLIP(amount, AUTO)", "CLIP(weight, 0.0, AUTO)"])
+def test_what_is_added_up_for_each_id_is_not_searched(con: dpsql.Connection, clip: str) -> None:
+    per_id = f"(SELECT customer, SUM({clip}) AS s FROM orders GROUP BY customer)"
+    with pytest.raises(dpsql.Rejected, match="DP101") as refused:
+        con.sql(f"SELECT SUM(s) FROM {per_id}").plan(epsilon=1)
+    (found,) = refused.value.diagnostics
+    assert found.message == "AUTO is not searched here" and "aggregated again" in found.label
+    repaired = per_id.replace(clip, "CLIP(weight, 0, 5)")
+    assert con.sql(f"SELECT SUM(CLIP(s, AUTO)) FROM {repaired}").plan(epsilon=1).loss.epsilon == 1
+
+
 def test_declared_bounds_hold(con: dpsql.Connection) -> None:
     plan = con.sql("SELECT SUM(CLIP(known, AUTO)) AS s FROM orders")
     if con.policy.tables["orders"].max_rows_per_unit is None:

@@ -27,12 +27,15 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import Aggregate, Filter, Join, Node, Project, SetOperation, inputs
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Project, SetOperation, inputs
 from dpsql.core.ir.walk import with_inputs
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.bind.searched_clips import searched_in
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -51,10 +54,11 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
             if not below_any or not node.keys or not ctx.private(node.input):
                 return node
             facts = derive_once(node.input, ctx.analysis).fact
-            if facts.ids:
-                owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
-                return replace(node, inner=owned)
-            return replace(node, inner=below_release)
+            owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
+            private = owned if facts.ids else below_release
+            if private:
+                _require_bounds(calls)
+            return replace(node, inner=private)
         case Join(scalar=True, left=left, right=right):
             inner = _kept(right, True, False, ctx) if _correlated(node) else _kept(right, False, False, ctx)
             return with_inputs(node, (_kept(left, below_any, below_release, ctx), inner))
@@ -72,6 +76,20 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
             return _together(node, ctx) if below_release and ctx.private(node) else node
         case _:
             return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+
+
+def _require_bounds(calls: Sequence[AggregateCall]) -> None:
+    """Of what stays private nothing is searched. Raises Rejected DP101."""
+    clip = next((clip for call in calls if (clip := searched_in(call.arg)) is not None), None)
+    if clip is not None:
+        raise reject(
+            "DP101", "AUTO is not searched here", span=clip.span,
+            label="this is added up for each unit or group, and aggregated again before anything is released",
+            help=[
+                "write the bounds themselves:  CLIP(x, lower, upper)",
+                "and leave those of the whole to AUTO:  SUM(CLIP(total, AUTO))",
+            ],
+        )  # fmt: skip
 
 
 def _together(node: Node, ctx: RewriteContext) -> Node:
