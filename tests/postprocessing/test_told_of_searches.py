@@ -140,13 +140,13 @@ def test_the_notes_of_a_limit() -> None:
     assert limit == 4096
     assert list(search_notes([Found(search, limit, PAID)])) == [
         "limit of SUM(amount) found: 4,096 per customer (search ε 0.2, kept for later queries)",
-        "about 23 ± 126 units of customer lie above it and were cut",
+        "about 23 ± 126 customer units lie above it and were cut",
         CUT,
     ]
     # What an octave above holds for certain is told, and never added to the answer.
     assert list(search_notes([Found(search, 2048)])) == [
         "limit of SUM(amount) found: 2,048 per customer",
-        "about 9,023 ± 126 units of customer lie above it and were cut",
+        "about 9,023 ± 126 customer units lie above it and were cut",
         "with them about 0 to 18,432,000 of SUM(amount) in total: it is not in the answer",
         CUT,
     ]
@@ -165,7 +165,7 @@ def test_the_notes_of_bounds_and_grids() -> None:
     assert found.limit == (-4, 512)
     assert list(search_notes([found])) == [
         "bounds of amount found: -0.04 to 5.12",
-        "about 0 ± 398 units of customer lie outside them and were cut",
+        "about 0 ± 398 customer units lie outside them and were cut",
         CUT,
     ]
     (told,) = bounds([found])
@@ -181,11 +181,11 @@ def test_the_notes_where_nothing_is_found() -> None:
     ]
     capped = Octaves("s", "COUNT(*)", "customer", (0, 4, 30), FIVE, 63, at_most=4)
     assert list(search_notes([Found(capped, 4)]))[1] == (
-        "COUNT(*): no octave holds the 52 units of customer that the search can see; the declared limit stands"
+        "COUNT(*): no octave holds the 52 customer units that the search can see; the declared limit stands"
     )
     full = Octaves("s", "COUNT(*)", "customer", (0, 4, 300), FIVE, 63, at_most=4)
     assert list(search_notes([Found(full, 4)]))[1] == (
-        "how many units of customer lie above the declared limit of COUNT(*) is not known"
+        "how many customer units lie above the declared limit of COUNT(*) is not known"
     )
     assert list(search_notes([])) == []
 

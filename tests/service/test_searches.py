@@ -368,7 +368,7 @@ def test_nothing_found_is_charged_and_told_and_drawn_anew(tmp_path: Path) -> Non
             with pytest.raises(NothingFound) as refused:
                 query.run(epsilon=SURE)
             (found,) = refused.value.diagnostics
-            assert found.code == "DP212" and "1 units of walker that the search can see" in found.message
+            assert found.code == "DP212" and "1 walker unit that the search can see" in found.message
             assert f"ε {SURE} was charged; the noisy octaves are kept" in found.notes[0]
             assert found.notes[1].endswith(": " + ", ".join(["0"] * 63))
             assert ledger.spent("walker") == PrivacyLoss(Fraction(times * SURE)), "the whole, each time"
@@ -612,6 +612,13 @@ def test_coverage_is_what_the_octaves_tell(con: Connection) -> None:
     assert not any("no limit takes anything away" in note for note in answer.notes)
     (found,) = answer.coverage
     assert [(cell.above, cell.number) for cell in found.cells] == [((True,), 0), ((False,), 1000)]
+
+
+def test_one_group_is_one(tmp_path: Path) -> None:
+    with connect(folder(tmp_path, data=FEW) / "walks.yaml", ledger=":memory:") as con:
+        answer = session(con).sql("SELECT place, COUNT(DISTINCT id) AS n FROM walks GROUP BY place").run(epsilon=SURE)
+        assert [found.limit for found in answer.plan.found] == [1]
+        assert "at most 1 group per walker counted" in answer.notes
 
 
 def test_whether_another_found_the_same_limit_is_told_to_nobody(walks: Path, ledger: MemoryLedger) -> None:

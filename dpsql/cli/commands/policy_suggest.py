@@ -117,7 +117,7 @@ def _line(column: str, result: Found | str) -> str:
     o = result.octaves
     if result.limit is None:
         least = -(-o.threshold // o.weight)
-        return f"# {what}: not found: no octave holds the {least:,} units of {one_line(o.unit)} that can be seen"
+        return f"# {what}: not found: no octave holds the {least:,} {one_line(o.unit)} units that can be seen"
     around = _beyond(result)
     if not isinstance(result.limit, int):
         low, high = (in_sql(end, o) for end in result.limit)
@@ -130,9 +130,9 @@ def _beyond(result: Found) -> str:
     assert result.limit is not None
     number = beyond(result.octaves, result.limit)
     if number is None:
-        return f"how many units of {unit} lie above is not known"
+        return f"how many {unit} units lie above is not known"
     where = "above" if isinstance(result.limit, int) else "outside"
-    return f"about {number[0]:,} ± {number[1]:,} units of {unit} lie {where}"
+    return f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}"
 
 
 def _name(name: str) -> str:

@@ -67,7 +67,7 @@ def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
         ),
         notes=(
             f"{plan.loss} was charged; the noisy octaves are kept",
-            *(f"units of {o.unit} by octave of {o.what}, {o.first} to {o.keys[-1]}: {_counts(o)}" for o in missing),
+            *(f"{o.unit} units by octave of {o.what}, {o.first} to {o.keys[-1]}: {_counts(o)}" for o in missing),
             *(["a total of 0 is in no octave"] if not all(o.signed for o in missing) else []),
         ),
     )
@@ -83,7 +83,8 @@ def _cap(limit: Limit) -> str:
 
 
 def _units(octaves: Octaves) -> str:
-    return f"{-(-octaves.threshold // octaves.weight):,} units of {octaves.unit}"
+    number = -(-octaves.threshold // octaves.weight)
+    return f"{number:,} {octaves.unit} unit{'s' * (number != 1)}"
 
 
 def _counts(octaves: Octaves) -> str:

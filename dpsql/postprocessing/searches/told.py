@@ -95,9 +95,9 @@ def _notes(f: Found) -> Iterator[str]:
     if not o.seen:
         yield f"{what}: no octave holds the {_units(o)} that the search can see; the declared limit stands"
     elif number is None:
-        yield f"how many units of {unit} lie above the declared limit of {what} is not known"
+        yield f"how many {unit} units lie above the declared limit of {what} is not known"
     else:
-        yield f"about {number[0]:,} ± {number[1]:,} units of {unit} lie {where} and were cut"
+        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where} and were cut"
     if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
@@ -201,7 +201,8 @@ def _rounded(count: int, octaves: Octaves) -> int:
 
 def _units(octaves: Octaves) -> str:
     """How many units an octave must hold to be taken for real."""
-    return f"{-(-octaves.threshold // octaves.weight):,} units of {one_line(octaves.unit)}"
+    number = -(-octaves.threshold // octaves.weight)
+    return f"{number:,} {one_line(octaves.unit)} unit{'s' * (number != 1)}"
 
 
 def _shown(number: int, octaves: Octaves) -> str:

@@ -61,7 +61,7 @@ def test_limits_are_printed_as_a_policy_has_them(dpsql: Call, policy: str) -> No
     told = "found with ε 600 of member, ε 600 of tills: noisy, so that they may be published"
     assert lines[0] == f"# limits of club, {told}"
     (rows,) = [line for line in lines if "max_rows_per_unit: 8" in line]
-    assert re.search(r"# about 0 ± \d+ units of member lie above$", rows)
+    assert re.search(r"# about 0 ± \d+ member units lie above$", rows)
     # 0 to 399, 0 to 9 and 0 to 49, in hundredths, in 2^-20 and whole.
     assert found["members"] == {"columns": {"fee": {"bounds": [0, 655.36]}}}
     assert found["visits"]["columns"] == {"hours": {"bounds": [0, 16]}}
@@ -181,7 +181,7 @@ def test_what_is_not_found_is_said() -> None:
     noise = DiscreteLaplace(Fraction(5))
     nothing = Octaves("s", "COUNT(*)", "member", (0,) * 63, noise, 63)
     assert policy_suggest._line("", Found(nothing, None)) == (
-        "# max_rows_per_unit: not found: no octave holds the 52 units of member that can be seen"
+        "# max_rows_per_unit: not found: no octave holds the 52 member units that can be seen"
     )
     counts = (0,) * 66 + (500, 500) + (0,) * 59
     values = Octaves("v", "fee", "member", counts, noise, 127, first=-63, grid=Fraction(1, 100))
