@@ -507,6 +507,28 @@ def test_no_limit_that_is_found_ends_in_a_refusal(tmp_path: Path, accounts: str)
         assert refused and planned
 
 
+def test_no_bounds_of_rows_that_are_found_end_in_a_refusal(tmp_path: Path) -> None:
+    by_rows = POLICY.replace("unit: {column: id, of: walker}", "unit: {rows: 3}").replace("units: {walker: {}}\n", "")
+    at = folder(tmp_path)
+    (at / "walks.yaml").write_text(by_rows.replace("ACCOUNTS\n", REPLACED), encoding="utf-8")
+    with connect(at / "walks.yaml", ledger=":memory:") as con:
+        own, refused = Session(con.service, None, Settings(search=True)), 0
+        for sql in ("SELECT SUM(steps) AS s FROM walks", "SELECT AVG(CLIP(steps, AUTO) * 3) AS s FROM walks"):
+            for epsilon in SMALL:
+                try:
+                    plan = own.plan(sql, epsilon=epsilon)
+                except Rejected as refusal:
+                    assert [d.code for d in refusal.diagnostics] == ["DP410"]
+                    refused += 1
+                    continue
+                assert plan.searches is not None
+                for k in range(0, 63, 4):
+                    limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
+                    settings = replace(plan.searches.settings, found=limits)
+                    assert pipeline.compile(con.service, Question(sql), settings).searches is None
+        assert 0 < refused < 2 * len(SMALL)
+
+
 def _price(plan: Plan, con: Connection) -> Price:
     return price(plan.releases, [Given() for _ in plan.releases], (), con.policy.privacy.accountant)
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.expressions import Call
+from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -80,8 +80,10 @@ def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> S
         if m.known is None and _follows(m.component, r.measured.node, limit, searching.clips.get(limit.label))
     }
     if limit.rule is Rule.RANGE:
-        for m in follow.values():
-            _require_room(m, limit)
+        clip = searching.clips[limit.label]
+        for m in (m for r in rest.releases for m in r.measured.measurements if m.known is None):
+            if m.component.arg is not None and clip in walk(m.component.arg):
+                _require_room(m, limit)
         return SearchedLimit(limit, release, Fraction(0), MOST, tuple(follow))
     noise, largest, threshold = Fraction(0), [LARGEST[limit.rule]], 0
     for (at, _), m in follow.items():
