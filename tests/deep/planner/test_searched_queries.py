@@ -1,0 +1,142 @@
+"""Random queries over random policies without limits: what may be searched is planned, priced and bounded, or refused.
+
+No query ends in an internal error (DP904); whatever a search finds has a plan that costs no more than was reserved; and
+the exact integers of neighbours differ by no more than the noise of that plan was calibrated to.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan, SearchedLimit
+from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.searches.limits import Rule
+from dpsql.planner.settings import Settings
+from dpsql.service.public_facts import FactStore
+from tests.support.neighbour_oracle import exact, report, violations
+from tests.support.random_databases import Store, Table, World, id_world, row_world, world_of
+from tests.support.random_queries import random_query
+
+Limits = dict[str, int | tuple[int, int]]
+WORLDS, QUERIES = 48, 5
+FORMS = (
+    "SELECT {keys}, SUM(age) AS a FROM visits GROUP BY ROLLUP ({keys})",
+    "SELECT city, COUNT(*) AS n FROM visits GROUP BY city HAVING SUM(age) > 3",
+    "SELECT AVG(s) AS a FROM (SELECT pid, SUM(CLIP(x, 0, 1)) AS s FROM visits GROUP BY pid)",
+    "SELECT SUM(s) AS a, COUNT(*) AS n FROM (SELECT pid, city, SUM(w) AS s FROM visits GROUP BY pid, city)",
+    "SELECT city, SUM(CLIP(y, AUTO)) AS s FROM visits WHERE pid IN (SELECT pid FROM people) GROUP BY city",
+    "SELECT COUNT(*) AS n FROM visits v JOIN people p ON v.pid = p.pid WHERE p.flag OR v.age > 3",
+    "SELECT COUNT(DISTINCT v.age) AS n, SUM(p.x) AS s FROM visits v LEFT JOIN people p ON v.pid = p.pid",
+    "SELECT MAX(n) AS m FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city)",
+    "SELECT SUM(x) AS s FROM visits WHERE FALSE UNION ALL SELECT COUNT(*) FROM visits",
+    "SELECT SUM(x) - (SELECT AVG(y) FROM visits) AS d FROM visits",
+    "SELECT code, AVG(CLIP(x, 0, AUTO)) AS a, VAR_POP(w) AS v FROM visits GROUP BY code",
+)
+
+
+@pytest.fixture(scope="module")
+def store() -> Store:
+    return Store()
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_random_queries(store: Store, seed: int) -> None:
+    rng = random.Random(seed)
+    world = _open(rng, row_world(rng) if seed % 4 == 0 else id_world(rng, replace_one=seed % 2 == 1))
+    store.load(world)
+    forms = [rng.choice(FORMS).format(keys="city, flag") for _ in range(2)] if seed % 4 else []
+    for sql in (*forms, *(random_query(rng, world) for _ in range(QUERIES))):
+        _look_at(rng, store, world, sql, _settings(rng))
+
+
+def test_enough_queries_are_searched(store: Store) -> None:
+    """Else nothing is shown here."""
+    searched = 0
+    for seed in range(1, WORLDS, 4):
+        rng = random.Random(seed)
+        world = _open(rng, id_world(rng))
+        store.load(world)
+        for sql in FORMS:
+            try:
+                searched += _compiled(store, world, sql.format(keys="city, flag"), _settings(rng)).searches is not None
+            except Rejected as refusal:
+                assert refusal.diagnostics[0].code != "DP904"
+    assert searched >= 60
+
+
+def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings: Settings) -> None:
+    try:
+        plan = _compiled(store, world, sql, settings)
+    except Rejected as refusal:
+        assert refusal.diagnostics[0].code != "DP904", sql
+        return
+    if plan.searches is None:
+        return
+    found: Limits = {s.limit.label: _limit(rng, s) for s in plan.searches.limits}
+    limited = _compiled(store, world, sql, replace(plan.searches.settings, found=found))
+    assert limited.searches is None, sql
+    both = cost_of([r.measured for r in (*plan.first.releases, *limited.releases)], world.policy)
+    assert all(loss.within(plan.cost[unit]) for unit, loss in both.items()), sql
+    for planned in (*plan.first.releases, *limited.releases):
+        vectors = []
+        for db in range(world.neighbours + 1):
+            store.show(db)
+            vectors.append(exact(planned, store))
+        for other in vectors[1:]:
+            assert not [*violations(planned, vectors[0], other)], report(world, sql, planned)
+
+
+def _compiled(store: Store, world: World, sql: str, settings: Settings) -> Plan:
+    return FactStore(store).compile(
+        lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql)
+    )
+
+
+def _settings(rng: random.Random) -> Settings:
+    return Settings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
+
+
+def _limit(rng: random.Random, searched: SearchedLimit) -> int | tuple[int, int]:
+    """One of those that the search can find."""
+    limit = searched.limit
+    if limit.rule is Rule.RANGE:
+        low, high = rng.choice(((-(2**62), 2**62), (-4, 8), (0, 1), (1, 4), (-8, -2)))
+        least, most = limit.within
+        low = low if least is None else max(low, least)
+        high = high if most is None else min(high, most)
+        return (low, high) if low < high else (low, low + 1)
+    k = rng.choice((0, 1, 2, 5, 12, 40)) if limit.rule is Rule.SUM else rng.choice((0, 1, 2, 4))
+    most = 1 << min(k, searched.largest)
+    return most if limit.at_most is None else min(most, limit.at_most)
+
+
+def _open(rng: random.Random, world: World) -> World:
+    """The same data under a policy that leaves most limits and bounds to searches."""
+    tables = [table if table.public else _opened(rng, table) for table in world.tables]
+    return world_of(tables, world.neighbours, f"{world.description}, open")
+
+
+def _opened(rng: random.Random, table: Table) -> Table:
+    columns = []
+    for column in table.columns:
+        own: dict[str, Any] = dict(column.policy)
+        bounds = own.get("bounds")
+        if bounds is not None and column.type in ("INTEGER", "BIGINT", "DOUBLE") and rng.random() < 0.6:
+            own["bounds"] = rng.choice(("search", {"search": True, "within": bounds}, None))
+            if own["bounds"] is None:
+                del own["bounds"]
+        columns.append(replace(column, policy=own))
+    entry: dict[str, Any] = dict(table.policy)
+    if "column" in entry.get("unit", {}) and not isinstance(entry.get("max_rows_per_unit"), dict):
+        for limit in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group"):
+            if rng.random() < 0.8:
+                entry.pop(limit, None)
+    return replace(table, columns=tuple(columns), policy=entry)
