@@ -59,7 +59,7 @@ from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.searches.histograms import together
 from dpsql.planner.searches.limits import Searching
 from dpsql.planner.searches.shares import for_searches, part_of, searching_of
-from dpsql.planner.searches.with_searches import with_searches
+from dpsql.planner.searches.with_searches import error_of_limits, with_searches
 from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
 from dpsql.planner.warnings.undeclared_values import undeclared_values
@@ -168,10 +168,17 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     if searching is None or not searching.wanted:
         return _finished(rewritten, query)
     plan = _searched(rewritten, query, searching)
-    if settings.family or plan.searches is None or plan.searches.settings.family != DiscreteGaussian.name:
+    if settings.family or plan.searches is None or not searching.rooted:
         return plan
-    # Chosen with limits of 1, the noise decides which limits are searched: once, whatever these are.
-    return _planned(replace(query, settings=replace(settings, family=DiscreteGaussian.name)), error)
+    # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
+    gaussian = plan.searches.settings.family == DiscreteGaussian.name
+    try:
+        roots = _planned(replace(query, settings=replace(settings, family=DiscreteGaussian.name)), error)
+    except Rejected:
+        if gaussian:
+            raise
+        return plan  # there is no δ, or not enough
+    return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
 
 
 def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:

@@ -23,6 +23,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
+from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.settings import Settings
 from dpsql.policy.policy import Policy
 from dpsql.postprocessing.searches.octaves import Found, Octaves
@@ -123,6 +124,36 @@ def test_where_gaussian_noise_follows_the_root_that_is_what_is_searched(
     noise = {m.mechanism.name for r in plan.releases for m in r.measured.measurements}
     assert noise == {"gaussian"} or "l2" not in expected, "Laplace noise would be √groups times as large"
     assert [s.limit.norm for s in plan.searches.limits if s.limit.what != "groups"] == expected
+
+
+@pytest.mark.parametrize(("groups", "noise"), [(3, "laplace"), (50, "laplace"), (400, "gaussian"), (2000, "gaussian")])
+def test_of_many_groups_the_root_is_worth_its_noise(groups: int, noise: str) -> None:
+    """In a ledger of ε and δ the noise is chosen by the number of public groups; without a δ there is no choice."""
+    sql = f"SELECT CLIP(x, 0, 10000) % {groups} AS r, COUNT(*) FROM t GROUP BY r"
+    ids = replace(ONE, ledger=APPROX)
+    plan = planned(ids, sql)
+    (measured,) = plan.releases[0].measured.measurements
+    assert measured.mechanism.name == noise
+    assert norms(plan) == ["l2" if noise == "gaussian" else "l1"]
+    assert plan.searches is not None and plan.searches.settings.family == noise
+    without = {key: value for key, value in APPROX.items() if key != "defaults"}
+    plan = planned(replace(ids, ledger=without), sql)
+    assert norms(plan) == ["l1"] and plan.delta == 0
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("ledger", [APPROX, ZCDP], ids=["approx_dp", "zcdp"])
+def test_whatever_root_is_found_costs_what_was_reserved(ledger: Mapping[str, Any], neighbours: str) -> None:
+    ids = replace(ONE, ledger=ledger, neighbours=neighbours)
+    sql = "SELECT CLIP(x, 0, 10000) % 2000 AS r, COUNT(*), SUM(x) FROM t GROUP BY r"
+    store, world = Store(), ids.world
+    store.load(world)
+    plan = compiled(store, world, sql)
+    assert norms(plan) == ["l2", "l2"]
+    for k in (0, 1, 9, 30, 62):
+        releases = [r.measured for r in (*plan.first.releases, *limited(store, world, sql, 2**k).releases)]
+        assert cost_of(releases, world.policy)["person"].within(plan.cost["person"])
+    store.close()
 
 
 def test_noise_that_follows_the_sum_is_priced_as_such() -> None:

@@ -101,7 +101,7 @@ def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[Measur
         except Rejected as refusal:
             refused.append(refusal)
     if not found:
-        raise refused[0]
+        raise refused[0] if refused else reject("DP402", f"{request.family} noise needs a δ", help=["give a delta"])
     return min(found, key=lambda measured: _total_error(prepared, measured))  # of equals the first: Laplace
 
 

@@ -69,7 +69,8 @@ class Searching:
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
     are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. gaussian:
-    whether the noise of the query is Gaussian, which follows the root of a sum of squares.
+    whether the noise of the query is Gaussian, which follows the root of a sum of squares. rooted: whether a limit is
+    on such a root, or would be under such noise.
     """
 
     everywhere: bool
@@ -81,6 +82,7 @@ class Searching:
     clips: dict[str, Call] = field(default_factory=dict)
     withheld: bool = False
     gaussian: bool = False
+    rooted: bool = False
 
     def limit(
         self,

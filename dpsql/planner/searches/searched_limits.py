@@ -108,10 +108,13 @@ class SearchedLimits:
         or leaves out by their number; nor under a declared limit: that is on the rows in all groups, and no answer
         counts more of one id. Of private keys an id counts in few, as many as a search finds.
         """
-        if not self.searching.gaussian or self.one_group or at_most is not None or c.measure is Measure.DISTINCT:
+        if self.one_group or at_most is not None or c.measure is Measure.DISTINCT:
             return "l1"
         possible = groups_of_an_id(self.keyed, self.facts.by_id)
-        return "l1" if possible is None or possible == 1 else "l2"
+        if possible is None or possible == 1:
+            return "l1"
+        self.searching.rooted = True
+        return "l2" if self.searching.gaussian else "l1"
 
     def _limited(self, c: Component) -> Component:
         if c.measure is not Measure.SUM:

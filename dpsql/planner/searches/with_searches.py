@@ -9,10 +9,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
+from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
+from dpsql.core.measures.rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.policy.policy import Policy
@@ -61,6 +63,23 @@ def with_searches(
         warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
         searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
     )
+
+
+def error_of_limits(plan: Plan) -> float:
+    """Σ ln of the mean size of all noise, as far as public facts tell it before limits are found: with limits of 1 on
+    sums, and of 1/⁴√n on roots of squares over n groups.
+
+    The sum of an id's totals is between once and √n times their root; it is taken for the mean of the two, ⁴√n times,
+    so that whoever has ids in one group each loses about as many times as others gain.
+    """
+    each = ((m, r.measured.contribution) for r in plan.releases for m in r.measured.measurements if m.known is None)
+    return sum(math.log(noise_per_unit(m.mechanism, m.component.weight) / _spread(m.component, c)) for m, c in each)
+
+
+def _spread(c: Component, limits: Contribution) -> float:
+    if c.of_unit is None or c.of_unit.norm == "l1":
+        return 1.0
+    return math.sqrt(math.sqrt(groups_of_a_unit(limits) or 1))
 
 
 def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
