@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.postprocessing.searches.octaves import Found
+from dpsql.postprocessing.searches.octaves import Found, Octaves
 from dpsql.postprocessing.searches.told import Total, bounds, distinct, in_sql, totals
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _counts(ax: Axes, found: Found, level: Fraction) -> None:
     ends = [octaves[key].high if key >= 0 else octaves[key].low for key in keys]
     every = -(-len(keys) // (7 if o.seen and not o.signed else 20))
     ax.set_xticks(keys[::every], [_short(end) for end in ends[::every]])
-    ax.set_xlabel(f"{_safe(o.what)}{'' if o.signed else f' of one {_safe(o.unit)}'}, up to")
+    ax.set_xlabel(f"{_summed(o)}{'' if o.signed else f' of one {_safe(o.unit)}'}, up to")
     ax.set_ylabel(f"units of {_safe(o.unit)}")
     ax.set_title("how many have so much" if not o.signed else "how many have such values")
     for place in _places(found):
@@ -82,7 +82,7 @@ def _linear(ax: Axes, found: Found, left: Sequence[Total]) -> None:
     _band(ax, found, near, start=True)
     ax.set_xlim(0, in_sql(near[-1].bound, found.octaves))
     ax.set_ylim(0, 1.05 * float(in_sql(near[-1].high, found.octaves)))
-    ax.set_ylabel(f"{_safe(found.octaves.what)} of all")
+    ax.set_ylabel(f"{_summed(found.octaves)} of all")
     ax.set_title("what is left if each is cut at a bound")
     ax.xaxis.set_major_formatter(lambda x, _: _short(x))
     ax.yaxis.set_major_formatter(lambda y, _: _short(y))
@@ -134,6 +134,11 @@ def _places(found: Found) -> list[float]:
 
 def _limit(found: Found) -> int | None:
     return found.limit if isinstance(found.limit, int) else None
+
+
+def _summed(o: Octaves) -> str:
+    """What the axes show. Roots of squares are no part of the answer's totals: their title says of what they are."""
+    return "root of squares" if o.roots else _safe(o.what)
 
 
 def _title(found: Found) -> str:

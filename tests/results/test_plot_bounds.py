@@ -71,3 +71,10 @@ def test_limits_at_the_ends(limit: int) -> None:
     axes = draw_bounds([found], LEVEL)
     assert len(axes) == 3
     axes[0].figure.figure.canvas.draw()
+
+
+def test_axes_of_roots_do_not_speak_of_totals() -> None:
+    for roots in (True, False):
+        bars, linear, _ = draw_bounds([Found(search({10: 4_000}, roots=roots), 1024)], LEVEL)
+        assert bars.get_xlabel().startswith("root of squares of one customer") is roots
+        assert (linear.get_ylabel() == "root of squares of all") is roots
