@@ -195,13 +195,11 @@ def noise_per_unit(noise: Mechanism, most: int, groups: int = 1) -> Fraction:
 def largest_octave(noise: Mechanism, most: int, weighed: Callable[[int], int]) -> int:
     """The highest octave whose limit has noise of a size that is accepted, and so has that of each below.
 
-    noise, most: as in `noise_per_unit`. weighed: a limit in those units, in which it is not finer than a smaller one.
-    Raises ValueError if even a limit of 1 has more.
+    noise, most: as in `noise_per_unit`, of a limit of 1, whose noise is. weighed: a limit in those units, where it is
+    not less than a smaller one.
     """
     room = LARGEST_SCALE * most / noise.scale
-    if room < weighed(1):
-        raise ValueError("the noise of the smallest limit is too wide")
-    return next(k for k in range(MOST, -1, -1) if weighed(1 << k) <= room)
+    return next((k for k in range(MOST, 0, -1) if weighed(1 << k) <= room), 0)
 
 
 def groups_of_private_keys(octaves: Octaves, most: int, threshold: int) -> int:
