@@ -173,6 +173,22 @@ def test_other_ledgers_and_relations(tmp_path: Path, accounts: str) -> None:
         assert plan.loss.within(whole) and whole.rho - plan.loss.rho <= whole.rho / 10**6
 
 
+def test_under_gaussian_noise_the_root_of_squares_is_found_and_held(tmp_path: Path) -> None:
+    """Two walks in each of three places: √12, where the sum is 6."""
+    with connect(folder(tmp_path, RHO) / "walks.yaml", ledger=":memory:") as con:
+        query = Session(con.service, None, Settings(search=True)).sql(BY_PLACE)
+        answer = query.run(epsilon=SURE)
+        assert answer.rows == (("hill", 2000), ("lake", 2000), ("wood", 2000))
+        (found,) = answer.plan.found
+        assert (found.limit, found.octaves.roots) == (4, True) and found.octaves.counts[2] == 1000
+        assert query.cost(epsilon=2 * SURE).rho <= 2 * SURE**2 * Fraction(3, 4), "the octaves are held"
+        limited = query.plan(max_error={"n": 1})
+        assert limited.searches is None and [f.limit for f in limited.found] == [4]
+        assert query.accuracy(epsilon=1)["n"] is not None
+        alone = Session(con.service, None, Settings(search=True)).sql(COUNT).run(epsilon=SURE)
+        assert [(f.limit, f.octaves.roots) for f in alone.plan.found] == [(8, False)]
+
+
 def _whole(accounts: str) -> dict[str, Fraction]:
     return {"rho": Fraction(SURE**2, 2)} if accounts is RHO else {"epsilon": Fraction(SURE)}
 
