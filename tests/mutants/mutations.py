@@ -1852,6 +1852,22 @@ MUTATIONS = (
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",
         ("tests/planner/test_roots_of_squares.py",),
     ),
+    Mutation(
+        "octaves-weighed-alike",
+        "dpsql/planner/rewrites/choose_grids.py",
+        "    return limit if weight == 1 else limit * _weight_of(limit)",
+        "    return limit * weight if limit == 1 else limit",
+        "a limit is found whose noise is refused after the charge",
+        ("tests/service/test_searches.py", "tests/postprocessing/test_octaves.py"),
+    ),
+    Mutation(
+        "found-without-room",
+        "dpsql/planner/searches/with_searches.py",
+        "    room, moved = LARGEST_SCALE / (2 * BUDGET), m.sensitivity",
+        "    room, moved = LARGEST_SCALE, m.sensitivity",
+        "bounds or rows are found whose noise is refused after the charge",
+        ("tests/service/test_searches.py",),
+    ),
     # --- the check of a repository ---
     Mutation(
         "unbounded-can-be-ignored",
