@@ -1,4 +1,4 @@
-"""Which noise scales are accepted."""
+"""Which noise scales, and rates of choices, are accepted."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def check_variance(variance: object) -> None:
     """Raise ValueError unless `variance` is a Fraction with 0 < variance ≤ 2^110, the square of `LARGEST_SCALE`."""
     if not isinstance(variance, Fraction) or not 0 < variance <= LARGEST_SCALE**2:
         raise ValueError("a noise variance σ² is a Fraction above 0 and at most 2^110")
+
+
+def check_rate(eta: object) -> None:
+    """Raise ValueError unless `eta` is a Fraction above 0: choices are made with probabilities ∝ e^(-eta·score)."""
+    if not isinstance(eta, Fraction) or eta <= 0:
+        raise ValueError("eta is a Fraction above 0")

@@ -17,7 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.core.noise import sampler as source
-from dpsql.core.noise.sampler import discrete_gaussian, discrete_laplace
+from dpsql.core.noise.sampler import choose, discrete_gaussian, discrete_laplace
 
 WIDE = Fraction(1 << 50)  # two honest lists of 50 draws share a value with probability about 1e-12
 ROOT = Path(dpsql.__file__).parent
@@ -34,8 +34,12 @@ def gaussian() -> list[int]:
     return list(discrete_gaussian(WIDE**2, 50))
 
 
+def cells() -> list[int]:
+    return [choose([1 << 62], [0], Fraction(1))[1] for _ in range(50)]
+
+
 Draws = Callable[[], list[int]]
-both = pytest.mark.parametrize("draws", [laplace, gaussian])
+each = pytest.mark.parametrize("draws", [laplace, gaussian, cells])
 
 
 def shared(lists: list[list[int]]) -> int:
@@ -82,7 +86,7 @@ quiet = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 @forks
 @quiet
-@both
+@each
 def test_parent_and_children_share_no_draw(draws: Draws) -> None:
     results = in_children(draws, 3)
     assert [len(one) for one in results] == [50] * 5
@@ -91,13 +95,13 @@ def test_parent_and_children_share_no_draw(draws: Draws) -> None:
 
 @forks
 @quiet
-@both
+@each
 def test_a_buffer_would_be_found(draws: Draws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "_KERNEL", Hoarding())
     assert shared(in_children(draws, 2)) >= 50
 
 
-@both
+@each
 def test_threads_share_no_draw(draws: Draws) -> None:
     results: list[list[int]] = []
     gate = threading.Barrier(8)
@@ -116,7 +120,7 @@ def test_threads_share_no_draw(draws: Draws) -> None:
     assert shared(results) == 0
 
 
-@both
+@each
 def test_seeds_of_other_generators_have_no_influence(draws: Draws) -> None:
     seen = []
     for _ in range(2):
@@ -126,7 +130,7 @@ def test_seeds_of_other_generators_have_no_influence(draws: Draws) -> None:
     assert seen[0] != seen[1]
 
 
-@both
+@each
 def test_drawing_leaves_other_generators_alone(draws: Draws) -> None:
     random.seed(1)
     np.random.seed(1)

@@ -1,11 +1,13 @@
-"""Exact integer noise from operating-system entropy: discrete Laplace and discrete Gaussian.
+"""Exact draws from operating-system entropy: discrete Laplace and Gaussian noise, and the exponential mechanism.
 
-*Exact*: the distributions are those of the formulas, on all integers; nothing is truncated and no floating-point number
-takes part. `blocks` has the construction and its proof, `exponential` the arithmetic, `entropy` the source of bits.
+*Exact*: the distributions are those of the formulas; nothing is truncated and no floating-point number takes part.
+`blocks` has the construction of noise and its proof, `exponential_mechanism` those of choices, `exponential` the
+arithmetic, `entropy` the source of bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,9 +16,10 @@ import numpy as np
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.blocks import Blocks
 from dpsql.core.noise.sampler.entropy import Kernel
+from dpsql.core.noise.sampler.exponential_mechanism import Choice, Powers
 from dpsql.core.noise.scale import check_scale, check_variance
 
-__all__ = ["discrete_gaussian", "discrete_laplace"]
+__all__ = ["choose", "discrete_gaussian", "discrete_laplace"]
 
 _BATCH = 1 << 14  # draws at a time, so that the arrays stay in the cache
 _KERNEL = Kernel()
@@ -32,6 +35,12 @@ def laplace_blocks(scale: Fraction) -> Blocks:
 def gaussian_blocks(variance: Fraction) -> Blocks:
     """The tables of discrete Gaussian noise; the last few variances are kept."""
     return Blocks(1 / (2 * variance), 2)
+
+
+@lru_cache(maxsize=16, typed=True)
+def powers(eta: Fraction) -> Powers:
+    """The tables of choices; those of the last few eta are kept."""
+    return Powers(eta)
 
 
 def discrete_laplace(scale: Fraction, n: int) -> Integers:
@@ -52,6 +61,16 @@ def discrete_gaussian(variance: Fraction, n: int) -> Integers:
     """
     check_variance(variance)
     return _draw(gaussian_blocks(variance), n)
+
+
+def choose(counts: Sequence[int], scores: Sequence[int], eta: Fraction) -> tuple[int, int]:
+    """(number of a run, place of a cell in it from 0): each cell with probability ∝ e^(-eta·score).
+
+    Run i has counts[i] ≥ 1 cells of the integer score scores[i], of any size and sign; eta: a rational > 0. Raises
+    ValueError for another eta, for no runs, for a run without cells or without a score. Never seeded. The time grows
+    with the number of runs; draws with one eta share their tables.
+    """
+    return Choice(counts, scores, powers(eta)).draw(_KERNEL)
 
 
 def _draw(blocks: Blocks, n: int) -> Integers:
