@@ -18,9 +18,10 @@ from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.words import number
 
 CLIP = "bound it in the query:  CLIP(…, lower, upper)"
-_LONGEST = 100
+LONGEST = 100
 """Characters of an argument that a repair repeats."""
 
 
@@ -30,7 +31,7 @@ def bounded(call: AggregateCall, facts: Facts) -> Value:
     value = facts.value(call.arg)
     if value.interval.bounded:
         return value
-    name, declared = label(call), _declared(call.arg, facts)
+    name, declared = label(call), declared_interval(call.arg, facts)
     reasons = value.interval.why or (Reason("DP202", "nothing is known about it", None, "", (CLIP,)),)
     found = []
     for reason in reasons[:3]:
@@ -42,13 +43,13 @@ def bounded(call: AggregateCall, facts: Facts) -> Value:
     if declared is not None and all(reason.code == "DP202" for reason in reasons):
         message = f"{name} has no bounds, so its sensitivity is unbounded: dates are not clipped to the policy's bounds"
         shown = expression(call.arg)
-        shown = shown if len(shown) <= _LONGEST else "…"
+        shown = shown if len(shown) <= LONGEST else "…"
         advice = f"bound it in the query:  CLIP({shown}, {math.floor(declared[0])}, {math.ceil(declared[1])})"
         found = [Diagnostic("DP202", message, None, call.arg.span or call.span, "computed from dates", (advice,))]
     raise Rejected(found)
 
 
-def _declared(arg: Expr, facts: Facts) -> tuple[Fraction, Fraction] | None:
+def declared_interval(arg: Expr, facts: Facts) -> tuple[Fraction, Fraction] | None:
     """What would bound an expression if no date lay outside of its declared bounds; None if even that does not."""
 
     def within(fact: ColumnFact) -> Value:
@@ -72,6 +73,7 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 def label(call: AggregateCall) -> str:
     """The call as a person would write it, clips left out; for messages and EXPLAIN."""
     inner = "*" if call.arg is None else expression(call.arg)
+    inner = inner if call.p is None else f"{inner}, {number(call.p)}"
     text = f"{call.function.upper()}({'DISTINCT ' if call.distinct else ''}{inner})"
     text = text if call.filter is None else f"{text} FILTER (…)"
     return f"DP_INTERVAL_{call.end.upper()}({text})" if call.end else text

@@ -114,7 +114,7 @@ def _over_known(
     assert count.known is not None
     center = total.component.center * total.component.grid
     unit = total.unit / max(Fraction(1), count.known * count.unit)
-    sums, width = Integers.of(totals), total.mechanism.half_width(level) * unit
+    sums, width = Integers.of(totals), total.noise.half_width(level) * unit
     low, high = around(sums, unit, center, width)
     ends = below(ratio.lo), above(ratio.hi)
     # Outside: low > hi or high < lo, compared exactly.

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dpsql.aggregates.aggregate import Aggregate, Shared
+from dpsql.aggregates.arguments import LONGEST
 from dpsql.aggregates.formula import Formula
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.render import expression
 from dpsql.diagnostics.errors import reject
 
 
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Formula:
+    assert call.arg is not None
+    end, close = ("greatest", "0.99") if call.function == "max" else ("least", "0.01")
+    text = expression(call.arg)
+    advice = f"close to the {end}:  QUANTILE_DISC({text if len(text) <= LONGEST else '…'}, {close})"
+    if not (call.arg.type.numeric or call.arg.type.temporal):
+        advice = "count the rows of each value with GROUP BY"
     raise reject(
         "DP101", f"{call.function.upper()} over private rows is not supported", span=call.span,
-        label="one person decides the answer",
-        help=["use COUNT, SUM or AVG; or COUNT(*) FILTER (WHERE x > …) for a quantile by hand"],
+        label="one person decides the answer", help=[advice],
     )  # fmt: skip
 
 

@@ -23,8 +23,8 @@ class Formula(Recipe):
 
     __slots__ = ()
 
-    is_end: ClassVar[bool] = False
-    """Whether it is the end of an interval, which has none of its own."""
+    no_interval: ClassVar[str | None] = None
+    """Why its numbers have no interval, if they have none; empty where that goes without saying."""
 
     @property
     def splits(self) -> bool:

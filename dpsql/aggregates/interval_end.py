@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class End(Formula):
     """The lower or upper end of the interval of another formula: post-processing of the same noisy numbers."""
 
-    is_end: ClassVar[bool] = True
+    no_interval: ClassVar[str | None] = ""
 
     of: Formula
     high: bool

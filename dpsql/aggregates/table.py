@@ -8,6 +8,7 @@ from dpsql.aggregates.aggregate import Aggregate
 from dpsql.aggregates.avg import AVG
 from dpsql.aggregates.count import COUNT, COUNT_IF
 from dpsql.aggregates.extremes import EXTREMES
+from dpsql.aggregates.quantile import QUANTILES
 from dpsql.aggregates.sum import SUM
 from dpsql.aggregates.variance import VARIANCES
 
@@ -19,6 +20,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
         AVG,
         *VARIANCES,
         COUNT_IF,
+        *QUANTILES,
         *EXTREMES,
     )
 }

@@ -26,7 +26,7 @@ from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.paid import draw_of, unchanged
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import AdditiveNoise, KeyThreshold, Mechanism, made_by
+from dpsql.core.noise.mechanisms import Calibrated, KeyThreshold, Mechanism, made_by
 from dpsql.core.release.noisy import Given, NoisyRelease, assembled, wanted
 from dpsql.planner.plan import Plan
 from dpsql.postprocessing.released_columns import released_columns
@@ -304,7 +304,7 @@ def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
     return shown.threshold <= planned.threshold and shown.delta <= planned.delta
 
 
-def _made(answer: Answer) -> AdditiveNoise | None:
+def _made(answer: Answer) -> Calibrated | None:
     """The noise that an answer was made with; None if this version does not know it."""
     try:
         return made_by(answer.mechanism, answer.parameter)

@@ -98,7 +98,7 @@ def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Vio
 
 def stated(m: Measurement, moved: Change) -> float:
     """What the stated noise loses by such a change: ε (Laplace), ρ (Gaussian)."""
-    if not m.mechanism.scale:
+    if not m.noise.scale:
         return 0.0
     loss = m.mechanism.loss(Fraction(moved.l1), Fraction(moved.l2_squared))
     return float(loss.epsilon + loss.rho)
@@ -109,7 +109,7 @@ def share(m: Measurement, unit: str, moved: Change) -> float:
     if m.known is not None:
         return 0.0
     claim = m.by_unit.get(unit, m.sensitivity)
-    if m.mechanism.gaussian:
+    if m.noise.gaussian:
         return math.sqrt(moved.l2_squared / claim.l2_squared) if claim.l2_squared else 0.0
     return moved.l1 / claim.l1 if claim.l1 else 0.0
 

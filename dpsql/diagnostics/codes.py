@@ -90,6 +90,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP504", "average-of-few-rows", "an average over very few rows"),
     Code("DP505", "value-not-listed", "a column is compared with a value that the policy does not list"),
     Code("DP506", "limit-found-at-run-time", "a limit is found when the query runs"),
+    Code("DP507", "quantile-of-few-rows", "a quantile of very few rows"),
     Code("DP901", "engine-failed", "the engine failed"),
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),

@@ -23,7 +23,7 @@ from dpsql.editor.describe import bounds_text, keys_text, type_text
 from dpsql.editor.scope import JOIN_WORDS, Field, Place, Relation, place_at
 from dpsql.frontend.text.lexer import Token, grouped, statement_at, tokens
 from dpsql.frontend.text.split import split_text
-from dpsql.planner.expected_error import expected_error, output_error
+from dpsql.planner.expected_error import expected_error, output_error, scale
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.explain.nodes import facts_text
 from dpsql.planner.plan import Plan
@@ -200,7 +200,7 @@ class _Plan:
             lines.append(
                 f"- {_code(component_name(m.component, release.measured))}: sensitivity "
                 f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} noise of scale "
-                f"{float(m.mechanism.scale * m.unit):.6g}, ± {expected_error(m):.4g} at 95 %"
+                f"{scale(m):.6g}, ± {expected_error(m):.4g} at 95 %"
             )
         error = output_error(release.measured, output.recipe)
         if error is not None and len(lines) > 1:

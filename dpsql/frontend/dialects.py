@@ -24,7 +24,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, VOLATILE
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE
 from dpsql.frontend.text.spans import span_of
 
 DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "tsql")
@@ -34,13 +34,16 @@ _SAME: tuple[type[exp.Expr], ...] = (
     exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Cast, exp.TryCast,
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max,
     exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop,
+    exp.Median, exp.PercentileCont, exp.PercentileDisc,
     exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.IntDiv,
     exp.Lower, exp.Upper, exp.StartsWith, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour,
     exp.Minute, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Exists,
 )  # fmt: skip
 """Functions that give the same value in every dialect above, for every value for which they give one."""
-_OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS})
+_OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""
+_OF_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+"""What may hold a list of p, which is refused when it is bound."""
 _PARTS = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
 _TRUNCATED = _PARTS | {"second"}
 _BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
@@ -105,6 +108,8 @@ class _Adapter:
                 raise self.refuse(node, what=str(node.this).upper())
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
             return node  # refused by name when it is bound
+        elif isinstance(node, exp.Bracket) and isinstance(node.this, exp.ApproxQuantiles):
+            return node
         elif isinstance(node, exp.Bracket | exp.Xor) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
             raise self.refuse(node)
         return node
@@ -202,6 +207,27 @@ class _Adapter:
         found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
         return found
 
+    def quantile(self, node: exp.Expr) -> exp.Expr:
+        """Spark's PERCENTILE and Snowflake's APPROX_PERCENTILE lie between values; Spark's PERCENTILE_APPROX is one."""
+        between = not isinstance(node, exp.ApproxQuantile)
+        if self.dialect != "spark" and (between or self.dialect != "snowflake"):
+            raise self.refuse(node, "write  QUANTILE_CONT(x, 0.5)")
+        if not between and self.dialect == "spark":
+            return _without(node, "accuracy")
+        found = exp.PercentileCont(this=node.this.copy(), expression=node.args["quantile"].copy())
+        found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
+        return found
+
+    def parts(self, node: exp.Expr) -> exp.Expr:
+        if self.dialect != "bigquery":
+            raise self.refuse(node, "write  QUANTILE_DISC(x, 0.5)")
+        return node
+
+    def listed(self, node: exp.Expr) -> exp.Expr:
+        if not isinstance(node.parent, _OF_QUANTILES):
+            raise self.refuse(node)
+        return node
+
     def cast(self, node: exp.Expr) -> exp.Expr:
         to = node.args["to"]
         if self.dialect == "tsql" and isinstance(to, exp.DataType) and to.this is exp.DataType.Type.FLOAT:
@@ -233,6 +259,10 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.DateDiff: _Adapter.apart,
     exp.DateAdd: _Adapter.shifted,
     exp.DateSub: _Adapter.shifted,
+    exp.Quantile: _Adapter.quantile,
+    exp.ApproxQuantile: _Adapter.quantile,
+    exp.ApproxQuantiles: _Adapter.parts,
+    exp.Array: _Adapter.listed,
     exp.Cast: _Adapter.cast,
     exp.TryCast: _Adapter.cast,
 }

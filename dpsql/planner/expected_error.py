@@ -6,12 +6,15 @@ import math
 from fractions import Fraction
 
 from dpsql.aggregates.formula import formula
+from dpsql.aggregates.quantile import rank_error
 from dpsql.aggregates.weighted_sum import squared
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Recipe
 from dpsql.core.ir.nodes import Release
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.mechanisms import Exponential
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 
@@ -35,6 +38,15 @@ def output_error(measured: MeasuredRelease, recipe: Recipe) -> float | None:
     return None if width is None else float(width)
 
 
+def scale(m: Measurement) -> float:
+    """Of the noise, in the released number's unit; of a choice 1/η, in rows."""
+    if isinstance(m.mechanism, Exponential):
+        return float(m.unit / m.mechanism.eta)
+    return float(m.noise.scale * m.unit)
+
+
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
-    """Half the width of the interval at this confidence, in the released number's unit."""
-    return float(m.mechanism.half_width(level) * m.unit)
+    """Half the width of the interval at this confidence, in the released number's unit; of a quantile, in rows."""
+    if rule(m.component).chosen:
+        return rank_error(m, level)
+    return float(m.noise.half_width(level) * m.unit)

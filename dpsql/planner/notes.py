@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
+from dpsql.aggregates.formula import formula
+from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
@@ -17,6 +20,7 @@ from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.diagnostics.layout import one_line
+from dpsql.planner.expected_error import expected_error
 
 BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
 
@@ -29,10 +33,20 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
         if release.empty:
             continue  # nothing was clipped or left out
         taken = [*_limits(release), *_own(release), *_clips(release)]
-        found += [*_public(release), *taken, *_keys(release)]
+        found += [*_public(release), *taken, *_keys(release), *_ranks(release)]
         biased = biased or bool(taken)
     # Names of columns are the analyst's.
     return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
+
+
+def _ranks(release: MeasuredRelease) -> Iterator[str]:
+    """How far quantiles may be off: a number of rows, as a COUNT of them would count."""
+    for output in release.node.outputs:
+        if isinstance(formula(output), QuantileFormula):
+            (m,) = (release.measurements[i] for i in output.recipe.components)
+            if m.known is None:
+                rows = math.ceil(expected_error(m))
+                yield f"{output.label}: at 95 %, at most {rows:,} rows lie between the answer and the quantile"
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:

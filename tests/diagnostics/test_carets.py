@@ -16,7 +16,10 @@ POLICY = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "clin
 QUERIES = (
     "SELECT SUM ( visit_id ) , AVG ( costt ) FROM visits AS v JOIN patients USING ( patient_idd ) WHERE v . agee > 3",
     "SELECT COUNT ( * ) FROM visitss AS v JOIN patientss USING ( patient_id )",
-    "SELECT MEDIAN ( cost ) , foo ( code ) , region FROM visits GROUP BY code",
+    "SELECT MODE ( cost ) , foo ( code ) , region FROM visits GROUP BY code",
+    "SELECT PERCENTILE_CONT ( 2 ) WITHIN GROUP ( ORDER BY cost DESC ) , QUANTILE ( code , 0.5 ) FROM visits",
+    "SELECT APPROX_QUANTILES ( cost , 4 ) [ ORDINAL ( 1 ) ] , QUANTILE_CONT ( cost , [ 0.5 ] ) FROM visits",
+    "SELECT QUANTILE_DISC ( cost , 0.5 , 1 ) FROM visits",
     "SELECT COUNT ( * ) FROM visits WHERE cost > 'a' AND day > 3 AND code LIKE 3",
     "WITH w AS ( SELECT costt FROM visits ) SELECT COUNT ( * ) , MAX ( cost ) FROM w WHERE w . x = 'é😀'",
     "SELECT SUM ( cost ) FROM ( SELECT cost FROM visits ORDER BY cost )",

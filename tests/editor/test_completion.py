@@ -172,7 +172,9 @@ def test_the_words_are_those_of_the_grammar_and_the_registry() -> None:
     assert reserved is not None and {w.upper() for w in reserved[1].split("|")} == RESERVED
     assert {*AGGREGATES, *INTERVAL_ENDS} <= words.AGGREGATES.keys()
     for name in words.AGGREGATES.keys() - {"min", "max"}:
-        argument = {"count_if": "cost > 3"}.get(name, "COUNT(*)" if name in INTERVAL_ENDS else "cost")
+        argument = {"count_if": "cost > 3", "quantile_cont": "cost, 0.5", "quantile_disc": "cost, 0.5"}.get(
+            name, "COUNT(*)" if name in INTERVAL_ENDS else "cost"
+        )
         found = check(f"SELECT {name}({argument}) AS x FROM visits", POLICY)
         assert not [d for d in found if d.code[:3] == "DP1"], name
     values = {"epsilon": "0.1", "delta": "0.1", "group_selection_strategy": "PUBLIC_GROUPS"}

@@ -558,10 +558,8 @@ def test_item_57_distinct_counts(attack: Attack) -> None:
     [
         "MIN(age)",
         "MAX(name)",
-        "median(age)",
-        "approx_quantile(age, 0.5)",
         "histogram(age)",
-        "quantile(age, 0.5)",
+        "mode(age)",
         "approx_count_distinct(age)",
         "corr(age, income)",
         "entropy(name)",

@@ -64,6 +64,24 @@ class Measure(Enum):
     SUM = "sum"  # of the clipped argument in grid units
     DISTINCT = "distinct"  # distinct values of arg
     UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
+    QUANTILE = "quantile"  # not a sum: the number of a public cell of values, chosen by its rank
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """Which quantile of the clipped argument, and among how many cells of values it is chosen.
+
+    p: above 0 and below 1. cells: the most. logarithmic: beside cells of one width also some that grow with |value|.
+    """
+
+    p: Fraction
+    cells: int = 0
+    logarithmic: bool = True
+
+    @property
+    def steepness(self) -> int:
+        """The most by which one row more moves the score of a cell: max(a, b - a) of p = a/b."""
+        return max(self.p.numerator, self.p.denominator - self.p.numerator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,7 @@ class Component:
         from 0); never of a paired sum.
     values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
+    quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
     """
 
     measure: Measure
@@ -99,15 +118,20 @@ class Component:
     shift: int = 0
     values: int | None = None
     of_unit: UnitTotal | None = None
+    quantile: Quantile | None = None
 
     @property
     def worth(self) -> Fraction:
-        """What one integer unit, before the weight F, is worth in the unit of the released number."""
+        """What one integer unit, before the weight F, is worth in the unit of the released number; of scores, rows."""
+        if self.quantile is not None:
+            return Fraction(1, self.quantile.p.denominator)
         return self.grid**2 * self.step if self.squared else self.grid
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The least and the largest integer of a row that counts."""
+        """The least and the largest integer of a row that counts; of a quantile, how it moves scores."""
+        if self.quantile is not None:
+            return -self.quantile.steepness, self.quantile.steepness
         if not self.squared:
             return self.lo, self.hi
         low, high = sorted((abs(self.lo), abs(self.hi)))

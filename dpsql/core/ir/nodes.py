@@ -158,6 +158,7 @@ class AggregateCall:
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
     end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
+    p: of `quantile_cont` and `quantile_disc` the share of values at or below it, above 0 and below 1; else None.
     """
 
     function: str
@@ -169,6 +170,7 @@ class AggregateCall:
     summed: Component | None = None
     per_group: tuple[Fraction, Fraction] | None = None
     end: str = ""
+    p: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

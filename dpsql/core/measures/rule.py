@@ -65,6 +65,8 @@ class MeasureRule(ABC):
     """What counts in a group: each row, each different value once, or each id once."""
     adds_values: ClassVar[bool] = False
     """Whether a row adds the clipped value of its argument; else 1."""
+    chosen: ClassVar[bool] = False
+    """Whether it is one of many cells, chosen by their scores, instead of a number that noise is added to."""
 
     @abstractmethod
     def largest(self, c: Component, limits: Contribution) -> Norms:

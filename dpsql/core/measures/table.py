@@ -8,6 +8,7 @@ from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.measures.count import CountRule
 from dpsql.core.measures.distinct import DistinctRule
+from dpsql.core.measures.quantile import QuantileRule
 from dpsql.core.measures.rule import MeasureRule, Norms
 from dpsql.core.measures.sum import SumRule
 from dpsql.core.measures.units import UnitsRule
@@ -17,6 +18,7 @@ RULES: Mapping[Measure, MeasureRule] = {
     Measure.SUM: SumRule(),
     Measure.DISTINCT: DistinctRule(),
     Measure.UNITS: UnitsRule(),
+    Measure.QUANTILE: QuantileRule(),
 }
 
 

@@ -17,6 +17,7 @@ from fractions import Fraction
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Output, Terms
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.accuracy_of_pairs import Pair, Pricing, joint_shares
 from dpsql.core.noise.calibration import (
     LARGEST_CONVERTED,
@@ -54,6 +55,7 @@ def meet(
     error that no accepted noise is large enough for.
     """
     prepared = prepare(releases, {})
+    _require_additive(prepared)
     wishes = tuple(_wished(p, errors) for p in prepared)
     _require_noise(prepared, wishes)
     found = []
@@ -134,6 +136,18 @@ def _alike(p: Prepared, parts: Terms) -> bool:
     return len({(replace(p.node.components[i], filter=None), worth) for i, worth in parts}) == 1
 
 
+def _require_additive(prepared: Sequence[Prepared]) -> None:
+    """Refuses a wish beside quantiles, whose error is no width. Raises Rejected DP411."""
+    for p in prepared:
+        for output in p.node.outputs:
+            if any(rule(p.node.components[i]).chosen for i in output.recipe.components):
+                raise reject(
+                    "DP411", f"the error of {output.label or output.column.name} is a number of rows, so no ε can be "
+                    "planned for it", span=output.span,
+                    help=["give an ε: EXPLAIN shows how many rows a quantile may be off"],
+                )  # fmt: skip
+
+
 def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
     if any(wish.pairs or wish.counts or any(width is not None for width in wish.widths) for wish in wishes):
@@ -193,7 +207,7 @@ def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], 
     """The finished mechanisms themselves, once more. Raises Rejected DP406."""
     for release, wish in zip(measured, wishes, strict=True):
         own = zip(release.measurements, wish.widths, strict=True)
-        met = all(widest is None or m.mechanism.half_width(confidence) <= widest for m, widest in own)
+        met = all(widest is None or m.noise.half_width(confidence) <= widest for m, widest in own)
         for pair in wish.pairs:
             parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
             met = met and joint_width(parts, confidence) <= pair.error

@@ -9,6 +9,8 @@ with equality where all εᵢ/wᵢ are the same. Equal weights mean equal shares
 Components of which a row counts in one at most (`parallel_composition.py`) cost together what the costliest of them
 costs, so each of them gets the whole share of the parallel group, which weighs as much as all of them.
 
+Cells are chosen by the exponential mechanism beside either of them, at the price that this one is counted in.
+
 *Family.* Under ε alone there is only Laplace noise. A δ above 0 allows Gaussian noise, whose ρ is converted once for
 the whole query; where thresholds need a δ, too, each of the two purposes gets half. Under zCDP both are priced in ρ
 (Laplace noise at ε²/2), and no conversion is needed.
@@ -28,8 +30,18 @@ from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import FAMILIES, AdditiveNoise, KeyThreshold, Mechanism, NoNoise
+from dpsql.core.noise.mechanisms import (
+    FAMILIES,
+    AdditiveNoise,
+    Calibrated,
+    Exponential,
+    KeyThreshold,
+    Mechanism,
+    NoNoise,
+    choice_priced,
+)
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import Request
@@ -75,14 +87,20 @@ class Prepared:
 class Split:
     """How the noise of a whole query is chosen.
 
-    shares: for each release and each component what it may lose: ε for noise whose price is pure, else ρ; not read
-    where nothing can change. threshold_delta: δ of each set of private keys. conversion_delta: see MeasuredRelease.
+    family: of all additive noise. choice: what chooses cells. shares: for each release and each component what it may
+    lose: ε for what is priced purely, else ρ; not read where nothing can change. threshold_delta: δ of each set of
+    private keys. conversion_delta: see MeasuredRelease.
     """
 
     family: type[AdditiveNoise]
+    choice: type[Exponential]
     shares: tuple[tuple[Fraction, ...], ...]
     threshold_delta: Fraction = Fraction(0)
     conversion_delta: Fraction = Fraction(0)
+
+    def mechanism(self, component: Component) -> type[Calibrated]:
+        """What a component is measured with."""
+        return self.choice if rule(component).chosen else self.family
 
 
 def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[MeasuredRelease, ...]:
@@ -155,10 +173,10 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
     per_key_set = budget.delta / max(1, key_sets)
     if request.accountant == "zcdp":
         rhos = proportional(prepared, budget.rho)
-        pure = tuple(tuple(_pure(rho) for rho in each) for each in rhos)
-        return [Split(family, pure if family.pure else rhos, per_key_set) for family in FAMILIES.values()]
+        in_epsilon, choice = _noise_in_epsilon(prepared, rhos), choice_priced(pure=False)
+        return [Split(f, choice, in_epsilon if f.pure else rhos, per_key_set) for f in FAMILIES.values()]
     shares = proportional(prepared, budget.epsilon)
-    found = [Split(family, shares, per_key_set) for family in FAMILIES.values() if family.pure]
+    found = [Split(f, choice_priced(pure=True), shares, per_key_set) for f in FAMILIES.values() if f.pure]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
         try:
@@ -166,8 +184,19 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
         except ValueError:
             return found  # an ε so small that it is worth no ρ
         others = (family for family in FAMILIES.values() if not family.pure)
-        found += [Split(family, rhos, per_key_set / 2, convert) for family in others]
+        found += [Split(family, choice_priced(pure=False), rhos, per_key_set / 2, convert) for family in others]
     return found
+
+
+def _noise_in_epsilon(
+    prepared: Sequence[Prepared], rhos: Sequence[Sequence[Fraction]]
+) -> tuple[tuple[Fraction, ...], ...]:
+    """Shares of ρ as the ε of pure noise. Choices stay priced in ρ, which is a quarter of what their ε would cost."""
+    each = zip(prepared, rhos, strict=True)
+    return tuple(
+        tuple(rho if rule(c).chosen else _pure(rho) for c, rho in zip(p.node.components, own, strict=True))
+        for p, own in each
+    )
 
 
 def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
@@ -222,24 +251,24 @@ def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> Measured
     measurements = []
     parts = zip(p.node.components, p.by_unit, p.worst, p.known, shares, strict=True)
     for component, each, worst, number, share in parts:
-        mechanism = NoNoise() if number is not None else _mechanism(p.node, split.family, worst, share)
+        mechanism = NoNoise() if number is not None else _mechanism(p.node, split.mechanism(component), worst, share)
         measurements.append(Measurement(component, worst, mechanism, each, number))
     threshold = None
     if p.node.threshold is not None:
         deciding = measurements[p.node.threshold]
-        assert deciding.mechanism.scale
+        assert deciding.noise.scale
         # One new key can hold at most r of the unit's rows (or each id once), and at most g keys can be new; where
         # units are replaced, as many others are gone.
         r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
         replaced = any(c.replaces_rows or c.ids > 1 for c in p.contributions.values())
         new = -(-changed // 2) if replaced else changed
         threshold = KeyThreshold.calibrate(
-            deciding.mechanism, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
+            deciding.noise, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
         )
     return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
 
 
-def _mechanism(node: Release, family: type[AdditiveNoise], worst: Sensitivity, share: Fraction) -> Mechanism:
+def _mechanism(node: Release, family: type[Calibrated], worst: Sensitivity, share: Fraction) -> Mechanism:
     try:
         return family.calibrate(family.size(worst.l1, worst.l2_squared), share)
     except ValueError:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsql.core.analysis.facts import Contribution, most_changed
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release
-from dpsql.core.noise.mechanisms import KeyThreshold, Mechanism
+from dpsql.core.noise.mechanisms import Additive, KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.privacy_loss import PrivacyLoss, largest
@@ -33,6 +33,12 @@ class Measurement:
     def loss(self) -> PrivacyLoss:
         """What this measurement costs, stated by its mechanism."""
         return self.mechanism.loss(Fraction(self.sensitivity.l1), self.sensitivity.l2_squared)
+
+    @property
+    def noise(self) -> Additive:
+        """The mechanism, of a component that noise is added to. Raises AssertionError for one that is chosen."""
+        assert isinstance(self.mechanism, Additive)
+        return self.mechanism
 
     @property
     def unit(self) -> Fraction:

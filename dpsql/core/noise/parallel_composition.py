@@ -19,6 +19,7 @@ When it would be false:
     - components of different bounding nodes;
     - rows or ids that are replaced: what goes leaves one member, and what comes enters another;
     - presence of ids, and distinct values of which there are few: one id may do all it may do in each member;
+    - a choice among cells, whose price has another form;
     - the count that decides on private keys, whose δ is its own.
 Tested by: tests/deep/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py
 """
@@ -104,7 +105,7 @@ def _weighed_by_all_rows(component: Component) -> bool:
     if component.per_group is not None or component.of_unit is not None:
         return False  # its own total is clipped, or divides: two of them may both be full
     own = rule(component)
-    return own.counts == "rows" and not own.alone(component)
+    return own.counts == "rows" and not own.alone(component) and not own.chosen
 
 
 def _bounded_by_each_row(component: Component) -> bool:
@@ -113,7 +114,7 @@ def _bounded_by_each_row(component: Component) -> bool:
     And whether c rows are priced as c times that: the values of a small image are not.
     """
     own = component.per_group is not None or component.of_unit is not None or component.values is not None
-    return not own and rule(component).counts != "ids"
+    return not own and rule(component).counts != "ids" and not rule(component).chosen
 
 
 def cases_that_count(component: Component) -> Cases:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.noise.mechanisms.mechanism import Mechanism
+from dpsql.core.noise.mechanisms.mechanism import Additive
 
 SMALLEST_DELTA = Fraction(1, 1 << 256)
 """A smaller δ may not be asked for; bounds are computed on a grid of 2^-384."""
@@ -32,7 +32,7 @@ class KeyThreshold:
     """
 
     threshold: int
-    mechanism: Mechanism
+    mechanism: Additive
     r: int
     g: int
 
@@ -42,7 +42,7 @@ class KeyThreshold:
             raise ValueError("a threshold below r has no useful δ")
 
     @classmethod
-    def calibrate(cls, mechanism: Mechanism, r: int, g: int, delta: Fraction, min_units: int = 1) -> KeyThreshold:
+    def calibrate(cls, mechanism: Additive, r: int, g: int, delta: Fraction, min_units: int = 1) -> KeyThreshold:
         """The least threshold T ≥ max(r, min_units) whose `.delta` is at most `delta`.
 
         For Laplace noise that is r + ⌈scale·ln(1/(δ₁(1+q)))⌉ with δ₁ = 1-(1-δ)^(1/g). `min_units` can only raise T, so
@@ -79,7 +79,7 @@ class KeyThreshold:
         return [count >= self.threshold for count in noisy_counts]
 
 
-def delta_of(threshold: int, r: int, g: int, mechanism: Mechanism) -> Fraction:
+def delta_of(threshold: int, r: int, g: int, mechanism: Additive) -> Fraction:
     """A rational upper bound of 1-(1-δ₁)^g with δ₁ = P(Z ≥ threshold-r), Z the noise of `mechanism`.
 
     Above the value at the mechanism's own `upper_tail` by a factor of at most 1 + 2^-90, or 2^-300 if that is more; the

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.noise.mechanisms.mechanism import MARGIN, Mechanism
+from dpsql.core.noise.mechanisms.mechanism import MARGIN, Additive
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -45,7 +45,7 @@ _TILTS = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95
 
 
 def reaches(
-    laws: Sequence[Mechanism], law: Places, counts: NDArray[np.int64], coefficients: Floats, outside: float
+    laws: Sequence[Additive], law: Places, counts: NDArray[np.int64], coefficients: Floats, outside: float
 ) -> Floats:
     """One w for each row of the arrays, whose columns are the terms of its sum.
 
@@ -68,7 +68,7 @@ def reaches(
 class _Sums:
     """Sums of several terms, a row each."""
 
-    def __init__(self, laws: Sequence[Mechanism], law: Places, counts: NDArray[np.int64], sizes: Floats) -> None:
+    def __init__(self, laws: Sequence[Additive], law: Places, counts: NDArray[np.int64], sizes: Floats) -> None:
         # In units of the sum's deviation: the squares of coefficients may be beyond all floating-point numbers.
         top = sizes.max(axis=1)
         deviations = np.array([math.sqrt(m.variance()) for m in laws])

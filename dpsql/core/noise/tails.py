@@ -59,7 +59,7 @@ class Noise:
     @classmethod
     def of(cls, m: Measurement, unit: Fraction) -> Noise:
         """unit: of the measurement's integers, in the common unit."""
-        laplace, gaussian = (float(x * unit) * (1 + MARGIN) for x in (m.mechanism.laplace, m.mechanism.gaussian))
+        laplace, gaussian = (float(x * unit) * (1 + MARGIN) for x in (m.noise.laplace, m.noise.gaussian))
         return cls(laplace, gaussian, float(unit) if laplace or gaussian else 0.0)
 
 
@@ -142,11 +142,11 @@ def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -
     parts: measurements with independent noise, and the coefficients that their integers have in the released number,
     e.g. their units and the middle of the bounds times the unit of a count for a sum that was centred.
     """
-    top = max((abs(c) * m.mechanism.half_width(1 - (1 - level) / len(parts)) for m, c in parts), default=Fraction(0))
+    top = max((abs(c) * m.noise.half_width(1 - (1 - level) / len(parts)) for m, c in parts), default=Fraction(0))
     if not top:
         return 0.0
     least = float(1 - level) * (1 - MARGIN)
-    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.mechanism.scale]
+    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.noise.scale]
     noises.sort(key=lambda n: n.step)
     law = _law(noises[-1])
     low, high = 0.0, float(len(parts))  # where each stays within its own width, which the level was split over

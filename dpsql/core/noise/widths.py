@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Recipe, Terms
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import Mechanism
+from dpsql.core.noise.mechanisms import Additive
 
 
 def linear_width(recipe: Recipe, measurements: Sequence[Measurement], level: Fraction) -> Fraction | None:
@@ -31,13 +31,13 @@ def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) 
     Of three different laws and more those of one family and one coefficient count as the widest, which is
     stochastically larger, and each family gets its part of what may lie outside.
     """
-    noisy = [(m.mechanism, abs(worth)) for m, worth in parts if m.mechanism.scale]
+    noisy = [(m.noise, abs(worth)) for m, worth in parts if m.noise.scale]
     if len(noisy) == 2 and noisy[0] != noisy[1]:
         # Imported here: `dpsql check`, which only prices, loads neither this nor numpy with it.
         from dpsql.core.noise.tails import half_width
 
         return Fraction(half_width(parts, level))
-    alike: dict[tuple[str, Fraction], list[Mechanism]] = {}
+    alike: dict[tuple[str, Fraction], list[Additive]] = {}
     for mechanism, worth in noisy:
         alike.setdefault((mechanism.name, worth), []).append(mechanism)
     each = 1 - (1 - level) / max(1, len(alike))

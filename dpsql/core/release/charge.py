@@ -26,7 +26,7 @@ from dpsql.core.ledger.ledger import Caps, Entry, Ledger, Receipt
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
-from dpsql.core.noise.mechanisms import AdditiveNoise
+from dpsql.core.noise.mechanisms import Calibrated
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.core.release.planned import PlannedRelease
@@ -263,7 +263,7 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
     losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
     decided = measured.threshold if place == measured.node.threshold else None
     noise = measured.measurements[place].mechanism
-    assert isinstance(noise, AdditiveNoise)
+    assert isinstance(noise, Calibrated)
     return Terms(
         noise.name,
         noise.parameter,

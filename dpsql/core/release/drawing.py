@@ -19,7 +19,9 @@ from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import Exponential
 from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.release.histograms import Histograms
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -83,11 +85,28 @@ class Noise:
         place: of the measurement among those declared. Raises ValueError if it was drawn before, IndexError if it was
         not declared.
         """
+        noise = self._once(place).noise
+        return Noisy(noise.add_noise(exact.clipped(-TOTAL_CAP, TOTAL_CAP), self._backend), _MADE_BY_NOISE)
+
+    def choose(self, place: int, exact: Histograms) -> Noisy:
+        """For each group the number of a cell, chosen by the measurement's mechanism from all public cells."""
+        measurement = self._once(place)
+        mechanism, quantile = measurement.mechanism, measurement.component.quantile
+        if not isinstance(mechanism, Exponential) or quantile is None:
+            raise TypeError("not a measurement that chooses")
+        chosen = []
+        for group in range(len(exact)):
+            first, counts, scores = exact.runs(group, quantile.p.numerator, quantile.p.denominator)
+            run, at = mechanism.choose(counts, scores)
+            chosen.append(first[run] + at)
+        return Noisy(Integers.of(chosen), _MADE_BY_NOISE)
+
+    def _once(self, place: int) -> Measurement:
         if place in self._drawn or place < 0:
             raise ValueError("noise is drawn once for what is charged once")
-        mechanism = self._declared[place].mechanism
+        measurement = self._declared[place]
         self._drawn.add(place)
-        return Noisy(mechanism.add_noise(exact.clipped(-TOTAL_CAP, TOTAL_CAP), self._backend), _MADE_BY_NOISE)
+        return measurement
 
 
 class Drawing(Protocol[T_co]):

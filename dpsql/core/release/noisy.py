@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.core.engine import Engine, RawTable
 from dpsql.core.ir.components import KeySource
@@ -21,8 +22,9 @@ from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import made_by
+from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
+from dpsql.core.release.histograms import Histograms
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import numbered, places
 from dpsql.core.release.key_order import in_order
@@ -122,29 +124,39 @@ class OneQuestion:
         return assembled(self.planned, self.given, _fetch(self.planned, ask), noise)
 
 
+Exact = Integers | Histograms
+"""What is exact of one component: a number for each group, or a histogram."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PrivateIntegers:
-    """The exact integers of all components, one column each, for the keys found. Private: it shows nothing of itself.
+    """What is exact of all components, one column each, for the keys found. Private: it shows nothing of itself.
 
     keys: each once, in an order that depends on the data.
     """
 
     keys: list[Key]
-    columns: list[Integers]
+    columns: list[Exact]
 
     def __repr__(self) -> str:
         return "<private>"
 
     def rows(self) -> dict[Key, list[int]]:
         """Key → its integers."""
-        rows = zip(*self.columns, strict=True) if self.columns else repeat((), len(self.keys))
+        columns = [column for column in self.columns if isinstance(column, Integers)]
+        rows = zip(*columns, strict=True) if columns else repeat((), len(self.keys))
         return {key: list(row) for key, row in zip(self.keys, rows, strict=True)}
 
-    def of(self, keys: Sequence[Key]) -> list[Integers]:
-        """The columns for these keys; 0 where a key was not found."""
+    def of(self, keys: Sequence[Key]) -> list[Exact]:
+        """The columns for these keys; 0, or an empty histogram, where a key was not found."""
         at = places(self.keys, keys)
-        nothing = Integers.zeros(1)  # at the end, where position -1 is
-        return [Integers.joined([column, nothing]).taken(at) for column in self.columns]
+        return [_for_places(column, at) for column in self.columns]
+
+
+def _for_places(column: Exact, at: NDArray[np.intp]) -> Exact:
+    if isinstance(column, Histograms):
+        return column.taken(at)
+    return Integers.joined([column, Integers.zeros(1)]).taken(at)  # the 0 stands at the end, where position -1 is
 
 
 def assembled(
@@ -155,7 +167,7 @@ def assembled(
     exact, noise: not needed where none is wanted.
     """
     noise = noise or Noise([])
-    exact = exact or PrivateIntegers([], [Integers.zeros(0)] * len(planned.measured.node.components))
+    exact = exact or PrivateIntegers([], [Integers.zeros(0) for _ in planned.measured.node.components])
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
@@ -169,12 +181,13 @@ def assembled(
 
 
 def noised(
-    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Integers], noise: Noise
+    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Exact], noise: Noise
 ) -> NoisyRelease:
     """Noise and threshold: the released rows for these keys.
 
-    exact: the integers of each component, one for each key. Private. The rows do not influence each other, so that an
-    audit may draw many releases at once, as one of as many times the keys.
+    exact: of each component, one integer or histogram for each key. Private. The rows do not influence each other, so
+    that an audit may draw many releases at once, as one of as many times the keys. Cells are chosen for the keys that
+    are shown.
     """
     node, measurements = planned.measured.node, list(planned.measured.measurements)
     columns: list[Integers] = []
@@ -184,22 +197,28 @@ def noised(
             columns.append(Integers.of(answer.values))
             measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
-            columns.append(m.mechanism.add_noise([m.known] * len(keys)))
+            columns.append(m.noise.add_noise([m.known] * len(keys)))
         else:
-            columns.append(noise(i, exact[i]).integers)
+            own = exact[i]
+            columns.append(Integers.zeros(len(keys)) if isinstance(own, Histograms) else noise(i, own).integers)
+    shown: NDArray[np.bool_] = np.ones(len(keys), dtype=np.bool_)
     threshold = planned.measured.threshold
     if threshold is not None:
         assert node.threshold is not None
         stored = given.answers.get(node.threshold)
         if stored is None:
-            shown = threshold.release(columns[node.threshold])
-            keys = list(compress(keys, shown))
-            columns = [column.taken(np.array(shown, dtype=np.bool_)) for column in columns]
+            shown = np.array(threshold.release(columns[node.threshold]), dtype=np.bool_)
+            keys = list(compress(keys, shown.tolist()))
+            columns = [column.taken(shown) for column in columns]
         elif stored.shown is not None:
             made = made_by(stored.mechanism, stored.parameter)
+            assert isinstance(made, AdditiveNoise)
             threshold = replace(
                 threshold, threshold=stored.shown.threshold, mechanism=made, r=stored.shown.r, g=stored.shown.g
             )
+    for i in wanted(planned.measured, given):
+        if isinstance(own := exact[i], Histograms):
+            columns[i] = noise.choose(i, own.taken(shown)).integers
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
     planned = replace(planned, measured=measured) if given.answers else planned
     return NoisyRelease(planned, tuple(keys), tuple(columns))
@@ -224,19 +243,25 @@ def exact_totals(
 def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
-    tables = [(s.components, ask(s)) for s in planned.statements]
-    keyed = [_keys_of(table, width) for _, table in tables]
+    tables = [ask(s) for s in planned.statements]
+    keyed = [_keys_of(table, width) for table in tables]
     distinct, at_each = numbered(keyed)
-    totals = [Integers.zeros(len(distinct)) for _ in node.components]
-    for (components, table), at in zip(tables, at_each, strict=True):
-        for i, values in zip(components, table.columns[width:], strict=True):
+    totals: list[Integers] = [Integers.zeros(len(distinct)) for _ in node.components]
+    histograms: dict[int, Histograms] = {}
+    for statement, table, at in zip(planned.statements, tables, at_each, strict=True):
+        if statement.cells is not None:
+            found = Histograms.of(statement.cells, at, len(distinct), *table.columns[width:])
+            histograms |= dict.fromkeys(statement.components, found)
+            continue
+        for i, values in zip(statement.components, table.columns[width:], strict=True):
             # Added up: should two keys ever be equal in Python, neither replaces the other.
             totals[i] = totals[i].plus(Integers.of(values).added_at(at, len(distinct)))
+    exact = [histograms.get(i, column) for i, column in enumerate(totals)]
     if node.threshold is None:
-        return PrivateIntegers(distinct, totals)
+        return PrivateIntegers(distinct, exact)
     # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
     present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
-    return PrivateIntegers(list(compress(distinct, present.tolist())), [column.taken(present) for column in totals])
+    return PrivateIntegers(list(compress(distinct, present.tolist())), [column.taken(present) for column in exact])
 
 
 def _width(planned: PlannedRelease) -> int:

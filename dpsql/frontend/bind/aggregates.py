@@ -14,8 +14,9 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, SubqueryHandler
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, aggregate_name
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
+from dpsql.frontend.bind.quantiles import quantile, require_ordered, shown
 from dpsql.frontend.bind.searched_clips import SEARCHING, misplaced, searched_in
 from dpsql.frontend.bind.syntax_arguments import checked
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
@@ -64,6 +65,11 @@ class AggregateCollector:
                 label="only released numbers have an interval",
                 help=[f"SELECT COUNT(*) AS n, {name.upper()}(n) … ; arithmetic over aggregates has no interval"],
             )  # fmt: skip
+        if call.p is not None:
+            raise reject(
+                "DP106", f"{name.upper()} of a quantile is not known: its error is a number of rows", span=span,
+                help=["EXPLAIN shows how many rows it may be off"],
+            )  # fmt: skip
         return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
 
     def bound(self, node: exp.Expr, binder: ExprBinder, condition: Expr | None = None) -> AggregateCall:
@@ -94,6 +100,8 @@ class AggregateCollector:
                 "DP108", "FILTER must follow an aggregate", span=span,
                 help=["use CASE WHEN … THEN … END, or put the condition into WHERE"],
             )  # fmt: skip
+        if function in QUANTILES:
+            return self._quantile(node, function, binder, condition)
         arg, distinct = _argument(node, function, binder), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
@@ -126,6 +134,18 @@ class AggregateCollector:
         column = self.numbering.column(function, result, span)
         return AggregateCall(function, bound, column, distinct, condition, span, per_group=own.per_group)
 
+    def _quantile(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
+        span, found = binder.span(node), quantile(node, binder)
+        own = own_bounds(found.call, found.name.lower(), False)
+        arg = binder.bind(found.arg)
+        if clip_ := searched_in(arg):
+            raise misplaced(clip_, f"{found.name} orders")
+        require_ordered(arg, found.name, span)
+        column = self.numbering.column(function, AGGREGATES[function].result(arg.type), span)
+        if own.per_row is not None:
+            arg = clip(binder, arg, own.per_row)
+        return AggregateCall(function, arg, column, False, condition, span, p=found.p)
+
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)
         return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
@@ -133,6 +153,12 @@ class AggregateCollector:
 
 def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | None:
     """What is aggregated, if anything is written."""
+    if isinstance(node, exp.Min | exp.Max) and node.args.get("count"):
+        close = f"QUANTILE_DISC({shown(node.this, binder)}, {'0.99' if function == 'max' else '0.01'})"
+        raise reject(
+            "DP101", f"{function.upper()} with a second argument gives a list of values, and is not supported",
+            span=binder.span(node), help=[f"one value, close to them:  {close}"],
+        )  # fmt: skip
     if not isinstance(node, exp.Anonymous):
         found: exp.Expr | None = checked(node, binder.source, "this", "big_int").get("this")
         return found

@@ -134,6 +134,12 @@ AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
     exp.StddevSamp: "stddev_samp",
     exp.Stddev: "stddev_samp",
+    exp.Median: "quantile_cont",
+    exp.PercentileCont: "quantile_cont",
+    exp.PercentileDisc: "quantile_disc",
+    exp.Quantile: "quantile_disc",
+    exp.ApproxQuantile: "quantile_disc",
+    exp.ApproxQuantiles: "quantile_disc",
 }
 """The parser's classes for aggregates that have one; all others are called by the names in the table of aggregates."""
 
@@ -143,7 +149,16 @@ def aggregate_name(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
         return name if name in AGGREGATES else None
+    match node:
+        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as call):
+            node = call
+        case exp.Bracket(this=exp.ApproxQuantiles() as call):
+            node = call
     return AGGREGATE_NODES.get(type(node))
+
+
+QUANTILES = ("quantile_cont", "quantile_disc")
+"""The aggregates that all spellings of quantiles are bound to (`quantiles.py`)."""
 
 
 INTERVAL_ENDS = {"dp_interval_low": "low", "dp_interval_high": "high"}

@@ -11,8 +11,8 @@ from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.functions.registry import REGISTRY
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind.function_names import VOLATILE, WINDOWED
-from dpsql.frontend.bind.replacements import INSTEAD, LISTED, is_quantile, needs_window, of_aggregate
+from dpsql.frontend.bind.function_names import VOLATILE, WINDOWED, aggregate_name
+from dpsql.frontend.bind.replacements import INSTEAD, LISTED, needs_window, of_aggregate
 from dpsql.frontend.text.spans import query_span, span_of
 
 
@@ -59,8 +59,14 @@ def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
 def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     """Build (not raise) the refusal of a node that has no meaning here. clause: where it stands, in words."""
     span = span_of(node, source.text)
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) or is_quantile(node):
-        return refused(node.this, source, clause)  # put around ANY_VALUE(x), PERCENTILE_CONT(x)
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and aggregate_name(node.this) is not None:
+        words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+        return reject(
+            "DP101", f"{words} cannot stand in {written_name(node.this, source).upper()}", span=span,
+            help=["leave it out: aggregates leave NULLs out"],
+        )  # fmt: skip
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup) and aggregate_name(node.this) is None:
+        return refused(node.this, source, clause)  # put around ANY_VALUE(x), MODE()
     if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
         return refused_subquery(node, source, clause)
     if isinstance(node, exp.Window):
@@ -74,7 +80,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
             help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
         )  # fmt: skip
     if isinstance(node, exp.Func) and type(node) in WINDOWED:
-        name = _written(node, source)
+        name = written_name(node, source)
         return reject(
             "DP105", f"{name.upper()} needs a window", span=span,
             help=needs_window(node, name.upper()),
@@ -82,7 +88,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     if isinstance(node, exp.AggFunc):
         advice = of_aggregate(node)
         return reject(
-            "DP105", f"aggregate {_written(node, source).upper()} is not supported", span=span,
+            "DP105", f"aggregate {written_name(node, source).upper()} is not supported", span=span,
             help=[advice],
         )  # fmt: skip
     if isinstance(node, exp.Array):
@@ -108,7 +114,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
             help=["compare one by one:  (a = 1 AND b = 2) OR (a = 3 AND b = 4)"],
         )  # fmt: skip
     if isinstance(node, exp.Func):
-        name = _written(node, source)
+        name = written_name(node, source)
         if name in VOLATILE or node.sql_name().lower() in VOLATILE:
             return volatile(name, span)
         return unknown_function(name, span)
@@ -118,11 +124,13 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     )  # fmt: skip
 
 
-def _written(node: exp.Func, source: Source) -> str:
+def written_name(node: exp.Expr, source: Source) -> str:
     """A function's name as it stands in the text; sqlglot gives several spellings one class."""
     span = span_of(node, source.text)
     found = re.match(r"(\w+)\s*\(", source.text[span.start : span.end])
-    return found.group(1).lower() if found else node.sql_name().lower()
+    if found:
+        return found.group(1).lower()
+    return (node.sql_name() if isinstance(node, exp.Func) else type(node).__name__).lower()
 
 
 def _spaced(name: str) -> str:

@@ -41,14 +41,11 @@ SPINE: Final = "for a list of days:  GROUP BY day  shows every day of the column
 
 _PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 
-_AGGREGATES = "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
-_BY_HAND = "count what lies below a value:  COUNT(*) FILTER (WHERE x < 100)"
+_AGGREGATES = (
+    "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, QUANTILE_CONT, "
+    "QUANTILE_DISC"
+)
 _ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
-
-
-def is_quantile(node: exp.Expr) -> bool:
-    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."""
-    return isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc)
 
 
 def of_aggregate(node: exp.AggFunc) -> str:
@@ -56,8 +53,6 @@ def of_aggregate(node: exp.AggFunc) -> str:
     match node:
         case exp.ApproxDistinct():
             return "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
-        case exp.Median() | exp.Quantile() | exp.ApproxQuantile() | exp.PercentileCont() | exp.PercentileDisc():
-            return _BY_HAND
         case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last() | exp.Mode():
             return _ONE_ROW
         case _:

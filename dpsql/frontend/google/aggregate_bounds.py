@@ -1,6 +1,6 @@
-"""Bounds that one aggregate brings in GoogleSQL's spelling: what they mean for COUNT, SUM, AVG and variances.
+"""Bounds that one aggregate brings in GoogleSQL's spelling, and what they mean for it.
 
-COUNT and SUM bound what an id may contribute to a group, SUM, AVG and variances what a row may; an id without rows
+COUNT and SUM bound what an id may contribute to a group, all but COUNT what a row may; an id without rows
 contributes 0.
 """
 

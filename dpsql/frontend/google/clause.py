@@ -44,9 +44,11 @@ _ANON = {
     "ANON_STDDEV_POP": "STDDEV_POP",
 }  # fmt: skip
 _VARIANCES = {"VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV"}
-_BOUNDED = {"COUNT", "SUM", "AVG", *_VARIANCES}
+_QUANTILES = {"PERCENTILE_CONT", "PERCENTILE_DISC", "APPROX_QUANTILES"}
+_BOUNDED = {"COUNT", "SUM", "AVG", *_VARIANCES, *_QUANTILES}
 _TAKES_BOUNDS = (
     exp.Count, exp.Sum, exp.Avg, exp.VariancePop, exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Stddev,
+    exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantiles,
 )  # fmt: skip
 _NOT_AFTER = frozenset({
     "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "THEN", "ELSE", "WHEN", "CASE", "DISTINCT", "DIV", "MOD"
@@ -129,7 +131,9 @@ def attach(tree: exp.Expr, calls: Sequence[CallBounds]) -> None:
             node.meta["end"] = call.end - 1  # sqlglot's ends are inclusive
     for call in waiting.values():
         raise _wrong(
-            "bounds of contributions can stand in COUNT, SUM, AVG and variances only", call.span, "leave them out"
+            "bounds of contributions can stand in COUNT, SUM, AVG, variances and quantiles only",
+            call.span,
+            "leave them out",
         )
 
 
@@ -311,7 +315,7 @@ class _Lifter(Cursor):
             if own or written in (_PER_GROUP, _PER_ROW):
                 raise _wrong(
                     f"{name or 'this'} takes no argument called {written}", self.span(self.at + 1, self.at + 1),
-                    f"COUNT and SUM take {_PER_GROUP}; SUM, AVG and variances take {_PER_ROW}",
+                    f"COUNT and SUM take {_PER_GROUP}; SUM, AVG, variances and quantiles take {_PER_ROW}",
                 )  # fmt: skip
             self.kept.append(self.tokens[self.at])
             self.at += 1

@@ -47,6 +47,7 @@ _HELD = (exp.Expr, list)
 _BRACED = (exp.Struct, exp.ToMap)
 _CALLED = (exp.Func, exp.Paren)
 _BRACKETED = (*_CALLED, exp.Filter, exp.Window)
+_INDEXED = re.compile(r"[\s)]*\]")
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 
 
@@ -125,6 +126,10 @@ def span_of(node: exp.Expr, text: str) -> Span:
         inner = span_of(node.this, text)
         before = _end_before(text, inner.start)
         own = Span(before - 1, inner.end) if before and text[before - 1] == "(" else inner
+    if isinstance(at, exp.WithinGroup) and at is node:
+        return Span(own.start, _bracket(text, own.start, own.end))
+    if isinstance(at, exp.Bracket) and at is node and (behind := _INDEXED.match(text, own.end)) is not None:
+        return Span(own.start, behind.end())
     if isinstance(at, _BRACKETED):
         own = own if bare and at is node else _open(own, at, text)
         if isinstance(at, exp.Cast) and text[own.start : own.end].upper().startswith(("CAST", "TRY_CAST")):

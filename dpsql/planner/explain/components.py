@@ -7,8 +7,10 @@ from fractions import Fraction
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
 from dpsql.core.ir.render import expression
+from dpsql.core.measures.quantile import cells_of
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.diagnostics.words import number
 from dpsql.planner.explain.nodes import short
 
 
@@ -17,11 +19,21 @@ def component_name(c: Component, measured: MeasuredRelease) -> str:
     arg = "*" if c.arg is None else expression(c.arg)
     own = rule(c)
     name = own.name.format(argument=_centred(arg, c) if own.adds_values else arg, unit=measured.unit)
+    if c.quantile is not None:
+        name = f"{name[:-1]}, {number(c.quantile.p)})"
     name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
     if c.of_unit is not None:
         norm = "" if c.of_unit.norm == "l1" or not measured.node.keys else " (root of squares)"
         return f"{name} ≤ {amount(c.of_unit.most * c.worth)} per id{norm}"
     return name if c.per_group is None else f"{name} in [{', '.join(map(amount, c.per_group))}] per id and group"
+
+
+def cells(c: Component) -> str:
+    """The cells of a quantile, e.g. `10,001 cells 0.01 wide`."""
+    found = cells_of(c)
+    if found.digits:
+        return f"{len(found):,} cells, at most {amount(found.width * c.grid)} wide and narrower near 0"
+    return f"{len(found):,} cells {amount(found.width * c.grid)} wide"
 
 
 def _centred(arg: str, c: Component) -> str:

@@ -10,11 +10,12 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Output
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.quantile import cells_of
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
-from dpsql.planner.expected_error import expected_error, output_error
+from dpsql.planner.expected_error import expected_error, output_error, scale
 from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import operator
@@ -121,12 +122,13 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
         "l2": shown(float(s.l2_squared) ** 0.5 * float(m.unit)),
         "linf": shown(_number(s.linf * m.unit)),
         "mechanism": m.mechanism.name,
-        "scale": shown(float(m.mechanism.scale * m.unit)),
+        "scale": shown(scale(m)),
         "grid": _number(m.component.worth),
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
         "expected_error": shown(expected_error(m)),
+        **({} if m.component.quantile is None else {"error_in": "rows", "cells": len(cells_of(m.component))}),
     }
 
 

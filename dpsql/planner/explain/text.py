@@ -17,8 +17,8 @@ from dpsql.core.privacy_loss import largest, show_spent
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import printable
-from dpsql.planner.expected_error import expected_error
-from dpsql.planner.explain.components import amount, component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.expected_error import expected_error, scale
+from dpsql.planner.explain.components import amount, cells, component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
 from dpsql.planner.explain.nodes import facts_text, operator
 from dpsql.planner.plan import Charge, Plan
@@ -115,9 +115,12 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
         lines[0] += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
         )
-    # All noise of a query is of one family.
+    # All noise of a query is of one family; choices beside it may be priced otherwise.
     in_rho = any(m.loss.rho for m in measured.measurements)
-    rows = [("component", "l1", "l2", "l∞", "mechanism", "scale", "ρ" if in_rho else "ε", "± 95 %")]
+    mixed = in_rho and any(m.loss.epsilon for m in measured.measurements)
+    rows = [
+        ("component", "l1", "l2", "l∞", "mechanism", "scale", "loss" if mixed else "ρ" if in_rho else "ε", "± 95 %")
+    ]
     examples: list[str] = []
     for m, multiples in zip(measured.measurements, each or [Multiples()] * len(measured.measurements), strict=True):
         s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
@@ -128,9 +131,9 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
                 shown(f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}"),
                 shown(amount(s.linf * m.unit)),
                 m.mechanism.name,
-                shown(f"{float(m.mechanism.scale * m.unit):.6g}"),
-                f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
-                shown(f"{expected_error(m):.4g}"),
+                shown(f"{scale(m):.6g}"),
+                str(m.loss) if mixed else f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
+                shown(f"{expected_error(m):.4g}") + (" rows" if m.component.quantile else ""),
             )
         )
         examples += multiples.examples(name, expected_error(m))
@@ -154,6 +157,8 @@ def _reach_lines(measured: MeasuredRelease) -> list[str]:
             f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
         )
     for m in measured.measurements:
+        if m.component.quantile is not None:
+            found.append(f"{component_name(m.component, measured)}: the middle of one of {cells(m.component)}")
         if m.component.values is not None:
             found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
     return found

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import most_values
@@ -26,7 +27,7 @@ from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Expr, columns_of
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, one_group
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources, one_group
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import largest_contribution, rule
@@ -52,6 +53,12 @@ def sum_integers(root: Node, ctx: RewriteContext) -> Node:
         return _summed(node, derive_once(node.input, ctx.analysis).fact)
 
     return transform(root, change)
+
+
+MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
+"""Cells of a quantile; of one by private keys, whose number must decide on nothing."""
+MOST_ENTRIES = 2**24
+"""Cells of a quantile times public keys."""
 
 
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
@@ -116,6 +123,10 @@ def _gridded(
         return replace(c, weight=_weight_of_total(c, c.of_unit, bounding))  # its grid came with its limit
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
+    if rule(c).chosen:
+        assert value is not None and c.quantile is not None
+        most = min(MOST_CELLS, MOST_ENTRIES // max(1, _public_keys(node))) if _keyed_publicly(node) else PRIVATE_CELLS
+        c = replace(_quantized(c, value, MOST_UNITS), quantile=replace(c.quantile, cells=max(2, most)))
     if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
@@ -136,6 +147,14 @@ def _gridded(
     room = BUDGET // max(1, largest_contribution(c, limits).in_all)
     weight = max(LEAST_WEIGHT, min(MOST_WEIGHT, 1 << (room.bit_length() - 1)))
     return replace(c, weight=weight)
+
+
+def _keyed_publicly(node: Release) -> bool:
+    return key_sources(node) is not None
+
+
+def _public_keys(node: Release) -> int:
+    return prod(len(source.keys) for source in key_sources(node) or ())
 
 
 def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fraction:

@@ -1,7 +1,7 @@
 """Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
 Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL. A date or time is clipped in MIN and
-MAX, whose values may be group keys: the month of a first order.
+MAX, whose values may be group keys (the month of a first order), and in quantiles.
 
 Example:
     >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
@@ -25,7 +25,7 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 
 def clip_columns(root: Node, ctx: RewriteContext) -> Node:
-    """Wrap every column with finite declared bounds inside SUM, AVG, COUNT, MIN and MAX arguments in CLIP."""
+    """Wrap every column with finite declared bounds inside the arguments of aggregates in CLIP."""
 
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or not ctx.private(node.input):
@@ -42,7 +42,7 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         return call
 
     def change(e: Expr) -> Expr:
-        if not isinstance(e, Column) or not (e.type.numeric or (e.type.temporal and extreme)):
+        if not isinstance(e, Column) or not (e.type.numeric or (e.type.temporal and (extreme or call.p is not None))):
             return e
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:

@@ -37,7 +37,7 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     first = noisy.keys[0][0]
     assert isinstance(first, int)
     octaves = Octaves(
-        limit.label, limit.words, measured.unit, tuple(column), measurement.mechanism, cells, first,
+        limit.label, limit.words, measured.unit, tuple(column), measurement.noise, cells, first,
         measurement.component.weight, limit.at_most, limit.grid, limit.norm == "l2",
     )  # fmt: skip
     match limit.rule:

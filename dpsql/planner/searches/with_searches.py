@@ -16,6 +16,7 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.measures.rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.mechanisms import FAMILIES, Additive, Exponential, Mechanism
 from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
@@ -53,8 +54,8 @@ def with_searches(
         for limit in searching.missing
     )
     rest = replace(rest, releases=tuple(_with_most_delta(r, rest) for r in rest.releases))
-    noisy = (m.mechanism.name for r in rest.releases for m in r.measured.measurements if m.known is None)
-    settings = replace(settings, family=next(noisy))
+    noisy = [m.mechanism for r in rest.releases for m in r.measured.measurements if m.known is None]
+    settings = replace(settings, family=_family(noisy))
     return replace(
         rest,
         cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], policy),
@@ -72,8 +73,9 @@ def error_of_limits(plan: Plan) -> float:
     The sum of an id's totals is between once and √n times their root; it is taken for the mean of the two, ⁴√n times,
     so that whoever has ids in one group each loses about as many times as others gain.
     """
-    each = ((m, r.measured.contribution) for r in plan.releases for m in r.measured.measurements if m.known is None)
-    return sum(math.log(noise_per_unit(m.mechanism, m.component.weight) / _spread(m.component, c)) for m, c in each)
+    measured = ((m, r.measured.contribution) for r in plan.releases for m in r.measured.measurements)
+    each = ((m, c) for m, c in measured if m.known is None and isinstance(m.mechanism, Additive))
+    return sum(math.log(noise_per_unit(m.noise, m.component.weight) / _spread(m.component, c)) for m, c in each)
 
 
 def _spread(c: Component, limits: Contribution) -> float:
@@ -110,9 +112,10 @@ def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> S
         if measured.threshold is not None and limit.rule is not Rule.GROUPS:
             threshold = measured.threshold.threshold
         groups, weight = _groups(measured), m.component.weight
-        noise += noise_per_unit(m.mechanism, weight, groups)
+        if isinstance(m.mechanism, Additive):  # a choice has no bias to weigh its limit against
+            noise += noise_per_unit(m.noise, weight, groups)
         if limit.rule is Rule.SUM:
-            largest.append(largest_octave(m.mechanism, weight, partial(weighed, weight=weight)))
+            largest.append(largest_octave(m.noise, weight, partial(weighed, weight=weight)))
         else:
             _require_room(m, limit)
     return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
@@ -125,11 +128,29 @@ def _require_room(m: Measurement, limit: Limit) -> None:
     where it is replaced. Noise grows no faster than what is moved.
     """
     room, moved = LARGEST_SCALE / (2 * BUDGET), m.sensitivity
-    if m.mechanism.laplace > room * moved.l1 or m.mechanism.gaussian**2 > room**2 * moved.l2_squared:
+    laplace, gaussian = _widths(m.mechanism)
+    if laplace > room * moved.l1 or gaussian**2 > room**2 * moved.l2_squared:
         raise reject(
             "DP410", f"the noise could be too large to be of use, whatever limit of {limit.what} is found",
             help=["use a larger epsilon", "or declare limits and bounds"],
         )  # fmt: skip
+
+
+def _family(mechanisms: Sequence[Mechanism]) -> str:
+    """The family of a query's noise; of choices alone the one that their price is counted in."""
+    added = [m.name for m in mechanisms if isinstance(m, Additive)]
+    if added:
+        return added[0]
+    return next(f.name for f in FAMILIES.values() if isinstance(m := mechanisms[0], Exponential) and f.pure is m.pure)
+
+
+def _widths(mechanism: Mechanism) -> tuple[Fraction, Fraction]:
+    """Scale and σ of noise; of a choice 1/η in place of the one that its price follows as it does."""
+    if isinstance(mechanism, Exponential):
+        own = 1 / mechanism.eta
+        return (own, Fraction(0)) if mechanism.pure else (Fraction(0), own)
+    assert isinstance(mechanism, Additive)
+    return mechanism.laplace, mechanism.gaussian
 
 
 def _follows(c: Component, node: Release, limit: Limit, clip: Call | None) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from dpsql.aggregates.formula import formula
+from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
@@ -70,7 +71,7 @@ def warnings_of(
     """
     own = _Release(release, declared_sizes(below, release.node), source, epsilon, at)
     try:
-        found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own))
+        found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own), *_ranks(own))
     except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
         found = ()
     return (*found, *discarded(release, below, source, ctx, limits))
@@ -202,6 +203,44 @@ def _averages(own: _Release) -> Iterator[Diagnostic]:
             rows.why,
         )  # fmt: skip
         return
+
+
+# --- DP507: quantiles of a few rows ----------------------------------------------------------------------------------
+
+
+def _ranks(own: _Release) -> Iterator[Diagnostic]:
+    """The first quantile that may be as many rows off as half of a group of the declared size has."""
+    rows = _rows_of_a_mean(own)
+    if rows is None or rows.count < 1:
+        return
+    for output in own.measured.node.outputs:
+        if (
+            not isinstance(formula(output), QuantileFormula)
+            or own.measured.measurements[_place(output)].known is not None
+        ):
+            continue
+        off = expected_error(own.measured.measurements[_place(output)])
+        if 2 * off < rows.count:
+            continue
+        yield _warning(
+            own, "DP507", output,
+            f"{_named(output)} is of about {_rows(rows.count)}, and may be {_amount(off)} rows away from the quantile",
+            "mostly the public cells decide the answer",
+            _or(
+                _enough_for(own, 2 * off / rows.count, partial(_near, output=output, rows=rows.count)),
+                "take it over fewer and larger groups, or with smaller limits",
+            ),
+            rows.why,
+        )  # fmt: skip
+        return
+
+
+def _place(output: Output) -> int:
+    return output.recipe.components[0]
+
+
+def _near(measured: MeasuredRelease, output: Output, rows: int) -> bool:
+    return 2 * expected_error(measured.measurements[_place(output)]) < rows
 
 
 def _rows_of_a_mean(own: _Release) -> Most | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.noise.integer_columns import Floats
-from dpsql.core.noise.mechanisms import Mechanism
+from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.release.noisy import NoisyRelease
 
 Places = NDArray[np.intp]
@@ -37,17 +37,17 @@ class Noises:
     """
 
     def __init__(self, releases: Listed[NoisyRelease]) -> None:
-        self.laws: list[Mechanism] = []
+        self.laws: list[Additive] = []
         self._starts: dict[tuple[int, int], int] = {}
         known: dict[object, int] = {}
         law, values, height = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], 0
         for place, noisy in enumerate(releases):
             for i, m in enumerate(noisy.planned.measured.measurements):
-                if m.known is not None or not m.mechanism.scale:
+                if m.known is not None or not isinstance(m.mechanism, Additive) or not m.noise.scale:
                     continue
                 at = known.setdefault(m.mechanism, len(self.laws))
                 if at == len(self.laws):
-                    self.laws.append(m.mechanism)
+                    self.laws.append(m.noise)
                 column = noisy.columns[i].floats()
                 self._starts[place, i] = height
                 height += len(column)

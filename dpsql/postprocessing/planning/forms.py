@@ -182,8 +182,8 @@ def shown(release: int, at: int, output: Output, components: Sequence[Component]
     """An output of a release. noisy: its components that have noise."""
     maker = Shown(release, at)
     made_by = formula(output)
-    if made_by.is_end:
-        return none("", noisy)
+    if made_by.no_interval is not None:
+        return none(made_by.no_interval, noisy)
     kind = Kind.ENCLOSED if made_by.terms(components) is None else Kind.LINEAR
     return Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components))
 

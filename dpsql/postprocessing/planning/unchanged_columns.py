@@ -23,7 +23,7 @@ def _shown(node: Node, uid: int, release: Release, index: ByIdentity[Node, int])
     origin = origin_of(node, uid, release)
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
-        if output.column.uid == origin and not formula(output).is_end:
+        if output.column.uid == origin and formula(output).no_interval is None:
             return index[release], position
     return None
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.noise.mechanisms import Mechanism
+from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.numbers.enclosures import log
 from dpsql.core.numbers.normal import root
@@ -54,7 +54,7 @@ class Octaves:
     what: str
     unit: str
     counts: tuple[int, ...]
-    noise: Mechanism
+    noise: Additive
     cells: int
     first: int = 0
     weight: int = 1
@@ -183,7 +183,7 @@ def cut_part(octaves: Octaves, limit: int) -> tuple[int, int]:
     return least // octaves.weight, sum(n * max(0, high - limit) for n, _, high in parts) // octaves.weight
 
 
-def noise_per_unit(noise: Mechanism, most: int, groups: int = 1) -> Fraction:
+def noise_per_unit(noise: Additive, most: int, groups: int = 1) -> Fraction:
     """The mean size of the noise in all groups together, for each unit of the limit.
 
     noise: as it is drawn for the limit `most`, both in the same units. groups: how many numbers are released: public
@@ -192,7 +192,7 @@ def noise_per_unit(noise: Mechanism, most: int, groups: int = 1) -> Fraction:
     return groups * (noise.laplace or _MEAN_GAUSSIAN * noise.gaussian) / most
 
 
-def largest_octave(noise: Mechanism, most: int, weighed: Callable[[int], int]) -> int:
+def largest_octave(noise: Additive, most: int, weighed: Callable[[int], int]) -> int:
     """The highest octave whose limit has noise of a size that is accepted, and so has that of each below.
 
     noise, most: as in `noise_per_unit`, of a limit of 1, whose noise is. weighed: a limit in those units, where it is

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.quantiles_of_sums import Mechanism, reaches
+from dpsql.core.noise.quantiles_of_sums import Additive, reaches
 
 LAPLACE, FINE = DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(40))
 RARE = DiscreteLaplace(Fraction(1, 5))
 GAUSSIAN = DiscreteGaussian(Fraction(9))
 LAWS = (LAPLACE, FINE, RARE, GAUSSIAN)
-Terms = tuple[tuple[Mechanism, int, Fraction], ...]
+Terms = tuple[tuple[Additive, int, Fraction], ...]
 """Law, how many, coefficient."""
 
 ONE, TWO, HALF = Fraction(1), Fraction(2), Fraction(1, 2)

@@ -69,7 +69,9 @@ def test_numbers_stay_with_their_keys(found: dict[Any, tuple[int, int]], asked: 
 def fetched(tables: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]], width: int, threshold: int | None) -> Any:
     """What `_fetch` makes of these tables: for each the components that it holds, and its rows."""
     heights = [RawTable(("x",) * (width + len(c)), tuple(map(list, zip(*rows, strict=True)))) for c, rows in tables]
-    statements = [SimpleNamespace(components=c, salted=lambda *filled, at=at: at) for at, (c, _) in enumerate(tables)]
+    statements = [
+        SimpleNamespace(components=c, cells=None, salted=lambda *filled, at=at: at) for at, (c, _) in enumerate(tables)
+    ]
     node = SimpleNamespace(keys=(None,) * width, components=(None,) * 3, threshold=threshold)
     planned = SimpleNamespace(measured=SimpleNamespace(node=node), statements=statements)
     return _fetch(planned, Ask(SimpleNamespace(fetch=lambda at: heights[at]), 0)).rows()  # type: ignore[arg-type]

@@ -79,13 +79,26 @@ def _own(node: exp.Expr) -> exp.Expr:
             for side in ("this", "expression"):
                 if node.args[side].args.get("with_"):
                     node.set(side, exp.Subquery(this=node.args[side]))
-        case exp.Func() if (bounds := bounds_of(node)) is not None:
-            name, pair = next((n, p) for n, p in named_bounds(bounds) if p is not None)
-            low, high = (exp.Var(this=str(float(end))) for end in pair)
-            written = exp.Kwarg(this=exp.Var(this=name), expression=exp.Tuple(expressions=[low, high]))
+        case exp.WithinGroup():  # printed within the brackets of the call
+            call, order = (part.transform(_own).sql("duckdb", identify=True) for part in (node.this, node.expression))
+            return exp.Var(this=f"{call} WITHIN GROUP ({order})")
+        case exp.PercentileCont() | exp.PercentileDisc() | exp.ApproxQuantiles():
+            given = [node.this] if node.expression is None else [node.this, node.expression]
+            return exp.Anonymous(this=node.sql_name(), expressions=[*given, *bounds_written(node)])
+        case exp.Func() if written := bounds_written(node):
             given = [] if node.this is None else [node.this]
-            return exp.Anonymous(this=node.sql("duckdb").partition("(")[0], expressions=[*given, written])
+            return exp.Anonymous(this=node.sql("duckdb").partition("(")[0], expressions=[*given, *written])
     return node
+
+
+def bounds_written(node: exp.Expr) -> list[exp.Expr]:
+    """The bounds that were lifted out of an aggregate, as its last argument."""
+    bounds = bounds_of(node)
+    if bounds is None:
+        return []
+    name, pair = next((n, p) for n, p in named_bounds(bounds) if p is not None)
+    low, high = (exp.Var(this=str(float(end))) for end in pair)
+    return [exp.Kwarg(this=exp.Var(this=name), expression=exp.Tuple(expressions=[low, high]))]
 
 
 def named_bounds(bounds: CallBounds) -> list[tuple[str, tuple[Fraction, Fraction] | None]]:
@@ -405,6 +418,30 @@ def test_every_query_of_the_examples_that_is_admitted_can_be_derived_as_it_is_wr
             found += 1
             assert derivable(sql), path.name
     assert found >= 15
+
+
+@pytest.mark.parametrize("query", ["((SELECT 1)) ORDER BY ALL", "(((SELECT 1))) LIMIT 1", "(VALUES (1)) OFFSET 1"])
+def test_brackets_behind_with_that_are_ordered_or_cut(query: str) -> None:
+    sql = f"WITH a AS (SELECT 2) {query}"
+    assert derivable(sql) and agree(policy("shop"))(sql) == "planned"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY day DESC NULLS LAST) FILTER (WHERE day > 1)",
+        "PERCENTILE_CONT(0.5, contribution_bounds_per_row => (0, 9)) WITHIN GROUP (ORDER BY day)",
+        "PERCENTILE_DISC(day, 0.5, contribution_bounds_per_row => (0, 9))",
+        "APPROX_QUANTILES(day, 4, contribution_bounds_per_row => (0, 9))[ORDINAL(2)]",
+        "QUANTILE(day, 0.1) - QUANTILE_CONT(day, $p) + QUANTILE_DISC(day, 0.3) * APPROX_QUANTILE(day, 0.4)",
+        "MEDIAN(day) FILTER (WHERE day > 1)",
+    ],
+)
+def test_spellings_of_quantiles_can_be_derived(call: str) -> None:
+    sql = f"SELECT {call} AS q FROM flights"
+    parsed = parse(Source(sql))
+    bind(parsed, policy("flights"), {"p": 0.2} if "$p" in call else ())
+    assert derivable(sql) and derivable(canonical(parsed)), canonical(parsed)
 
 
 # --- what is outside -----------------------------------------------------------------------------------------------

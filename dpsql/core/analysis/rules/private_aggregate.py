@@ -165,6 +165,11 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
                 help=["select the distinct values first:  FROM (SELECT DISTINCT … )"],
             )  # fmt: skip
+        case (("quantile_cont" | "quantile_disc"), _):
+            raise reject(
+                "DP101", "a quantile is not supported below another aggregate of private rows", span=call.span,
+                help=["take AVG, MIN or MAX of each group, or the quantile of all rows at once"],
+            )  # fmt: skip
         case _:
             raise reject(
                 "DP101", f"{call.function.upper()} is not supported below another aggregate of private rows",

@@ -1,4 +1,4 @@
-"""What a mechanism is: it adds integer noise and can state its own loss.
+"""What a mechanism is: it releases a number and can state its own loss.
 
 The object that prices a query is the object that draws the noise, so a price can never disagree with the noise. All
 that differs between mechanisms is a method here, so that a new one is a file and a line in `mechanisms/__init__.py`.
@@ -25,12 +25,59 @@ MARGIN = 1e-9
 
 
 class Mechanism(ABC):
-    """Additive integer noise with a symmetric distribution; immutable."""
+    """What a number is released by; immutable. It states what it costs, whatever it does to the number."""
 
     __slots__ = ()
 
     name: ClassVar[str]
-    """As printed by EXPLAIN and as stored: `laplace`, `gaussian`."""
+    """As printed by EXPLAIN and as stored: `laplace`, `gaussian`, `exponential`."""
+
+    @abstractmethod
+    def loss(self, l1: Fraction, l2_squared: Fraction) -> PrivacyLoss:
+        """The loss when the vector of true integers moves by at most this between neighbours."""
+
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of the noise in squared grid units, for display and for choosing between mechanisms."""
+
+    def as_accurate(self, planned: Mechanism) -> bool:
+        """Whether the noise is no wider than planned: exact within a family, by variance between two."""
+        return self.variance() <= planned.variance()
+
+
+class Calibrated(Mechanism):
+    """A mechanism that is made for a sensitivity and a share of the budget, and that can be stored and made again."""
+
+    __slots__ = ()
+
+    pure: ClassVar[bool]
+    """Whether its price is an ε; else it is a ρ."""
+
+    @property
+    @abstractmethod
+    def parameter(self) -> Fraction:
+        """All that it is made of, as stored: `of_parameter` makes the same one from it."""
+
+    @classmethod
+    @abstractmethod
+    def of_parameter(cls, parameter: Fraction) -> Self:
+        """The mechanism of a stored parameter. Raises ValueError if it is out of range."""
+
+    @staticmethod
+    @abstractmethod
+    def size(l1: Fraction | int, l2_squared: Fraction) -> Fraction:
+        """Of a sensitivity what the price follows."""
+
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, size: Fraction, price: Fraction, /) -> Self:
+        """The most accurate one of this price. Raises ValueError if it would be too inaccurate to be of use."""
+
+
+class Additive(Mechanism):
+    """Additive integer noise with a symmetric distribution."""
+
+    __slots__ = ()
 
     @property
     def laplace(self) -> Fraction:
@@ -48,10 +95,6 @@ class Mechanism(ABC):
         return self.laplace or self.gaussian
 
     @abstractmethod
-    def loss(self, l1: Fraction, l2_squared: Fraction) -> PrivacyLoss:
-        """The loss when the vector of true integers moves by at most this between neighbours."""
-
-    @abstractmethod
     def add_noise(self, values: Sequence[int], backend: Backend = EXACT) -> Integers:
         """values[i] + fresh independent noise drawn by `backend`; exact integers, nothing clipped."""
 
@@ -67,47 +110,18 @@ class Mechanism(ABC):
     def upper_tail(self, m: int, bits: int) -> Fraction:
         """A rigorous upper bound of P(noise ≥ m) for m ≥ 0, whose rounding adds at most 2^(1-bits)."""
 
-    @abstractmethod
-    def variance(self) -> float:
-        """Variance of the noise in squared grid units, for display and for choosing between mechanisms."""
 
-    def as_accurate(self, planned: Mechanism) -> bool:
-        """Whether the noise is no wider than planned: exact within a family, by variance between two."""
-        return self.variance() <= planned.variance()
+class AdditiveNoise(Additive, Calibrated):
+    """Additive noise that is calibrated.
 
-
-class AdditiveNoise(Mechanism):
-    """Noise that is calibrated to a sensitivity and a share of the budget, and that can be stored and made again.
-
-    A mechanism's *rate* is what it costs per unit of sensitivity; a higher rate is less noise.
+    A mechanism's *rate* is what it costs per unit of sensitivity, so that rate · size is the price. A higher rate is
+    less noise.
     """
 
     __slots__ = ()
 
-    pure: ClassVar[bool]
-    """Whether its price is an ε; else it is a ρ."""
     lowest_rate: ClassVar[Fraction]
     """That of the widest noise that is accepted."""
-
-    @property
-    @abstractmethod
-    def parameter(self) -> Fraction:
-        """All that the noise is made of, as stored: `of_parameter` makes the same noise from it."""
-
-    @classmethod
-    @abstractmethod
-    def of_parameter(cls, parameter: Fraction) -> Self:
-        """The noise of a stored parameter. Raises ValueError if it is out of range."""
-
-    @staticmethod
-    @abstractmethod
-    def size(l1: Fraction | int, l2_squared: Fraction) -> Fraction:
-        """Of a sensitivity what the price follows: the price is rate · size."""
-
-    @classmethod
-    @abstractmethod
-    def calibrate(cls, size: Fraction, price: Fraction, /) -> Self:
-        """The least noise of this price. Raises ValueError if it would be too large to be of use."""
 
     @classmethod
     @abstractmethod

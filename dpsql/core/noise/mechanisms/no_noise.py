@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from dpsql.core.noise.backends import EXACT, Backend
-from dpsql.core.noise.mechanisms.mechanism import Mechanism
+from dpsql.core.noise.mechanisms.mechanism import Additive
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class NoNoise(Mechanism):
+class NoNoise(Additive):
     """Releases its input unchanged. Free, and refused as soon as anything can change between neighbours."""
 
     name: ClassVar[str] = "exact"

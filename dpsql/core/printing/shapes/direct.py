@@ -9,10 +9,13 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.quantile import histograms
+from dpsql.core.measures.table import rule
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized, valid
 from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.statement import Statement
 
 
@@ -26,10 +29,13 @@ def direct(
         block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))
     keys = [block.names.sql[k.uid] for k in node.keys]
     listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
-    for i, c in enumerate(node.components):
-        listed.append(f"{total(c, block.names, node.components, ids)} AS m{i}")
+    plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
+    for i in plain:
+        listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
     sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}"
-    return (Statement(sql, tuple(range(len(node.components))), "direct"),)
+    found = [Statement(sql, plain, "direct")] if plain else []
+    found += [histogram(block, keys, node.components[at[0]], at) for at in histograms(node.components)]
+    return tuple(found)
 
 
 def grouping(keys: Sequence[str]) -> str:
@@ -50,6 +56,8 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
         case Measure.UNITS:
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
+        case Measure.QUANTILE:
+            raise AssertionError("a quantile is chosen by a histogram")
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:

@@ -7,16 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.kept_first import SALT
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SELECT: first the group columns in order, then one integer per listed component."""
+    """One SELECT: first the group columns in order, then one integer per listed component.
+
+    cells: it has a row for each group and cell instead, with the first integer of the cell and what its rows weigh: the
+    histogram of all listed components.
+    """
 
     sql: str
     components: tuple[int, ...]
     shape: str
+    cells: Cells | None = None
 
     def salted(
         self,

@@ -23,6 +23,7 @@ from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
@@ -30,6 +31,7 @@ from dpsql.core.printing.expressions import Aliases, TableNames, condition, spel
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
+from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.statement import Statement
 
@@ -67,7 +69,7 @@ class _Parts:
 def weighted(
     node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
-    """The statement for counts and sums, and one for each COUNT(DISTINCT …)."""
+    """The statement for counts and sums, one for each COUNT(DISTINCT …), and one for each histogram of quantiles."""
     bounding, limits = below.node, below.fact.contribution
     assert isinstance(bounding, BoundContributions) and limits is not None
     block = Emitter(d, tables, released, Aliases()).block(below)
@@ -75,9 +77,11 @@ def weighted(
     block = block.filtered(f"{unit} IS NOT NULL")
     keys = tuple(block.names.sql[k.uid] for k in node.keys)
     parts = _Parts(d, node, bounding, limits, block, unit, keys, early(node, below, d, tables, released))
-    plain = tuple(i for i, c in enumerate(node.components) if rule(c).counts != "values")
+    added = [i for i, c in enumerate(node.components) if not rule(c).chosen]
+    plain = tuple(i for i in added if rule(node.components[i]).counts != "values")
     found = [_sums(parts, plain)] if plain else []
-    found += [_distinct(parts, i) for i, c in enumerate(node.components) if rule(c).counts == "values"]
+    found += [_distinct(parts, i) for i in added if i not in plain]
+    found += [_histogram(parts, at) for at in histograms(node.components)]
     return tuple(found)
 
 
@@ -213,6 +217,29 @@ def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) 
     of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT)
     root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
     return _Term(_shared(d, held, f"r{i}", c.weight, limit.most), of_id, (root,))
+
+
+def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
+    """Cells of values: each row counts with its id's weight."""
+    d, b, c = parts.dialect, parts.bounding, parts.node.components[at[0]]
+    steps, source = [f"p AS ({_partials(parts, ())})"], "p"
+    if b.truncate_groups and parts.keys:
+        steps.append(f"f AS ({_kept(parts, 'p')})")
+        source = "f"
+    floors, needed = {"n": _int(b.rows if b.per_group is None else b.per_group)}, ""
+    if b.rows is not None and parts.keys:
+        floors, needed = {"nn": b.rows}, f"{d.cast(d.total('n', BIGINT), BIGINT)} AS nn"
+    elif b.rows is None and parts.keys and not b.few_groups and not b.truncate_groups:
+        floors["kk"], needed = _int(b.groups), "COUNT(*) AS kk"
+    relation = source
+    if needed:
+        steps.append(f"g AS (SELECT u, {needed} FROM {source} GROUP BY u)")
+        relation = f"{source} JOIN g USING (u)"
+    shared = f"(SELECT *, {', '.join(divisors(floors))} FROM {relation}) AS s"
+    weight = scaled(d, "1", c.weight * prod(floors.values()), 1, floors)
+    listed = ", ".join(["u", *parts.names, f"{weight} AS ww"])
+    steps.append(f"w AS (SELECT {listed} FROM {shared})")
+    return histogram(parts.block, parts.keys, c, at, parts.unit, steps)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:

@@ -1,0 +1,150 @@
+"""MEDIAN, quantiles, percentiles: a public cell of values, chosen by the exponential mechanism.
+
+The answer is the middle of the cell. How far it is from the quantile is known in rows, not in values: `rank_error`.
+Both names are one mechanism; QUANTILE_CONT of integers has the type of a DOUBLE.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from dpsql.aggregates.aggregate import Aggregate, Shared
+from dpsql.aggregates.arguments import bounded, declared_interval
+from dpsql.aggregates.formula import Bounds, Formula
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.functions.registry import EPOCH
+from dpsql.core.ir.components import Component, Measure, Quantile
+from dpsql.core.ir.expressions import Call, Expr, Literal
+from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
+from dpsql.core.measures.quantile import cells_of, histograms
+from dpsql.core.noise.mechanisms import Exponential
+
+if TYPE_CHECKING:
+    from dpsql.core.noise.measurement import Measurement
+    from dpsql.core.release.noisy import NoisyRelease
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileFormula(Formula):
+    """The middle of the cell that was chosen, in the column's type; NULL of rows that are known to be none."""
+
+    no_interval: ClassVar[str] = "the error of a quantile is a number of rows"
+    to_plan: ClassVar[str] = "the error of a quantile is a number of rows: EXPLAIN shows it"
+
+    component: int
+    temporal: Kind | None = None
+
+    @property
+    def components(self) -> tuple[int, ...]:
+        """One."""
+        return (self.component,)
+
+    def moved(self, to: Mapping[int, int]) -> Self:
+        """With the component at another place."""
+        return replace(self, component=to[self.component])
+
+    def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
+        """Exact where the type is. Of several quantiles of the same values the lower one is never above the other."""
+        from dpsql.aggregates.arithmetic import typed
+        from dpsql.core.noise.integer_columns import Integers
+
+        if noisy.planned.measured.measurements[self.component].known is not None:
+            return [None] * len(noisy.keys)
+        own = noisy.planned.measured.node.components[self.component]
+        cells = cells_of(own)
+        middles = [cells.middle(cell) for cell in self._in_order(noisy)]
+        if self.temporal is not None:
+            return [_moment(middle * own.grid, self.temporal) for middle in middles]
+        return typed(Integers.of(middle * own.grid.numerator for middle in middles), own.grid.denominator, type_)
+
+    def _in_order(self, noisy: NoisyRelease) -> list[int]:
+        """Its cells, once those of all quantiles of the histogram are put in order, row by row."""
+        import numpy as np
+
+        components = noisy.planned.measured.node.components
+        (alike,) = (numbers for numbers in histograms(components) if self.component in numbers)
+        by_p = sorted(alike, key=lambda i: _p(components[i]))
+        ordered = np.sort(np.stack([noisy.columns[i].array for i in by_p]).astype(np.int64), axis=0)
+        found: list[int] = ordered[by_p.index(self.component)].tolist()
+        return found
+
+    def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
+        """None is known."""
+        return [(math.nan, math.nan)] * len(noisy.keys)
+
+    def nonnegative(self, components: Sequence[Component]) -> bool:
+        """Where no value is negative."""
+        return components[self.component].lo >= 0
+
+    def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
+        """As of the ranks."""
+        return spread[self.component]
+
+
+def rank_error(m: Measurement, level: Fraction) -> float:
+    """Rows that lie between the answer and the quantile, at most, with this probability.
+
+    *Claim.* P(score > t) ≤ m·e^(-ηt) for m cells. *Why.* All cells of a score above t weigh at most m·e^(-ηt) together,
+    and a cell that the quantile lies in weighs 1. A row counts b times in a score, times its weight.
+    """
+    assert isinstance(m.mechanism, Exponential) and m.component.quantile is not None
+    score = math.log(len(cells_of(m.component)) / float(1 - level)) / float(m.mechanism.eta)
+    return score * float(m.unit)
+
+
+def _p(c: Component) -> Fraction:
+    assert c.quantile is not None
+    return c.quantile.p
+
+
+def _moment(at: Fraction, kind: Kind) -> dt.date | dt.datetime:
+    """A date so many days, or a timestamp so many microseconds, after 1970."""
+    if kind is Kind.DATE:
+        return EPOCH.date() + dt.timedelta(days=math.floor(at))
+    return EPOCH + dt.timedelta(microseconds=math.floor(at))
+
+
+def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> QuantileFormula:
+    assert call.arg is not None and call.p is not None
+    p = call.p
+    kind = call.arg.type.kind if call.arg.type.temporal else None
+    if kind is not None:
+        call = replace(call, arg=_since_1970(call.arg, facts))
+    assert call.arg is not None
+    bounded(call, facts)
+    quantile = Quantile(p, logarithmic=kind is None)
+    return QuantileFormula(shared(Component(Measure.QUANTILE, call.arg, call.filter, quantile=quantile)), kind)
+
+
+def _since_1970(arg: Expr, facts: Facts) -> Expr:
+    """Days of a date, microseconds of a timestamp, clipped to what the policy declares of a column."""
+    unit = "day" if arg.type.kind is Kind.DATE else "microsecond"
+    first = Literal(EPOCH.date() if arg.type.kind is Kind.DATE else EPOCH, arg.type)
+    found = Call("date_diff", (Literal(unit, VARCHAR), first, arg), BIGINT, span=arg.span)
+    ends = None if facts.value(arg).interval.bounded else declared_interval(arg, facts)
+    if ends is None:
+        return found
+    low, high = (Literal(end, BIGINT) for end in (math.floor(ends[0]), math.ceil(ends[1])))
+    return Call("clip", (found, low, high), BIGINT, span=arg.span)
+
+
+def _continuous(arg: SqlType) -> SqlType:
+    return DOUBLE if arg.kind is Kind.INTEGER else arg
+
+
+QUANTILES = (
+    Aggregate(
+        "quantile_cont", "quantile_cont(x, p)", "Value with the share p of all values at or below it; x needs bounds.",
+        _continuous, _bind, numeric=False,
+    ),
+    Aggregate(
+        "quantile_disc", "quantile_disc(x, p)", "Value with the share p of all values at or below it; x needs bounds.",
+        lambda arg: arg, _bind, numeric=False,
+    ),
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""QUANTILE: a public cell of values, chosen with a probability that falls with the distance of its rank.
+
+The score of a cell v is s(v) = max(0, b·lt - a·N, a·N - b·le), for p = a/b: lt, le: the weight of the rows below v, and
+below or in v; N: of all. A cell in which the quantile lies has the score 0.
+
+Claim: one row more, of weight w, moves every score by at most c·w, c = max(a, b - a). A replaced row of weight 1 moves
+    every score of one group by at most b, or those of two groups by c each.
+Why: let the weight be z above v, e in v, d below v. b·lt - a·N moves by (b - a)·d - a·(e + z), and a·N - b·le by
+    a·z - (b - a)·(d + e): both within ± c·w, and the largest of several moves by no more than they do. A row that goes
+    from below v to above it moves both by b.
+    So the scores of all cells of a group move by no more than a COUNT of the group would, times c, and l1 and l2 over
+    groups are those of that COUNT: cells are no groups.
+When it would be false: cells that depend on the data; a score of another form (with |(b - a)·lt - a·gt| ties are wrong,
+    too); weights of fewer rows than those that divide them; several quantiles that share one price.
+Tested by: tests/deep/noise/test_quantile_neighbours.py, tests/core/noise/test_sensitivity.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.core.ir.components import Component
+from dpsql.core.measures.rule import Norms, RowRule
+from dpsql.core.numbers.cells import Cells
+
+
+class QuantileRule(RowRule):
+    """Each row moves the ranks."""
+
+    __slots__ = ()
+
+    name = "QUANTILE({argument})"
+    chosen = True
+
+    def replaced(self, c: Component, fixed: bool) -> Norms:
+        """By b in one group, or by c in two."""
+        assert c.quantile is not None
+        steep = c.quantile.steepness
+        return Norms(2 * steep, (2 * steep) ** 2, c.quantile.p.denominator)
+
+    def known(self, c: Component, size: int) -> int:
+        """Of no row at all: no cell."""
+        return 0
+
+
+def cells_of(c: Component) -> Cells:
+    """The cells that a quantile is chosen from."""
+    assert c.quantile is not None
+    return Cells.of(c.lo, c.hi, c.quantile.cells, c.quantile.logarithmic)
+
+
+def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
+    """Numbers of the quantiles among components, those of one histogram together."""
+    found: dict[Component, list[int]] = {}
+    for i, c in enumerate(components):
+        if c.quantile is not None:
+            found.setdefault(replace(c, quantile=replace(c.quantile, p=Fraction(1, 2))), []).append(i)
+    return [tuple(numbers) for numbers in found.values()]

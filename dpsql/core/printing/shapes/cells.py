@@ -1,0 +1,86 @@
+"""Histograms of values by public cells, which quantiles are chosen by: a row for each group and cell with rows in it.
+
+    r: the rows that count, each with its keys and its value y in grid units
+    w: one row per (id, group) with the weight of each of its rows; only under a limit
+    result: for each group and cell the number of rows, or Σ of their weights
+
+The weight of a row is ⌊F·C / max(rows of the id, C)⌋, or ⌊F·M·G / (max(n, M)·max(K, G))⌋: n the rows of the id in the
+group, K its groups, of all rows of the relation, whatever a filter or a NULL leaves of them. So the rows of a group
+weigh together at most what they do as a COUNT, wherever their values lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.types import BIGINT
+from dpsql.core.measures.quantile import cells_of
+from dpsql.core.numbers.cells import Cells
+from dpsql.core.printing.block import Block
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import condition
+from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.shapes.statement import Statement
+
+
+def histogram(
+    block: Block,
+    keys: Sequence[str],
+    c: Component,
+    numbers: tuple[int, ...],
+    unit: str = "",
+    weights: Sequence[str] = (),
+) -> Statement:
+    """One histogram.
+
+    keys: SQL of the key columns. unit: SQL of the id, where rows have weights. weights: steps of a WITH of which the
+    last is w, with columns u, k0 … and ww.
+    """
+    d, names, cells = block.names.dialect, [f"k{i}" for i in range(len(keys))], cells_of(c)
+    if c.filter is not None:
+        block = block.filtered(condition(c.filter, block.names))
+    listed = [f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True)]
+    listed.append(f"{d.cast(quantized(c, block.names), BIGINT)} AS y")
+    if weights:
+        listed.append(f"{unit} AS u")
+    rows = f"(SELECT {', '.join(listed)}\n{block.clause()}) AS r"
+    counted = "COUNT(*)"
+    if weights:
+        same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
+        rows += f"\nJOIN w ON {same}"
+        counted = d.total("w.ww", BIGINT)
+    shown = [*(f"r.{name}" for name in names), f"{start(d, 'r.y', cells)} AS c", f"{counted} AS m"]
+    by = ", ".join(str(i + 1) for i in range(len(names) + 1))
+    steps = ",\n".join(weights)
+    head = f"WITH {steps}\n" if weights else ""
+    sql = f"{head}SELECT {', '.join(shown)}\nFROM {rows}\nWHERE r.y IS NOT NULL\nGROUP BY {by}"
+    return Statement(sql, numbers, "histogram by cells, weights per id" if weights else "histogram by cells", cells)
+
+
+def start(d: Dialect, y: str, cells: Cells) -> str:
+    """SQL of the first integer of the cell of a BIGINT of lo … hi: the later one of both cuts."""
+    if cells.width == 1:
+        return y
+    above = f"({y} - {cells.lo})" if cells.lo else y
+    equal = f"({y} - {above} % {cells.width})"
+    if not cells.digits:
+        return equal
+    arms = []
+    if cells.lo < 0:
+        arms.append(f"WHEN {y} < 0 THEN -({_up(f'(-{y} - 1)', -cells.lo - 1, cells.digits, over=True)})")
+    if cells.hi >= 0:
+        arms.append(f"ELSE {_up(y, cells.hi, cells.digits)}")
+    growing = arms[0].removeprefix("ELSE ") if len(arms) == 1 and cells.lo >= 0 else f"CASE {' '.join(arms)} END"
+    return d.greatest(d.greatest(equal, growing), str(cells.lo))
+
+
+def _up(v: str, top: int, digits: int, over: bool = False) -> str:
+    """The first integer of the growing cell of v ≥ 0, at most top; over: that of the next one."""
+    steps = range(max(1, top.bit_length() - digits + 1))
+    arms = []
+    for s in steps:
+        first = v if s == 0 else f"{v} - {v} % {1 << s}"
+        found = f"{first} + {1 << s}" if over else first
+        arms.append(f"WHEN {v} < {1 << (digits + s)} THEN {found}" if s + 1 < len(steps) else f"ELSE {found}")
+    return arms[0].removeprefix("ELSE ") if len(arms) == 1 else f"CASE {' '.join(arms)} END"
