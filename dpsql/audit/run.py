@@ -31,11 +31,13 @@ from dpsql.audit.trials import claim, draw, shown
 from dpsql.audit.world import World
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.accountant import cost
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.backends import Backend, backend
 from dpsql.core.noise.measurement import conversion_delta_of
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import reject
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
@@ -125,6 +127,7 @@ def audit(
         plan = _planned(source, policy, settings, world)
         if key_delta is not None and any(r.measured.threshold is not None for r in plan.releases):
             plan = _planned(source, policy, replace(settings, delta=key_delta), world)
+        _require_noise_alone(plan)
         return audit_plan(plan, policy, world, runs, most_pairs)
     finally:
         world.close()
@@ -134,6 +137,18 @@ def _planned(source: Source, policy: Policy, settings: Settings, world: World) -
     return FactStore(world).compile(
         lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
     )
+
+
+def _require_noise_alone(plan: Plan) -> None:
+    """Raises Rejected DP101: a quantile is a choice among cells, of which the audit draws no statistics yet."""
+    for release in plan.releases:
+        node = release.measured.node
+        for output in node.outputs:
+            if any(rule(node.components[i]).chosen for i in output.recipe.components):
+                raise reject(
+                    "DP101", f"{output.label} is not audited: it is chosen, and the audit tests added noise",
+                    span=output.span, source=plan.source, help=["audit the query without it"],
+                )  # fmt: skip
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:
