@@ -11,7 +11,6 @@ from dpsql.aggregates.weighted_sum import squared
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Recipe
 from dpsql.core.ir.nodes import Release
-from dpsql.core.measures.table import rule
 from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import Exponential
@@ -47,6 +46,6 @@ def scale(m: Measurement) -> float:
 
 def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
     """Half the width of the interval at this confidence, in the released number's unit; of a quantile, in rows."""
-    if rule(m.component).chosen:
+    if isinstance(m.mechanism, Exponential):
         return rank_error(m, level)
     return float(m.noise.half_width(level) * m.unit)

@@ -161,3 +161,10 @@ def test_a_unit_without_a_name_is_not_named_twice() -> None:
     text = as_text(planned("SELECT COUNT(*) FROM t", nameless))
     assert "release 0 · unit · keys" in text and "unit unit" not in text
     assert "release 0 · unit people · keys" in as_text(planned("SELECT COUNT(*) FROM people", ROWS))
+
+
+def test_a_quantile_of_no_rows_has_no_error() -> None:
+    plan = planned("SELECT MEDIAN(x) AS m FROM t WHERE FALSE", POLICY)
+    (shown,) = as_json(plan)["releases"][0]["components"]
+    assert (shown["mechanism"], shown["scale"], shown["expected_error"]) == ("exact", 0, 0)
+    assert "nothing: no rows are asked for" in as_text(plan)
