@@ -32,7 +32,7 @@ from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.expected_error import total_error
-from dpsql.planner.rewrites.choose_grids import choose_grids
+from dpsql.planner.rewrites.choose_grids import choose_grids, sum_integers
 from dpsql.planner.rewrites.clip_columns import clip_columns
 from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.follow_paths import follow_paths
@@ -45,7 +45,7 @@ from tests.support.random_databases import Store
 from tests.support.random_plans import IDS, Plans
 
 NONE = Limits()
-PREPARE = (follow_paths, limit_frequencies, clip_columns, choose_grids)
+PREPARE = (follow_paths, limit_frequencies, clip_columns, sum_integers, choose_grids)
 Rows = Counter[tuple[Any, ...]]
 
 

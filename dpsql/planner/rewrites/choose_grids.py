@@ -42,6 +42,10 @@ BUDGET = 2**40
 """F·r·B: what one unit can add, in sub-units."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
+MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
+"""Cells of a quantile; of one by private keys, whose number must decide on nothing."""
+MOST_ENTRIES = 2**24
+"""Cells of a quantile times public keys."""
 
 
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
@@ -53,12 +57,6 @@ def sum_integers(root: Node, ctx: RewriteContext) -> Node:
         return _summed(node, derive_once(node.input, ctx.analysis).fact)
 
     return transform(root, change)
-
-
-MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
-"""Cells of a quantile; of one by private keys, whose number must decide on nothing."""
-MOST_ENTRIES = 2**24
-"""Cells of a quantile times public keys."""
 
 
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
