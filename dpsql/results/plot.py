@@ -44,7 +44,8 @@ def draw(
         raise reject("DP903", "the answer holds no number to draw", help=["name a column with y="])
     if kind not in (None, "bar", "point"):
         raise reject("DP903", f"unknown kind {kind!r}", help=["use bar or point"])
-    keys = [x] if x is not None else [name for name in columns if name not in measures and name not in wanted]
+    keys = [name for name in columns if name not in measures and name not in wanted]
+    keys = [x] if x is not None else [name for name in keys if not (name in released and types[name].temporal)]
     if ax is not None and len(wanted) > 1:
         raise reject("DP903", "several columns do not fit into one `ax`", help=["name one of them with y="])
     made: Any = ax

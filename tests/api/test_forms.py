@@ -237,6 +237,12 @@ def test_points_where_the_key_is_a_number_or_a_date(con: dpsql.Connection, pyplo
 
 
 @pytest.mark.usefixtures("pyplot")
+def test_a_released_date_is_no_key(con: dpsql.Connection) -> None:
+    sql = "SELECT city, COUNT(*) AS n, MEDIAN(joined) AS half FROM members GROUP BY city ORDER BY city"
+    assert con.execute(sql).plot().get_xlabel() == "city"
+
+
+@pytest.mark.usefixtures("pyplot")
 def test_what_there_is_to_choose(con: dpsql.Connection) -> None:
     from matplotlib import pyplot
 
