@@ -197,10 +197,11 @@ class _Plan:
         lines = []
         for i in output.recipe.components:
             m = release.measured.measurements[i]
+            rows = " rows" if m.component.quantile else ""
             lines.append(
                 f"- {_code(component_name(m.component, release.measured))}: sensitivity "
-                f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} noise of scale "
-                f"{scale(m):.6g}, ± {expected_error(m):.4g} at 95 %"
+                f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} {'choice' if rows else 'noise'} of scale "
+                f"{scale(m):.6g}{rows}, ± {expected_error(m):.4g}{rows} at 95 %"
             )
         error = output_error(release.measured, output.recipe)
         if error is not None and len(lines) > 1:

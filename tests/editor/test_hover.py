@@ -51,6 +51,7 @@ def said(text: str, flights: bool = False) -> str:
         ("WITH w AS (SELECT cost FROM visits) SELECT SUM(cost) FROM |w", "query **w**: cost"),
         ("SELECT |SUM(cost) FROM visits", "sensitivity 100000 (l1), laplace noise of scale"),
         ("SELECT |sum ( cost ) FROM visits", "± 1.498e+06 at 95 %"),
+        ("SELECT |median(cost) FROM visits", " rows at 95 %"),
         ("SELECT AVG(cost), |COUNT(*) FROM visits", "`COUNT(*)`: sensitivity 20 (l1)"),
         ("SELECT |AVG(cost) FROM visits", "`COUNT(cost)`: sensitivity 20 (l1)"),
         ("SELECT |SUM(costt) FROM visits", "Sum; x needs bounds"),
