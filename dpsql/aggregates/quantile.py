@@ -98,6 +98,29 @@ def rank_error(m: Measurement, level: Fraction) -> float:
     return score * float(m.unit)
 
 
+def ordered(c: Component) -> tuple[Expr, Kind | None]:
+    """What a quantile orders, as it was written but for clips; DATE or TIMESTAMP where its units count from 1970."""
+    assert c.arg is not None
+    arg = c.arg.args[0] if isinstance(c.arg, Call) and c.arg.function == "clip" else c.arg
+    match arg:
+        case Call(function="date_diff", args=(_, Literal(type=type_), inner)) if (
+            c.quantile and not c.quantile.logarithmic
+        ):
+            inner = inner.args[0] if isinstance(inner, Call) and inner.function == "clip" else inner
+            return inner, type_.kind
+        case _:
+            return arg, None
+
+
+def ends(c: Component) -> tuple[str, str] | None:
+    """Between which dates or timestamps a quantile lies; None of numbers."""
+    kind = ordered(c)[1]
+    if kind is None:
+        return None
+    low, high = (str(_moment(end * c.grid, kind)) for end in (c.lo, c.hi))
+    return low, high
+
+
 def _p(c: Component) -> Fraction:
     assert c.quantile is not None
     return c.quantile.p

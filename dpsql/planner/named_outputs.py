@@ -6,12 +6,14 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from dpsql.aggregates.formula import formula
+from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.errors import reject
-from dpsql.postprocessing.planning.unchanged_columns import is_key, shown_by
+from dpsql.postprocessing.planning.unchanged_columns import is_key, origin_of, shown_by, traced_releases
 
 
 def outputs_named(
@@ -54,6 +56,13 @@ def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
         return reject(
             "DP411", f"{wish} names {column.name}, a group key, which has no noise",
             help=["name columns of COUNT and SUM"],
+        )  # fmt: skip
+    releases = traced_releases(tree.node)
+    outputs = (o for r in releases for o in r.outputs if o.column.uid == origin_of(tree.node, column.uid, r))
+    if any(isinstance(formula(o), QuantileFormula) for o in outputs):
+        return reject(
+            "DP411", f"{wish} names {column.name}, a quantile, whose error is a number of rows",
+            help=["name columns of COUNT and SUM; EXPLAIN shows how many rows a quantile may be off"],
         )  # fmt: skip
     return reject(
         "DP411",

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import QuantileFormula
+from dpsql.aggregates.quantile import QuantileFormula, ends, ordered
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
@@ -108,7 +108,14 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
 def _clips(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
-        if rule(c).adds_values and c.arg is not None and columns_of(c.arg) and c.magnitude < SATURATED:
+        if rule(c).chosen and (moments := ends(c)) is not None:
+            yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
+        elif (
+            (rule(c).adds_values or rule(c).chosen)
+            and c.arg is not None
+            and columns_of(c.arg)
+            and c.magnitude < SATURATED
+        ):
             low, high = clip_of(c)
             yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
 

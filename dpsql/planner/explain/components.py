@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from fractions import Fraction
 
+from dpsql.aggregates.quantile import ordered
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
 from dpsql.core.ir.render import expression
+from dpsql.core.ir.types import Kind
 from dpsql.core.measures.quantile import cells_of
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -16,7 +19,7 @@ from dpsql.planner.explain.nodes import short
 
 def component_name(c: Component, measured: MeasuredRelease) -> str:
     """What is measured, as a person would write it."""
-    arg = "*" if c.arg is None else expression(c.arg)
+    arg = "*" if c.arg is None else expression(c.arg if c.quantile is None else ordered(c)[0])
     own = rule(c)
     name = own.name.format(argument=_centred(arg, c) if own.adds_values else arg, unit=measured.unit)
     if c.quantile is not None:
@@ -30,7 +33,10 @@ def component_name(c: Component, measured: MeasuredRelease) -> str:
 
 def cells(c: Component) -> str:
     """The cells of a quantile, e.g. `10,001 cells 0.01 wide`."""
-    found = cells_of(c)
+    found, kind = cells_of(c), ordered(c)[1]
+    if kind is not None:
+        width = dt.timedelta(**{"days" if kind is Kind.DATE else "microseconds": float(found.width * c.grid)})
+        return f"{len(found):,} cells {width} wide"
     if found.digits:
         return f"{len(found):,} cells, at most {amount(found.width * c.grid)} wide and narrower near 0"
     return f"{len(found):,} cells {amount(found.width * c.grid)} wide"

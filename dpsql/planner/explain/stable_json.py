@@ -123,7 +123,7 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
         "linf": shown(_number(s.linf * m.unit)),
         "mechanism": m.mechanism.name,
         "scale": shown(scale(m)),
-        "grid": _number(m.component.worth),
+        "grid": _number(m.component.grid if m.component.quantile else m.component.worth),
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
