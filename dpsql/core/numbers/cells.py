@@ -79,16 +79,18 @@ def _growing(lo: int, hi: int, digits: int) -> int:
 def _starts(cells: Cells) -> tuple[int, ...]:
     found = set(range(cells.lo, cells.hi + 1, cells.width))
     if cells.digits:
-        ups, downs = _firsts(cells.hi, cells.digits), _firsts(-cells.lo - 1, cells.digits)
+        ups = _firsts(max(0, cells.lo), cells.hi, cells.digits)
+        downs = _firsts(max(0, -cells.hi - 1), -cells.lo - 1, cells.digits)
         # -v - 1 of the last of a cell is the first of the mirrored one: the next first less one, so minus the next.
         found |= {v for v in ups if v >= cells.lo} | {-v for v in downs if -v <= cells.hi}
         found |= {0} if cells.lo <= 0 <= cells.hi else set()
     return tuple(sorted(v for v in found if cells.lo <= v <= cells.hi))
 
 
-def _firsts(top: int, digits: int) -> list[int]:
-    """The first integers of all growing cells of 0 … top."""
-    found, v = [], 0
+def _firsts(low: int, top: int, digits: int) -> list[int]:
+    """The first integers of all growing cells that low … top touch."""
+    s = shift(low, digits)
+    found, v = [], low >> s << s
     while v <= top:
         found.append(v)
         v += 1 << shift(v, digits)
