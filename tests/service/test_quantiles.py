@@ -1,0 +1,74 @@
+"""Quantiles in a session: what is charged, what is served again, what needs no data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
+
+SLICES = (
+    "SELECT MEDIAN(age) FILTER (WHERE city = 'Bonn'), MEDIAN(age) FILTER (WHERE city = 'Lyon') FROM members",
+    "SELECT MEDIAN(hours) FILTER (WHERE hours < 5), MEDIAN(hours) FILTER (WHERE hours >= 5) FROM visits",
+    "SELECT MEDIAN(amount) FILTER (WHERE amount < 10), MEDIAN(amount) FILTER (WHERE amount >= 10) FROM tills",
+)
+
+
+@pytest.mark.parametrize("sql", SLICES)
+def test_quantiles_of_disjoint_rows_pay_each(con: Connection, sql: str) -> None:
+    """No parallel composition: each gets half of ε, and both are charged."""
+    plan = con.sql(sql).plan(epsilon=1)
+    (release,) = plan.releases
+    assert [m.loss.epsilon for m in release.measured.measurements] == [Fraction(1, 2)] * 2
+    assert plan.loss.epsilon == 1
+
+
+def test_shares_of_quantiles_and_numbers_add_up(con: Connection, ledger: MemoryLedger) -> None:
+    query = con.sql("SELECT MEDIAN(age), QUANTILE_DISC(age, 0.9), COUNT(*), SUM(fee) FROM members")
+    cost = query.cost(epsilon=1)
+    result = query.run(epsilon=1)
+    assert cost == result.spent == ledger.spent("member")
+    assert result.spent.epsilon == 1 and result.spent.delta == 0
+
+
+def test_an_answer_is_served_again_and_no_other(con: Connection, ledger: MemoryLedger) -> None:
+    first = con.sql("SELECT QUANTILE_DISC(age, 0.9) FROM members").run(epsilon=1)
+    for same in (
+        "SELECT QUANTILE_DISC(age, 0.90) FROM members",
+        "SELECT PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age DESC) FROM members",
+    ):
+        again = con.sql(same).run(epsilon=1)
+        assert again.spent.epsilon == 0 and again.fetchall() == first.fetchall(), same
+    for number, other in enumerate(
+        (
+            "SELECT QUANTILE_DISC(age, 0.8) FROM members",
+            "SELECT QUANTILE_DISC(age, 0.1) FROM members",
+            "SELECT QUANTILE_DISC(CLIP(age, 0, 90), 0.9) FROM members",
+            "SELECT QUANTILE_DISC(age, 0.9) FILTER (WHERE city = 'Bonn') FROM members",
+            "SELECT city, QUANTILE_DISC(age, 0.9) FROM members GROUP BY city",
+        ),
+        2,
+    ):
+        assert con.sql(other).run(epsilon=1).spent.epsilon == 1, other
+        assert ledger.spent("member").epsilon == number
+
+
+def test_no_rows_and_empty_groups(con: Connection) -> None:
+    """Of rows that nobody has NULL, for nothing; of a group that happens to be empty some value, for its price."""
+    none = con.sql("SELECT MEDIAN(age) FROM members WHERE FALSE").run(epsilon=1)
+    assert none.fetchall() == [(None,)] and none.spent.epsilon == 0
+    empty = con.sql("SELECT city, MEDIAN(age) AS m FROM members WHERE age > 90 GROUP BY city").run(epsilon=1)
+    rows = empty.fetchall()
+    assert [city for city, _ in rows] == ["Bonn", "Lyon", "Oslo"] and empty.spent.epsilon == 1
+    assert all(0 <= value <= 100 for _, value in rows)
+
+
+def test_several_quantiles_are_in_order(con: Connection) -> None:
+    listed = ", ".join(f"QUANTILE_DISC(age, {p})" for p in ("0.9", "0.1", "0.5", "0.3", "0.7"))
+    for _, *found in (
+        con.sql(f"SELECT city, {listed} FROM members WHERE age > 90 GROUP BY city").run(epsilon=1).fetchall()
+    ):
+        high, low, middle, third, seventh = found
+        assert low <= third <= middle <= seventh <= high
