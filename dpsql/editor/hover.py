@@ -198,9 +198,10 @@ class _Plan:
         for i in output.recipe.components:
             m = release.measured.measurements[i]
             rows = " rows" if m.component.quantile else ""
+            what = "choice" if rows else "noise"
             lines.append(
                 f"- {_code(component_name(m.component, release.measured))}: sensitivity "
-                f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} {'choice' if rows else 'noise'} of scale "
+                f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} {what} of scale "
                 f"{scale(m):.6g}{rows}, ± {expected_error(m):.4g}{rows} at 95 %"
             )
         error = output_error(release.measured, output.recipe)
