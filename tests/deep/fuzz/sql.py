@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -22,7 +23,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.diagnostics.errors import BudgetExceeded, Rejected, UtilityWarning
 from dpsql.diagnostics.render import render_text
 from dpsql.planner.explain.text import as_text
 from dpsql.policy.load import load_policy
@@ -257,7 +258,9 @@ def one(data: bytes) -> str:
     ledger = MemoryLedger(policy.name, policy.privacy.accountant)
     with session(ledger) as connection:
         try:
-            release = connection.sql(sql, dialect=dialect).run()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UtilityWarning)  # here all warnings are errors
+                release = connection.sql(sql, dialect=dialect).run()
         except Rejected as refusal:
             assert ledger.history() == [], "a refused query was charged"
             wrong = list(problems(source, list(refusal.diagnostics)))
