@@ -117,8 +117,11 @@ def ends(c: Component) -> tuple[str, str] | None:
     kind = ordered(c)[1]
     if kind is None:
         return None
-    low, high = (str(_moment(end * c.grid, kind)) for end in (c.lo, c.hi))
-    return low, high
+    at = [end * c.grid for end in (c.lo, c.hi)]
+    match c.arg:
+        case Call(function="clip", args=(_, Literal(value=int(low)), Literal(value=int(high)))):
+            at = [Fraction(low), Fraction(high)]  # as declared; the grid's ends lie around them
+    return str(_moment(at[0], kind)), str(_moment(at[1], kind))
 
 
 def _p(c: Component) -> Fraction:
