@@ -113,15 +113,17 @@ def ordered(c: Component) -> tuple[Expr, Kind | None]:
 
 
 def ends(c: Component) -> tuple[str, str] | None:
-    """Between which dates or timestamps a quantile lies; None of numbers."""
+    """Between which dates or timestamps a quantile lies, as they are declared or written; None of numbers."""
     kind = ordered(c)[1]
-    if kind is None:
-        return None
-    at = [end * c.grid for end in (c.lo, c.hi)]
     match c.arg:
+        case _ if kind is None:
+            return None
         case Call(function="clip", args=(_, Literal(value=int(low)), Literal(value=int(high)))):
-            at = [Fraction(low), Fraction(high)]  # as declared; the grid's ends lie around them
-    return str(_moment(at[0], kind)), str(_moment(at[1], kind))
+            return str(_moment(Fraction(low), kind)), str(_moment(Fraction(high), kind))
+        case Call(args=(*_, Call(function="clip", args=(_, Literal(value=first), Literal(value=last))))):
+            return str(first), str(last)
+        case _:
+            return str(_moment(c.lo * c.grid, kind)), str(_moment(c.hi * c.grid, kind))
 
 
 def _p(c: Component) -> Fraction:
