@@ -73,8 +73,9 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 def label(call: AggregateCall) -> str:
     """The call as a person would write it, clips left out; for messages and EXPLAIN."""
     inner = "*" if call.arg is None else expression(call.arg)
-    inner = inner if call.p is None else f"{inner}, {number(call.p)}"
-    text = f"{call.function.upper()}({'DISTINCT ' if call.distinct else ''}{inner})"
+    name = call.written or call.function.upper()
+    inner = inner if call.p is None or name == "MEDIAN" else f"{inner}, {number(call.p)}"
+    text = f"{name}({'DISTINCT ' if call.distinct else ''}{inner})"
     text = text if call.filter is None else f"{text} FILTER (…)"
     return f"DP_INTERVAL_{call.end.upper()}({text})" if call.end else text
 

@@ -159,6 +159,7 @@ class AggregateCall:
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
     end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
     p: of `quantile_cont` and `quantile_disc` the share of values at or below it, above 0 and below 1; else None.
+    written: what the user called it; empty where that is `function`.
     """
 
     function: str
@@ -171,6 +172,7 @@ class AggregateCall:
     per_group: tuple[Fraction, Fraction] | None = None
     end: str = ""
     p: Fraction | None = None
+    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

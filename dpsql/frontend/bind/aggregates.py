@@ -142,9 +142,11 @@ class AggregateCollector:
             raise misplaced(clip_, f"{found.name} orders")
         require_ordered(arg, found.name, span)
         column = self.numbering.column(function, AGGREGATES[function].result(arg.type), span)
+        # Of APPROX_QUANTILES(x, n)[OFFSET(i)], its other name has the p.
+        written = "" if isinstance(found.call, exp.ApproxQuantiles) else found.name
         if own.per_row is not None:
             arg = clip(binder, arg, own.per_row)
-        return AggregateCall(function, arg, column, False, condition, span, p=found.p)
+        return AggregateCall(function, arg, column, False, condition, span, p=found.p, written=written)
 
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)

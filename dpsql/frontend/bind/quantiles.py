@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from dpsql.core.ir.expressions import Expr, Literal
 from dpsql.core.ir.types import Kind
@@ -214,10 +215,20 @@ def _whole(node: exp.Expr, what: str, binder: ExprBinder) -> int:
 
 
 def shown(node: exp.Expr, binder: ExprBinder) -> str:
-    """An argument as it is written, for repairs; … if it is long."""
+    """An argument as it is written, for repairs; as sqlglot writes it where its place is not known; … if it is long."""
     span = binder.span(node)
     text = binder.source.text[span.start : span.end]
+    if not _stands_for(node, text):
+        text = node.sql("duckdb")
     return text if len(text) <= _LONGEST and "\n" not in text else "…"
+
+
+def _stands_for(node: exp.Expr, text: str) -> bool:
+    """Whether a text is all of an expression: the place of a CASE is that of what its words stand around."""
+    try:
+        return parse_one(text, dialect="duckdb") == node
+    except SqlglotError:
+        return False
 
 
 def _end(name: str, p: Fraction, span: Span, repair: str, percent: bool = False) -> Rejected:
