@@ -88,7 +88,7 @@ def searched(totals: Totals, epsilon: Fraction, runs: int) -> Errors:
 def limits_found(totals: Totals, epsilon: Fraction, runs: int) -> list[int | None]:
     """What searches find; None where they find nothing."""
     noise, later = DiscreteLaplace(1 / (epsilon * SHARE)), DiscreteLaplace(1 / (epsilon * (1 - SHARE)))
-    cost, largest = noise_per_unit(later, 1), largest_octave(later, 1)
+    cost, largest = noise_per_unit(later, 1), largest_octave(later, 1, lambda limit: limit)
     noisy = [int(x) for x in noise.add_noise(totals.octaves * runs)]
     width = MOST + 1
     found = []

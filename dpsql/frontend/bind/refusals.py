@@ -124,10 +124,14 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     )  # fmt: skip
 
 
+_CALLED = re.compile(r"(\w+)(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\(")
+"""A name before its bracket, with comments between them."""
+
+
 def written_name(node: exp.Expr, source: Source) -> str:
     """A function's name as it stands in the text; sqlglot gives several spellings one class."""
     span = span_of(node, source.text)
-    found = re.match(r"(\w+)\s*\(", source.text[span.start : span.end])
+    found = _CALLED.match(source.text[span.start : span.end])
     if found:
         return found.group(1).lower()
     return (node.sql_name() if isinstance(node, exp.Func) else type(node).__name__).lower()
