@@ -46,7 +46,8 @@ def _ranks(release: MeasuredRelease) -> Iterator[str]:
             (m,) = (release.measurements[i] for i in output.recipe.components)
             if m.known is None:
                 rows = math.ceil(expected_error(m))
-                yield f"{output.label}: at 95 %, at most {rows:,} rows lie between the answer and the quantile"
+                lie = "row lies" if rows == 1 else "rows lie"
+                yield f"{output.label}: at 95 %, at most {rows:,} {lie} between the answer and the quantile"
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
