@@ -155,7 +155,12 @@ class Component:
 
     @property
     def span(self) -> int:
-        """How far a value can be from another, or from the 0 of no row, in integer units."""
+        """How far a value can be from another, or from the 0 of no row, in integer units.
+
+        Of a quantile: what a row moves that goes from one side to the other.
+        """
+        if self.quantile is not None:
+            return self.quantile.p.denominator
         low, high = self.ends
         return max(high, 0) - min(low, 0)
 

@@ -3,11 +3,11 @@
 The score of a cell v is s(v) = max(0, b·lt - a·N, a·N - b·le), for p = a/b: lt, le: the weight of the rows below v, and
 below or in v; N: of all. A cell in which the quantile lies has the score 0.
 
-Claim: one row more, of weight w, moves every score by at most c·w, c = max(a, b - a). A replaced row of weight 1 moves
-    every score of one group by at most b, or those of two groups by c each.
+Claim: one row more, of weight w, moves every score by at most c·w, c = max(a, b - a). Where rows of weight w go and as
+    heavy ones come, they move every score of one group by at most b·w, or those of two groups by c·w each.
 Why: let the weight be z above v, e in v, d below v. b·lt - a·N moves by (b - a)·d - a·(e + z), and a·N - b·le by
-    a·z - (b - a)·(d + e): both within ± c·w, and the largest of several moves by no more than they do. A row that goes
-    from below v to above it moves both by b.
+    a·z - (b - a)·(d + e): both within ± c·w, and the largest of several moves by no more than they do. What goes
+    below v and comes above it moves both by (b - a) + a = b.
     So the scores of all cells of a group move by no more than a COUNT of the group would, times c, and l1 and l2 over
     groups are those of that COUNT: cells are no groups.
 When it would be false: cells that depend on the data; a score of another form (with |(b - a)·lt - a·gt| ties are wrong,

@@ -99,9 +99,9 @@ def test_no_score_moves_further_than_is_claimed(p: Fraction) -> None:
         ("9/10", Contribution(3, replaces_rows=True, size=50), False, 30, 900),  # a public size is no public rank
         ("1/2", Contribution(1, replaces_rows=True), True, 2, 4),
         ("9/10", Contribution(1, replaces_rows=True), True, 18, 10**2 + 8**2),
-        # replaced ids: what goes and what comes meet in one group, so four times the squares
+        # replaced ids: what goes and what comes meet in one group and move it by b, or move two by c each
         ("1/2", Contribution(None, 4, 5, ids=2), True, 40, 4 * 80),
-        ("9/10", Contribution(None, 4, 5, ids=2), True, 360, 4 * 5 * 36**2),
+        ("9/10", Contribution(None, 4, 5, ids=2), True, 360, 2 * 5 * 36**2),
         ("1/2", Contribution(3, ids=2), True, 6, 36),
     ],
 )  # fmt: skip

@@ -147,7 +147,7 @@ FORMS = {
     "replaced row": Form({}, replaced=True, **(ROW | {"values": (*AND_NULL, LOW)})),
     "two replaced rows": Form({}, replaced=True, **(ROW | {"rows": 2, "full": 2, "groups": TWO[:1]})),
     "replaced row by groups": Form({}, BY_GROUP, replaced=True, **ROW),
-    "replaced id, C": Form(ONE, replaced=True, rows=2, full=1, groups=TWO[:1], reached=(0.999, 0.555, 0.666)),
+    "replaced id, C": Form(ONE, replaced=True, rows=2, full=1, groups=TWO[:1], reached=(0.999, 0.999, 0.999)),
     "replaced id, C by groups": Form(ONE, BY_GROUP, replaced=True, rows=2, full=1),
     "replaced id, M, G": Form(
         {**M_AND_G, "max_rows_per_group": 1}, BY_GROUP, replaced=True, rows=2, full=1, reached=(0.99, 0.65, 0.7)
