@@ -25,27 +25,28 @@ LONGEST = 100
 """Characters of an argument that a repair repeats."""
 
 
-def bounded(call: AggregateCall, facts: Facts) -> Value:
-    """The argument's facts. Raises Rejected DP201 or DP202 if its interval is open."""
-    assert call.arg is not None
-    value = facts.value(call.arg)
+def bounded(call: AggregateCall, facts: Facts, arg: Expr | None = None) -> Value:
+    """The argument's facts. Raises Rejected DP201 or DP202 if its interval is open. arg: which of several."""
+    arg = call.arg if arg is None else arg
+    assert arg is not None
+    value = facts.value(arg)
     if value.interval.bounded:
         return value
-    name, declared = label(call), declared_interval(call.arg, facts)
+    name, declared = label(call), declared_interval(arg, facts)
     reasons = value.interval.why or (Reason("DP202", "nothing is known about it", None, "", (CLIP,)),)
     found = []
     for reason in reasons[:3]:
-        span = reason.span or _open_column(call.arg, facts, reason.code)
+        span = reason.span or _open_column(arg, facts, reason.code)
         message = f"{name} has no bounds, so its sensitivity is unbounded"
         if reason.code == "DP202":
             message = f"{name} loses its bounds, so its sensitivity is unbounded: {reason.message}"
         found.append(Diagnostic(reason.code, message, None, span or call.span, reason.label, reason.help))
     if declared is not None and all(reason.code == "DP202" for reason in reasons):
         message = f"{name} has no bounds, so its sensitivity is unbounded: dates are not clipped to the policy's bounds"
-        shown = expression(call.arg)
+        shown = expression(arg)
         shown = shown if len(shown) <= LONGEST else "…"
         advice = f"bound it in the query:  CLIP({shown}, {math.floor(declared[0])}, {math.ceil(declared[1])})"
-        found = [Diagnostic("DP202", message, None, call.arg.span or call.span, "computed from dates", (advice,))]
+        found = [Diagnostic("DP202", message, None, arg.span or call.span, "computed from dates", (advice,))]
     raise Rejected(found)
 
 
@@ -72,7 +73,7 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 
 def label(call: AggregateCall) -> str:
     """The call as a person would write it, clips left out; for messages and EXPLAIN."""
-    inner = "*" if call.arg is None else expression(call.arg)
+    inner = ", ".join(map(expression, call.args)) or "*"
     name = call.written or call.function.upper()
     inner = inner if call.p is None or name == "MEDIAN" else f"{inner}, {number(call.p)}"
     text = f"{name}({'DISTINCT ' if call.distinct else ''}{inner})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -45,8 +46,14 @@ class End(Formula):
         return replace(self, of=self.of.moved(to))
 
     def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
-        """The end of each interval."""
-        return [bounds[self.high] for bounds in self.of.intervals(noisy, LEVEL)]
+        """The end of each interval; NULL where there is none."""
+        ends = (bounds[self.high] for bounds in self.of.intervals(noisy, LEVEL))
+        return [end if math.isfinite(end) else None for end in ends]
+
+    @property
+    def nullable(self) -> bool:
+        """Where the other is."""
+        return self.of.nullable
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
         """The whole of it."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dpsql.aggregates.aggregate import Aggregate
 from dpsql.aggregates.avg import AVG
 from dpsql.aggregates.count import COUNT, COUNT_IF
+from dpsql.aggregates.covariance import COVARIANCES
 from dpsql.aggregates.extremes import EXTREMES
 from dpsql.aggregates.quantile import QUANTILES
 from dpsql.aggregates.sum import SUM
@@ -19,6 +20,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
         SUM,
         AVG,
         *VARIANCES,
+        *COVARIANCES,
         COUNT_IF,
         *QUANTILES,
         *EXTREMES,

@@ -71,7 +71,7 @@ class _Reader:
                     for item in keys:
                         self.definitions.setdefault(item.column.uid, []).append(item.expr)
                     for call in calls:
-                        self.definitions.setdefault(call.column.uid, []).extend([] if call.arg is None else [call.arg])
+                        self.definitions.setdefault(call.column.uid, []).extend(call.args)
                 case SetOperation(columns=set_columns):
                     for c in set_columns:
                         self.definitions.setdefault(c.column.uid, []).extend((c.left, c.right))

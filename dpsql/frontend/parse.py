@@ -17,6 +17,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
 from dpsql.frontend.text.spans import code_of, parts_of, remember
@@ -85,13 +86,13 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         tokens = reader.tokenize(source.text + "\n")
         _refuse_tags(tokens, source)
         lifted = lift(tokens, source)
-        _refuse_third_arguments(lifted.tokens, source)
+        refuse_third_arguments(lifted.tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
         parsed = trees_of(_inner_joins(_two_words(numbered)), source.text, reader)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
-        raise _syntax_error(error, source, tokens) from None
+        raise wrong_pair(tokens, source) or _syntax_error(error, source, tokens) from None
     except RecursionError:
         raise _too_deep(source) from None
     except UNREADABLE as error:
@@ -177,34 +178,6 @@ def _refuse_tags(tokens: list[Token], source: Source) -> None:
                 span=Span(token.start, token.start + 2), source=source,
                 help=["render it first:  --templater jinja;  models of dbt:  dpsql check --dbt DIR"],
             )  # fmt: skip
-
-
-_OF_TWO = frozenset({"QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC"})
-"""Functions of which sqlglot drops a third argument without a word."""
-
-
-def _refuse_third_arguments(tokens: Sequence[Token], source: Source) -> None:
-    """Raises Rejected DP106."""
-    open_: list[tuple[Token | None, int]] = []
-    before: Token | None = None
-    for token in tokens:
-        match token.token_type:
-            case TokenType.L_PAREN:
-                called = before is not None and source.text[before.start : before.end + 1].upper() in _OF_TWO
-                open_.append((before if called else None, 0))
-            case TokenType.L_BRACKET | TokenType.L_BRACE:
-                open_.append((None, 0))
-            case TokenType.R_PAREN | TokenType.R_BRACKET | TokenType.R_BRACE if open_:
-                open_.pop()
-            case TokenType.COMMA if open_:
-                name, commas = open_[-1]
-                if name is not None and commas:
-                    raise reject(
-                        "DP106", f"{name.text.upper()} takes a value and a p", span=Span(name.start, token.end + 1),
-                        source=source, help=[f"as in  {name.text.upper()}(x, 0.5)"],
-                    )  # fmt: skip
-                open_[-1] = name, commas + 1
-        before = token
 
 
 def _too_deep(source: Source) -> Rejected:

@@ -11,7 +11,7 @@ from dpsql.aggregates.formula import formula
 from dpsql.aggregates.quantile import QuantileFormula, ends, ordered
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
-from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
@@ -127,8 +127,14 @@ def clip_of(c: Component) -> tuple[Fraction, Fraction]:
 
 
 def unclipped(arg: Expr) -> str:
-    """The argument as a person would write it."""
-    return expression(arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg)
+    """The argument as a person would write it; of those rows alone in which something else is known, too."""
+    match arg:
+        case Call(function="case", args=(Call(function="is_not_null"), then, Literal(value=None))):
+            return unclipped(then)
+        case Call(function="clip", args=(inner, *_)):
+            return expression(inner)
+        case _:
+            return expression(arg)
 
 
 def _own(release: MeasuredRelease) -> Iterator[str]:

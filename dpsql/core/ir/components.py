@@ -85,6 +85,20 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """By what each row's y is multiplied: z = arg/grid - center, an integer of [lo, hi].
+
+    arg: NULL, or no finite number, where that of the component is, and nowhere else.
+    """
+
+    arg: Expr
+    grid: Fraction = Fraction(1)
+    center: int = 0
+    lo: int = 0
+    hi: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Component:
     """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
 
@@ -94,6 +108,7 @@ class Component:
     center: grid units subtracted from every argument (AVG); lo, hi: clip bounds of y = arg/grid - center, integers.
     squared: the integer of a row is round(y²/step) - shift instead of y (variances); step: squared grid units per
         integer unit; shift: so that what a row adds lies around 0, which halves its magnitude.
+    times: with it the integer of a row is round(y·z/step) - shift (covariances). Never of a square.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
@@ -116,15 +131,28 @@ class Component:
     squared: bool = False
     step: int = 1
     shift: int = 0
+    times: Factor | None = None
     values: int | None = None
     of_unit: UnitTotal | None = None
     quantile: Quantile | None = None
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        """One; of a product two; of all rows none."""
+        return tuple(e for e in (self.arg, None if self.times is None else self.times.arg) if e is not None)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """What it evaluates for each row."""
+        return self.arguments if self.filter is None else (*self.arguments, self.filter)
 
     @property
     def worth(self) -> Fraction:
         """What one integer unit, before the weight F, is worth in the unit of the released number; of scores, rows."""
         if self.quantile is not None:
             return Fraction(1, self.quantile.p.denominator)
+        if self.times is not None:
+            return self.grid * self.times.grid * self.step
         return self.grid**2 * self.step if self.squared else self.grid
 
     @property
@@ -132,15 +160,28 @@ class Component:
         """The least and the largest integer of a row that counts; of a quantile, how it moves scores."""
         if self.quantile is not None:
             return -self.quantile.steepness, self.quantile.steepness
-        if not self.squared:
+        if not self.multiplied:
             return self.lo, self.hi
-        low, high = sorted((abs(self.lo), abs(self.hi)))
-        least = 0 if self.lo <= 0 <= self.hi else low
-        return self.square(least), self.square(high)
+        least, most = self.products
+        return self.stepped(least), self.stepped(most)
 
-    def square(self, y: int) -> int:
-        """The integer of a row with this y: y²/step, halves rounded up, less the shift. Grows with |y|."""
-        return (y * y + self.step // 2) // self.step - self.shift
+    @property
+    def multiplied(self) -> bool:
+        """Whether a row adds a square or a product."""
+        return self.squared or self.times is not None
+
+    @property
+    def products(self) -> tuple[int, int]:
+        """The least and the largest y², or y·z: bilinear, so at corners."""
+        if self.times is not None:
+            corners = [y * z for y in (self.lo, self.hi) for z in (self.times.lo, self.times.hi)]
+            return min(corners), max(corners)
+        low, high = sorted((self.lo**2, self.hi**2))
+        return 0 if self.lo <= 0 <= self.hi else low, high
+
+    def stepped(self, product: int) -> int:
+        """The integer of a row with this square or product: over step, halves rounded up, less the shift. Grows."""
+        return (product + self.step // 2) // self.step - self.shift
 
     @property
     def magnitude(self) -> int:
@@ -210,6 +251,11 @@ class Recipe(ABC):
     def span(self) -> Interval:
         """Where its numbers are clamped to."""
         return everything()
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a number can be NULL."""
+        return False
 
     def terms(self, components: Sequence[Component]) -> Terms | None:
         """What the released number is a sum of; None if it is none."""

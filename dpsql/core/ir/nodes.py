@@ -152,12 +152,13 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate as written. `function` is `count`, `sum`, `avg`, `min` or `max`; arg None is COUNT(*).
+    """An aggregate as written: `function` is its name in `dpsql/aggregates`; arg None is COUNT(*).
 
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
     end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
+    second: the x of `corr(y, x)` and its like; else None.
     p: of `quantile_cont` and `quantile_disc` the share of values at or below it, above 0 and below 1; else None.
     written: what the user called it; empty where that is `function`.
     """
@@ -172,7 +173,13 @@ class AggregateCall:
     per_group: tuple[Fraction, Fraction] | None = None
     end: str = ""
     p: Fraction | None = None
+    second: Expr | None = None
     written: str = field(default="", compare=False)
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """Its arguments."""
+        return tuple(e for e in (self.arg, self.second) if e is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ def expression(expr: Expr) -> str:
             return f"NOT {operand(a)}"
         case Call(function="neg", args=(a,)):
             return f"-{operand(a)}"
+        case Call(function="is_not_null", args=(a,)):
+            return f"{operand(a)} IS NOT NULL"
         case Call(function="is_null", args=(a,)):
             return f"{operand(a)} IS NULL"
         case Call(function="date_shift", args=(a, Literal(value=int(n)), Literal(value=str(unit)))):

@@ -79,12 +79,12 @@ def expressions(node: Node) -> tuple[Expr, ...]:
         case Window(calls=windows):
             return tuple(e for w in windows for e in (*w.args, *w.partition, *(k.expr for k in w.order)))
         case Aggregate(keys=keys, calls=calls):
-            called = tuple(e for c in calls for e in (c.arg, c.filter) if e is not None)
+            called = tuple(e for c in calls for e in (*c.args, c.filter) if e is not None)
             return (*(k.expr for k in keys), *called)
         case Sort(keys=sort_keys):
             return tuple(k.expr for k in sort_keys)
         case Release(components=components):
-            return tuple(e for c in components for e in (c.arg, c.filter) if e is not None)
+            return tuple(e for c in components for e in c.expressions)
         case Scan() | Values() | Limit() | BoundContributions():
             return ()
 

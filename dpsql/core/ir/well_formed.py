@@ -137,7 +137,9 @@ def _fits(node: Node, below: list[Row]) -> None:
 def _limited(node: Release, c: Component, below: Node) -> None:
     """A limit of a component's own fits it, and one without is limited by the bounding node, if there is one."""
     if c.of_unit is not None:
-        unit_total = c.measure is not Measure.UNITS and c.per_group is None and not (c.paired or c.squared or c.center)
+        unit_total = (
+            c.measure is not Measure.UNITS and c.per_group is None and not (c.paired or c.multiplied or c.center)
+        )
         if not unit_total or not isinstance(below, BoundContributions) or not 1 <= c.of_unit.most <= SATURATED:
             _wrong(node, "a limit on what an id adds is of another component")
         if c.measure is Measure.DISTINCT and c.of_unit.norm != "l1":

@@ -233,8 +233,8 @@ def _each(
     if counts_nothing(component, below):
         return dict.fromkeys(units, NOTHING)
     total = component.filter is None
-    if component.arg is not None:
-        value = below.value(component.arg)
+    for arg in component.arguments:
+        value = below.value(arg)
         total = total and not value.nullable and value.finite
     return {unit: sensitivity(component, c, bool(node.keys), total) for unit, c in units.items()}
 

@@ -131,4 +131,4 @@ def cases_that_count(component: Component) -> Cases:
 
 def _zero_is_nothing(c: Component) -> bool:
     """Whether a row with the value 0 adds 0."""
-    return rule(c).adds_values and not c.center and not c.squared and c.lo <= 0 <= c.hi
+    return rule(c).adds_values and not c.center and not c.multiplied and c.lo <= 0 <= c.hi

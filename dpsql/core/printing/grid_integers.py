@@ -6,12 +6,13 @@ It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, Factor
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
@@ -31,16 +32,28 @@ MOST_DIGITS = 16
 def quantized(c: Component, names: Names) -> str:
     """SQL of what a row adds: an integer between the component's ends, or NULL.
 
-    Of a square at most 2³⁰: y is an INTEGER of at most 2³⁰ units, so that y² + step/2 fits BIGINT.
+    Of a square or a product at most 2³⁰: y and z are INTEGERs of at most 2³⁰ units, so that y·z and what is added to it
+    fit BIGINT. Division truncates: what can be negative is raised by whole steps before, and lowered by them after.
     """
-    if not c.squared:
+    if not c.multiplied:
         return _units(c, names)
     d = names.dialect
     y = d.cast(_units(c, names), BIGINT)
-    square = f"{y} * {y}"
+    z = y if c.times is None else d.cast(_units(_factor(c, c.times), names), BIGINT)
+    product, raised = f"{y} * {z}", 0
     if c.step != 1:
-        square = d.divide(f"({square} + {c.step // 2})", d.cast(str(c.step), BIGINT), BIGINT)
-    return d.cast(f"{square} - {c.shift}", INTEGER)
+        raised = max(0, -(c.products[0] // c.step))
+        halves = c.step // 2 + raised * c.step
+        product = d.divide(f"({product} + {halves})", d.cast(str(c.step), BIGINT), BIGINT)
+    return d.cast(f"{product} - {c.shift + raised}", INTEGER)
+
+
+def _factor(c: Component, factor: Factor) -> Component:
+    """The factor of a product as what would be added up alone."""
+    return replace(
+        c, arg=factor.arg, grid=factor.grid, center=factor.center, lo=factor.lo, hi=factor.hi, times=None, step=1,
+        shift=0,
+    )  # fmt: skip
 
 
 def held_in(c: Component) -> SqlType:

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, SubqueryHandler
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, aggregate_name
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, PAIRS, QUANTILES, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.quantiles import quantile, require_ordered, shown
 from dpsql.frontend.bind.searched_clips import SEARCHING, misplaced, searched_in
@@ -102,6 +102,8 @@ class AggregateCollector:
             )  # fmt: skip
         if function in QUANTILES:
             return self._quantile(node, function, binder, condition)
+        if function in PAIRS:
+            return self._pair(node, function, binder, condition)
         arg, distinct = _argument(node, function, binder), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
@@ -147,6 +149,22 @@ class AggregateCollector:
         if own.per_row is not None:
             arg = clip(binder, arg, own.per_row)
         return AggregateCall(function, arg, column, False, condition, span, p=found.p, written=written)
+
+    def _pair(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
+        span = binder.span(node)
+        if node.args.get("null_on_zero_variance") is not None:
+            raise reject(
+                "DP106", f"{function.upper()} takes two arguments", span=span,
+                help=[f"as in  {function.upper()}(y, x): y is the one that depends on x"],
+            )  # fmt: skip
+        args = checked(node, binder.source, "this", "expression")
+        y, x = (binder.bind(args[part]) for part in ("this", "expression"))
+        for arg in (y, x):
+            if clip_ := searched_in(arg):
+                raise misplaced(clip_, f"{function.upper()} multiplies")
+            result = _result_type(function, arg, node, binder)
+        column = self.numbering.column(function, result, span)
+        return AggregateCall(function, y, column, False, condition, span, second=x)
 
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dpsql.aggregates.covariance import COVARIANCES
 from dpsql.aggregates.table import AGGREGATES
 
 
@@ -134,6 +135,18 @@ AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
     exp.StddevSamp: "stddev_samp",
     exp.Stddev: "stddev_samp",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+    exp.RegrCount: "regr_count",
+    exp.RegrAvgx: "regr_avgx",
+    exp.RegrAvgy: "regr_avgy",
+    exp.RegrSxx: "regr_sxx",
+    exp.RegrSyy: "regr_syy",
+    exp.RegrSxy: "regr_sxy",
     exp.Median: "quantile_cont",
     exp.PercentileCont: "quantile_cont",
     exp.PercentileDisc: "quantile_disc",
@@ -160,6 +173,9 @@ def aggregate_name(node: exp.Expr) -> str | None:
 QUANTILES = ("quantile_cont", "quantile_disc")
 """The aggregates that all spellings of quantiles are bound to (`quantiles.py`)."""
 
+
+PAIRS = frozenset(aggregate.name for aggregate in COVARIANCES)
+"""The aggregates of two arguments."""
 
 INTERVAL_ENDS = {"dp_interval_low": "low", "dp_interval_high": "high"}
 """Snowflake's functions for the ends of an aggregate's confidence interval."""

@@ -18,7 +18,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.aggregates import AggregateCollector
 from dpsql.frontend.bind.common_types import unified
 from dpsql.frontend.bind.expressions import ExprBinder
-from dpsql.frontend.bind.function_names import QUANTILES, WINDOWED, aggregate_name
+from dpsql.frontend.bind.function_names import PAIRS, QUANTILES, WINDOWED, aggregate_name
 from dpsql.frontend.bind.order_by import sort_key
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.syntax_arguments import checked
@@ -71,7 +71,7 @@ class WindowCollector:
             nulls = " ignore nulls" if isinstance(node, exp.IgnoreNulls) else ""
             node = checked(node, binder.source, "this")["this"]
         called = node.this if isinstance(node, exp.Filter) else node
-        if aggregate_name(called) not in (None, *QUANTILES) or isinstance(called, exp.CountIf):
+        if aggregate_name(called) not in (None, *QUANTILES, *PAIRS) or isinstance(called, exp.CountIf):
             return self._aggregated(node, binder)
         if type(node) not in WINDOWED:
             raise reject(

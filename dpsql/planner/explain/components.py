@@ -43,12 +43,20 @@ def cells(c: Component) -> str:
 
 
 def _centred(arg: str, c: Component) -> str:
-    """What is added up: the argument less the middle of its bounds, or the square of that less the middle of these."""
-    base = f"{arg} - {amount(c.center * c.grid)}" if c.center else arg
-    if not c.squared:
+    """What is added up: the argument less the middle of its bounds, or a square or product less the middle of these."""
+    base = _less(arg, c.center * c.grid)
+    if not c.multiplied:
         return base
-    square = f"({base})^2" if c.center else f"{base}^2"
-    return f"{square} - {amount(c.shift * c.worth)}" if c.shift else square
+    base = f"({base})" if c.center else base
+    product = f"{base}^2"
+    if c.times is not None:
+        other = _less(expression(c.times.arg), c.times.center * c.times.grid)
+        product = f"{base} * ({other})" if c.times.center else f"{base} * {other}"
+    return _less(product, c.shift * c.worth)
+
+
+def _less(what: str, by: Fraction) -> str:
+    return f"{what} - {amount(by)}" if by else what
 
 
 def key_source(node: Release) -> str:

@@ -25,7 +25,7 @@ from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources, one_group
 from dpsql.core.ir.types import Kind
@@ -77,7 +77,7 @@ def gridded(node: Release, facts: Facts) -> Release:
     return replace(
         node,
         components=tuple(
-            _gridded(c, None if c.arg is None else facts.value(c.arg), limits, bounding, node)
+            _gridded(c, facts, limits, bounding, node)
             for c in (_counting(c, node, facts, limits) for c in node.components)
         ),
     )
@@ -115,8 +115,9 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
 
 
 def _gridded(
-    c: Component, value: Value | None, limits: Contribution, bounding: BoundContributions | None, node: Release
+    c: Component, facts: Facts, limits: Contribution, bounding: BoundContributions | None, node: Release
 ) -> Component:
+    value = None if c.arg is None else facts.value(c.arg)
     if c.of_unit is not None:
         return replace(c, weight=_weight_of_total(c, c.of_unit, bounding))  # its grid came with its limit
     weighted = bounding is not None and _is_weighted(c, bounding)
@@ -137,7 +138,10 @@ def _gridded(
             most = min(MOST_UNITS, BUDGET // (least * limits.rows))
             if most < 2:
                 raise _too_many_rows(limits, node)
-            c = _stepped(_quantized(c, value, most), most)
+            c = _quantized(c, value, most)
+            if c.times is not None:
+                c = replace(c, times=_factor(c.times.arg, facts.value(c.times.arg), most))
+            c = _stepped(c, most)
     elif BUDGET // least < largest_contribution(c, limits).in_all:
         raise _too_many_rows(limits, node)
     if not weighted:
@@ -250,13 +254,20 @@ def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction
         grid *= 2
 
 
+def _factor(arg: Expr, value: Value, most: int) -> Factor:
+    """On the grid, and about the center, of its own sum, which is added up beside the products."""
+    c = _quantized(Component(Measure.SUM, arg, paired=True), value, most)
+    return Factor(arg, c.grid, c.center, c.lo, c.hi)
+
+
 def _stepped(c: Component, most: int) -> Component:
-    """Squares on the same grid as their sum, so that the sum is shared; in steps, so that they fit `most` units, too.
+    """Squares and products on the same grids as the sums, so that these are shared; in steps, so that they fit `most`
+    units, too.
 
     They lie in [least, largest] and are shifted by the middle: the sensitivity is half of that of the squares
     themselves, and the count that a variance is divided by puts the shift back.
     """
-    if not c.squared:
+    if not c.multiplied:
         return c
     c = replace(c, step=1, shift=0)
     while c.ends[1] - c.ends[0] > most:

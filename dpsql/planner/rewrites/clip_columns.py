@@ -50,4 +50,5 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         low, high = (bound(x, e.type, up) for x, up in ((hint.bounds.lo, False), (hint.bounds.hi, True)))
         return Call("clip", (e, low, high), e.type, e.span)
 
-    return replace(call, arg=transform_expr(call.arg, change))
+    second = None if call.second is None else transform_expr(call.second, change)
+    return replace(call, arg=transform_expr(call.arg, change), second=second)

@@ -52,6 +52,7 @@ def inline_projections(root: Node, ctx: RewriteContext) -> Node:
             replace(
                 c,
                 arg=None if c.arg is None else _use(c.arg, known),
+                second=None if c.second is None else _use(c.second, known),
                 filter=None if c.filter is None else _use(c.filter, known),
             )
             for c in node.calls

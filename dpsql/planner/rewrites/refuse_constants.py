@@ -40,7 +40,7 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
         if isinstance(node, Aggregate) and ctx.private(node.input):
             columns = derive_once(node.input, ctx.analysis).fact.columns
             env = {uid: _declared(fact) for uid, fact in columns.items()}
-            for e in (e for call in node.calls if call.arg is not None for e in walk(call.arg)):
+            for e in (e for call in node.calls for arg in call.args for e in walk(arg)):
                 if isinstance(e, Call) and e.function == "clip" and columns_of(e) and not is_searched(e):
                     _require_range(e, env)
         return node

@@ -129,7 +129,8 @@ class Output(Column):
             asked = self.release.only(self.rows[there].tolist())
             output = self.release.planned.measured.node.outputs[self.at]
             found[there] = np.array(output_intervals(asked, output, 1 - outside), dtype=np.float64).reshape(-1, 2)
-        return Bounds.of(found[:, 0], found[:, 1], self.missing)
+        zero = np.where(np.isnan(found[:, 0]), ZERO, FINE).astype(np.int8)
+        return Bounds.of(found[:, 0], found[:, 1], self.missing, zero)
 
     def linear(self) -> Linear:
         measured = self.release.planned.measured

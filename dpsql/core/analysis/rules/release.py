@@ -63,7 +63,7 @@ def _check_values(node: Release, component: Component, below: Facts) -> None:
 def _released(output: Output) -> Value:
     """A released number: of averages and variances it is known where they were clamped to, for later releases."""
     column = output.column
-    return Value(column.type, output.recipe.span, type_range(column.type), nullable=False)
+    return Value(column.type, output.recipe.span, type_range(column.type), output.recipe.nullable)
 
 
 def contribution(node: Release, below: Facts) -> Contribution:

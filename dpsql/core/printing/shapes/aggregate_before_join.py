@@ -92,7 +92,7 @@ def _fits(
     unit: Column,
     conditions: list[Expr],
 ) -> bool:
-    inner = [*conditions, *(e for c in node.components for e in (c.arg, c.filter) if e is not None)]
+    inner = [*conditions, *(e for c in node.components for e in c.expressions)]
     return (
         match.uid in one.fact.ids
         and unit.uid in many.fact.ids

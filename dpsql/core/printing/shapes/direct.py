@@ -65,6 +65,6 @@ def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     if c.arg is None:
         return "*"
     for other in components:
-        if other.measure is Measure.SUM and other.arg == c.arg and not other.squared:
+        if other.measure is Measure.SUM and other.arg == c.arg and not other.multiplied:
             return quantized(other, names)
     return valid(c.arg, names)
