@@ -213,14 +213,19 @@ class _Pair:
         return self._where_valid(1)
 
     def _where_valid(self, i: int) -> Expr:
-        arg, other = self.call.args[i], self.call.args[1 - i]
+        arg, other = self._valid(i), self._valid(1 - i)
         if self._sure(other):
             return arg
-        value = self.facts.value(other)
-        if not value.finite and value.interval.lo is not None and value.interval.hi is not None:
-            ends = (bound(value.interval.lo, other.type, False), bound(value.interval.hi, other.type, True))
-            other = Call("clip", (other, *ends), other.type)  # NULL of NaN and ±∞
         return Call("case", (Call("is_not_null", (other,), BOOLEAN), arg, Constant(None, NULL)), arg.type, arg.span)
+
+    def _valid(self, i: int) -> Expr:
+        """The argument, NULL where it is NaN or ±∞, if it has bounds."""
+        arg = self.call.args[i]
+        value = self.facts.value(arg)
+        low, high = value.interval.lo, value.interval.hi
+        if value.finite or low is None or high is None:
+            return arg
+        return Call("clip", (arg, bound(low, arg.type, False), bound(high, arg.type, True)), arg.type, arg.span)
 
     def _sure(self, arg: Expr) -> bool:
         value = self.facts.value(arg)
@@ -229,7 +234,7 @@ class _Pair:
     @property
     def count(self) -> int:
         """Rows where both are valid."""
-        arg = self.x if self._sure(self.call.args[0]) else self.y
+        arg = self.x if self._sure(self._valid(0)) else self.y
         return self.shared(counted(arg, self.call, self.facts))
 
     def mean(self, i: int) -> Ratio:

@@ -2,7 +2,8 @@
 
 Each of the m noisy components has an interval of its own at 1 - (1 - level)/m; all hold at once with the level, however
 they depend on each other (Bonferroni). The interval of a covariance is its range over that box, which is exact: with
-k = 1/n it is k·q - k²·s·t, increasing in q, bilinear in s and t, quadratic in k. Quotients of covariances enclose: they
+k = 1/n it is k·q - k²·s·t, increasing in q, bilinear in s and t, quadratic in k; below the least n that is divided by
+only the shift of the products, `middle` for each row, still depends on n. Quotients of covariances enclose: they
 have no interval where the denominator's holds 0.
 
 Everything is computed in half widths of the arguments' bounds, so that no bounds are too wide or too narrow for
@@ -38,6 +39,7 @@ class Boxes:
         self._each = 1 - (1 - level) / max(1, several)
         low, high = self._box(count, Fraction(1))
         self._n = np.maximum(low, float(least)), np.maximum(high, float(least))
+        self._fewer, self._reached = np.clip(low, 0.0, float(least)), np.clip(high, 0.0, float(least)) / least
 
     def _measured(self, place: int) -> Measurement:
         return self._noisy.planned.measured.measurements[place]
@@ -67,7 +69,8 @@ class Boxes:
 
         def ends(q: Floats, p: Floats) -> list[Floats]:
             turn = np.divide(q, 2 * p, out=np.zeros_like(q), where=p != 0)
-            return [middle + at * q - at * at * p for at in (*k, np.clip(turn, *k))]
+            whole = [middle * self._reached + at * q - at * at * p for at in (*k, np.clip(turn, *k))]
+            return [*whole, middle * self._fewer * k[1] + k[1] * q - k[1] ** 2 * p]
 
         low, high = np.minimum.reduce(ends(q[0], p[1])), np.maximum.reduce(ends(q[1], p[0]))
         room = abs(middle) + k[1] * np.maximum(*map(np.abs, q)) + k[1] ** 2 * np.maximum(*map(np.abs, p))
@@ -95,7 +98,8 @@ class Boxes:
 
         def ends(q: Floats, p: Floats) -> list[Floats]:
             turn = np.sqrt(np.maximum(-p / middle, 0.0)) if middle else n[0]
-            return [middle * at + q - p / at for at in (*n, np.clip(turn, *n))]
+            whole = [middle * at * self._reached + q - p / at for at in (*n, np.clip(turn, *n))]
+            return [*whole, middle * self._fewer + q - p / n[0]]
 
         low, high = np.minimum.reduce(ends(q[0], p[1])), np.maximum.reduce(ends(q[1], p[0]))
         room = abs(middle) * n[1] + np.maximum(*map(np.abs, q)) + np.maximum(*map(np.abs, p)) / n[0]

@@ -23,13 +23,18 @@ _LARGEST = sys.float_info.max
 
 
 class Exact:
-    """The noisy numbers of a release. With e the denominator of the count's unit, n = N/e, at least `least`."""
+    """The noisy numbers of a release. With e the denominator of the count's unit, n = N/e.
+
+    It divides as if it were at least `least`; the shift of each product is put back for as many rows as were counted,
+    so that of no row nothing is left.
+    """
 
     def __init__(self, noisy: NoisyRelease, count: int, least: int) -> None:
         self._noisy = noisy
         unit = self._measured(count).unit
         self._e = unit.denominator
-        self._n = np.maximum(self._column(count) * unit.numerator, least * self._e)
+        self._counted = self._column(count) * unit.numerator
+        self._n = np.maximum(self._counted, least * self._e)
 
     def _measured(self, place: int) -> Measurement:
         return self._noisy.planned.measured.measurements[place]
@@ -44,7 +49,7 @@ class Exact:
         of_product, of_count = product.unit / self._e, middle / self._e**2
         of_sums = first.unit * second.unit
         whole = math.lcm(of_product.denominator, of_count.denominator, of_sums.denominator)
-        found = self._n * (self._column(m.product) * int(of_product * whole) + self._n * int(of_count * whole))
+        found = self._n * (self._column(m.product) * int(of_product * whole) + self._counted * int(of_count * whole))
         return found - self._column(m.first) * self._column(m.second) * int(of_sums * whole), whole
 
     def _mean(self, place: int) -> tuple[Array, int]:

@@ -158,6 +158,11 @@ class AggregateCollector:
                 help=[f"as in  {function.upper()}(y, x): y is the one that depends on x"],
             )  # fmt: skip
         args = checked(node, binder.source, "this", "expression")
+        if any(isinstance(arg, exp.Distinct) for arg in args.values()):
+            raise reject(
+                "DP101", f"{function.upper()}(DISTINCT …) is not supported", span=span,
+                help=["leave DISTINCT out: then every row counts"],
+            )  # fmt: skip
         y, x = (binder.bind(args[part]) for part in ("this", "expression"))
         for arg in (y, x):
             if clip_ := searched_in(arg):
