@@ -83,10 +83,13 @@ class OfMoments(Formula):
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
         """NaN where the denominator may be 0."""
+        import numpy as np
+
         from dpsql.aggregates.arithmetic import holding
         from dpsql.aggregates.covariance_intervals import Boxes
 
-        low, high = self._enclosed(Boxes(noisy, self.components, self.count, self.least, level))
+        with np.errstate(all="ignore"):  # what is too large for a DOUBLE has no interval
+            low, high = self._enclosed(Boxes(noisy, self.components, self.count, self.least, level))
         return holding(list(zip(low.tolist(), high.tolist(), strict=True)), self._shown(noisy))
 
     @property

@@ -39,7 +39,8 @@ class Boxes:
         self._each = 1 - (1 - level) / max(1, several)
         low, high = self._box(count, Fraction(1))
         self._n = np.maximum(low, float(least)), np.maximum(high, float(least))
-        self._fewer, self._reached = np.clip(low, 0.0, float(least)), np.clip(high, 0.0, float(least)) / least
+        # Which part of the least number there may be, at least and at most.
+        self._fewest, self._reached = np.clip(low / least, 0.0, 1.0), np.clip(high / least, 0.0, 1.0)
 
     def _measured(self, place: int) -> Measurement:
         return self._noisy.planned.measured.measurements[place]
@@ -70,7 +71,7 @@ class Boxes:
         def ends(q: Floats, p: Floats) -> list[Floats]:
             turn = np.divide(q, 2 * p, out=np.zeros_like(q), where=p != 0)
             whole = [middle * self._reached + at * q - at * at * p for at in (*k, np.clip(turn, *k))]
-            return [*whole, middle * self._fewer * k[1] + k[1] * q - k[1] ** 2 * p]
+            return [*whole, middle * self._fewest + k[1] * q - k[1] ** 2 * p]
 
         low, high = np.minimum.reduce(ends(q[0], p[1])), np.maximum.reduce(ends(q[1], p[0]))
         room = abs(middle) + k[1] * np.maximum(*map(np.abs, q)) + k[1] ** 2 * np.maximum(*map(np.abs, p))
@@ -99,7 +100,7 @@ class Boxes:
         def ends(q: Floats, p: Floats) -> list[Floats]:
             turn = np.sqrt(np.maximum(-p / middle, 0.0)) if middle else n[0]
             whole = [middle * at * self._reached + q - p / at for at in (*n, np.clip(turn, *n))]
-            return [*whole, middle * self._fewer + q - p / n[0]]
+            return [*whole, middle * self._fewest * n[0] + q - p / n[0]]
 
         low, high = np.minimum.reduce(ends(q[0], p[1])), np.maximum.reduce(ends(q[1], p[0]))
         room = abs(middle) * n[1] + np.maximum(*map(np.abs, q)) + np.maximum(*map(np.abs, p)) / n[0]
@@ -116,20 +117,19 @@ class Boxes:
             w = self._of_rows(recipe.moments[2])
             lost = lost | (w[0] <= 0)
             v = np.sqrt(v[0] * w[0]), np.sqrt(v[1] * w[1])
-        with np.errstate(all="ignore"):
-            low, high = _times(c, (1 / v[1], 1 / np.where(lost, 1.0, v[0])))
-            low, high = _out(low, high, np.maximum(np.abs(low), np.abs(high)))
-            match recipe.number:
-                case "corr":
-                    low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
-                case "r2":
-                    low, high = _squared((np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)))
-                case _:
-                    a, b = yx.widths
-                    per = _nearest(a / b) if b else 1.0
-                    low, high = low * per, high * per
-                    if recipe.number == "intercept":
-                        low, high = self._intercept(yx, (low, high))
+        low, high = _times(c, (1 / v[1], 1 / np.where(lost, 1.0, v[0])))
+        low, high = _out(low, high, np.maximum(np.abs(low), np.abs(high)))
+        match recipe.number:
+            case "corr":
+                low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+            case "r2":
+                low, high = _squared((np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)))
+            case _:
+                a, b = yx.widths
+                per = _nearest(a / b) if b else 1.0
+                low, high = low * per, high * per
+                if recipe.number == "intercept":
+                    low, high = self._intercept(yx, (low, high))
         return np.where(lost, np.nan, low), np.where(lost, np.nan, high)
 
     def _mean(self, place: int, width: Fraction) -> Hull:
