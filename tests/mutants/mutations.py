@@ -370,6 +370,22 @@ MUTATIONS = (
         ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
+        "products-of-one-corner",
+        "dpsql/core/ir/components.py",
+        "return min(corners), max(corners)",
+        "return min(corners[0], corners[3]), max(corners[0], corners[3])",
+        "of a product whose factors have two signs each, what the two of different signs make is priced as less",
+        ("tests/core/noise/test_sensitivity.py",),
+    ),
+    Mutation(
+        "products-cut-towards-zero",
+        "dpsql/core/printing/grid_integers.py",
+        "raised = max(0, -(c.products[0] // c.step))",
+        "raised = 0",
+        "a negative product is rounded towards 0, another integer than the one that is claimed",
+        ("tests/core/printing/test_products.py",),
+    ),
+    Mutation(
         "values-of-one-row",
         "dpsql/core/measures/distinct.py",
         "alike = rows if limits.scaled else",

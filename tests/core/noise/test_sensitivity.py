@@ -10,7 +10,9 @@ from typing import Literal
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure, UnitTotal
+from dpsql.core.ir.components import Component, Factor, Measure, UnitTotal
+from dpsql.core.ir.expressions import Literal as Constant
+from dpsql.core.ir.types import INTEGER
 from dpsql.core.noise.sensitivity import known, sensitivity
 
 COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
@@ -19,6 +21,11 @@ truths = Component(Measure.DISTINCT, values=2)
 
 def total(lo: int, hi: int, weight: int = 1) -> Component:
     return Component(Measure.SUM, lo=lo, hi=hi, weight=weight)
+
+
+def products(lo: int, hi: int, least: int, most: int, weight: int = 1) -> Component:
+    """Of factors of [lo, hi] and [least, most]."""
+    return replace(total(lo, hi, weight), times=Factor(Constant(1, INTEGER), lo=least, hi=most), paired=True)
 
 
 OWN = Contribution(None, scaled=True, scaled_over_groups=True)
@@ -40,6 +47,12 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (COUNT, Contribution(None, 4, 5), False, 4, 16, 4),
         (total(0, 10), Contribution(None, 4, 5), True, 200, 8000, 40),
         (total(0, 10, 256), Contribution(None, 4, 5), True, 51200, 5 * (4 * 2560) ** 2, 10240),
+        (products(-3, 4, -2, 5), Contribution(1), False, 20, 400, 20),
+        (products(-3, 4, -6, 5), Contribution(1), False, 24, 576, 24),
+        (products(-3, 4, -6, 5), Contribution(1, replaces_rows=True, size=9), False, 44, 44**2, 44),
+        (products(-3, 4, -6, 5), Contribution(1, replaces_rows=True), True, 48, 44**2, 44),
+        (products(-3, 4, -2, 5, 256), Contribution(None, 4, 5), True, 20 * 20 * 256, 5 * (80 * 256) ** 2, 80 * 256),
+        (replace(products(-3, 4, -6, 5), step=4, shift=-1), Contribution(1), False, 6, 36, 6),
         (UNITS, Contribution(None, 4, 5), True, 5, 5, 1),
         (UNITS, Contribution(None, 4, 5), False, 1, 1, 1),
         (UNITS, Contribution(7), True, 7, 7, 1),

@@ -1,0 +1,78 @@
+"""A product of two arguments on their grids: DuckDB computes the integer that is claimed, whatever they are."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import duckdb
+import pytest
+
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.expressions import Column, walk
+from dpsql.core.ir.nodes import Release
+from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.grid_integers import quantized
+from tests.support.planning import planned, policy
+
+SPANS = [((-2, 3), (0, 9)), ((-1000, 1000), (-7, 7)), ((5, 9), (-3, -1)), ((0, 2**31), (-(2**31), 2**31))]
+
+
+def _component(y: tuple[int, int], x: tuple[int, int]) -> tuple[Component, str]:
+    """The component of the products, and its SQL over columns `y` and `x`."""
+    tables = f"""
+t:
+  unit: {{rows: 1}}
+  columns:
+    y: {{type: bigint, bounds: {list(y)}}}
+    x: {{type: double, bounds: {list(x)}}}
+"""
+    plan = planned("SELECT COVAR_POP(y, x) FROM t", policy(tables))
+    (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
+    assert isinstance(tagged.node, Release)
+    (found,) = (c for c in tagged.node.components if c.times is not None)
+    uids = {e.uid: e.name for arg in found.arguments for e in walk(arg) if isinstance(e, Column)}
+    return found, quantized(found, Names(uids, tagged.inputs[0].fact.env, DUCKDB))
+
+
+def _clipped(value: float, grid: Fraction, center: int, lo: int, hi: int) -> int:
+    return max(lo, min(hi, round(Fraction(value) / grid) - center))
+
+
+@pytest.mark.parametrize(("y", "x"), SPANS)
+def test_the_engine_computes_what_is_claimed(y: tuple[int, int], x: tuple[int, int]) -> None:
+    """Whole numbers inside of the bounds, at them and far beyond them; the rounding of halves does not come up."""
+    c, sql = _component(y, x)
+    assert c.times is not None
+    chance = random.Random(3)
+    rows = [(a, float(b)) for a in (*y, -(2**62), 2**62) for b in (*x, -1e308, 1e308)]
+    steps = [int(max(Fraction(1), grid)) for grid in (c.grid, c.times.grid)]
+    for _ in range(300):
+        whole = [chance.randint(low - 2, high + 2) for low, high in (y, x)]
+        rows.append((whole[0] - whole[0] % steps[0], float(whole[1] - whole[1] % steps[1])))
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (i INTEGER, y BIGINT, x DOUBLE)")
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, *row) for i, row in enumerate(rows)])
+    found = [v for (v,) in connection.execute(f"SELECT {sql} FROM t ORDER BY i").fetchall()]
+    for (a, b), value in zip(rows, found, strict=True):
+        u = _clipped(max(min(a, y[1]), y[0]), c.grid, c.center, c.lo, c.hi)
+        v = _clipped(max(min(b, x[1]), x[0]), c.times.grid, c.times.center, c.times.lo, c.times.hi)
+        assert value == c.stepped(u * v) and c.ends[0] <= value <= c.ends[1]
+    assert {min(found), max(found)} == set(c.ends)
+
+
+def test_what_is_not_valid_has_no_product() -> None:
+    _, sql = _component((-2, 3), (0, 9))
+    connection = duckdb.connect()
+    values = "(NULL, 1.0), (1, NULL), (1, 'nan'::DOUBLE), (1, 'inf'::DOUBLE), (NULL, NULL)"
+    found = connection.execute(f"SELECT {sql} FROM (VALUES {values}) AS t(y, x)").fetchall()
+    assert found == [(None,)] * 5
+
+
+def test_a_step_halves_the_range_until_it_fits() -> None:
+    c, _ = _component((0, 2**31), (-(2**31), 2**31))
+    low, high = c.ends
+    assert c.step > 1 and high - low <= 2**30 and abs(low + high) <= 1
+    assert replace(c, step=1, shift=0).magnitude > 2**30
