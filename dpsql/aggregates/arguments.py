@@ -16,6 +16,7 @@ from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of, larger_
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
+from dpsql.core.ir.walk import arguments
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.words import number
@@ -73,7 +74,7 @@ def _open_column(arg: Expr, facts: Facts, code: str) -> Span | None:
 
 def label(call: AggregateCall) -> str:
     """The call as a person would write it, clips left out; for messages and EXPLAIN."""
-    inner = ", ".join(map(expression, call.args)) or "*"
+    inner = ", ".join(map(expression, arguments(call))) or "*"
     name = call.written or call.function.upper()
     inner = inner if call.p is None or name == "MEDIAN" else f"{inner}, {number(call.p)}"
     text = f"{name}({'DISTINCT ' if call.distinct else ''}{inner})"

@@ -8,6 +8,7 @@ Intervals: `covariance_intervals.py`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,6 +25,7 @@ from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.expressions import Literal as Constant
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, NULL, SqlType
+from dpsql.core.ir.walk import arguments
 from dpsql.core.numbers.interval import Interval, everything, interval
 from dpsql.diagnostics.errors import reject
 
@@ -111,11 +113,13 @@ class OfMoments(Formula):
 
         return self._exact(Exact(noisy, self.count, self.least))
 
+    @abstractmethod
     def _exact(self, numbers: Exact) -> Floats:
-        raise NotImplementedError
+        """The released numbers; NaN where there is none."""
 
+    @abstractmethod
     def _enclosed(self, boxes: Boxes) -> Hull:
-        raise NotImplementedError
+        """Where the truth lies; NaN where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +227,7 @@ class _Pair:
 
     def _valid(self, i: int) -> Expr:
         """The argument, NULL where it is NaN or ±∞, if it has bounds."""
-        arg = self.call.args[i]
+        arg = arguments(self.call)[i]
         value = self.facts.value(arg)
         low, high = value.interval.lo, value.interval.hi
         if value.finite or low is None or high is None:
@@ -261,7 +265,7 @@ class _Pair:
 
     def ends(self, i: int) -> tuple[Fraction, Fraction]:
         """The bounds of one argument. Raises Rejected DP201 or DP202 if it has none."""
-        found = bounded(self.call, self.facts, self.call.args[i]).interval
+        found = bounded(self.call, self.facts, arguments(self.call)[i]).interval
         assert found.lo is not None and found.hi is not None
         return found.lo, found.hi
 

@@ -18,7 +18,7 @@ from dpsql.core.ir.nodes import (
     Truncate,
     Unnest,
 )
-from dpsql.core.ir.walk import expressions
+from dpsql.core.ir.walk import arguments, expressions
 from dpsql.core.measures.table import rule
 from dpsql.core.policy.policy import Policy
 from dpsql.engines.synthetic import DIALECT
@@ -71,7 +71,7 @@ class _Reader:
                     for item in keys:
                         self.definitions.setdefault(item.column.uid, []).append(item.expr)
                     for call in calls:
-                        self.definitions.setdefault(call.column.uid, []).extend(call.args)
+                        self.definitions.setdefault(call.column.uid, []).extend(arguments(call))
                 case SetOperation(columns=set_columns):
                     for c in set_columns:
                         self.definitions.setdefault(c.column.uid, []).extend((c.left, c.right))

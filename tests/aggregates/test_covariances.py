@@ -140,6 +140,8 @@ def test_the_plan_says_what_is_added_up() -> None:
         ("REGR_SLOPE(DISTINCT y, x)", "DP101", "REGR_SLOPE(DISTINCT …)"),
         ("CORR(y)", "DP106", "two arguments"),
         ("CORR()", "DP106", "two arguments"),
+        ("REGR_SLOPE(y)", "DP106", "two arguments"),
+        ("REGR_COUNT(DISTINCT y)", "DP101", "REGR_COUNT(DISTINCT …)"),
         ("CORR(y, x, x)", "DP106", "two arguments"),
         ("REGR_R2(y, x, x)", "DP106", "two arguments"),
         ("CORR(y, kind)", "DP203", "needs a number"),

@@ -176,11 +176,6 @@ class AggregateCall:
     second: Expr | None = None
     written: str = field(default="", compare=False)
 
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        """Its arguments."""
-        return tuple(e for e in (self.arg, self.second) if e is not None)
-
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.ir.nodes import (
     Aggregate,
+    AggregateCall,
     BoundContributions,
     Filter,
     GroupKeys,
@@ -60,6 +61,11 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(inputs(found)))
 
 
+def arguments(call: AggregateCall) -> tuple[Expr, ...]:
+    """What an aggregate is called with: none, one or two."""
+    return tuple(e for e in (call.arg, call.second) if e is not None)
+
+
 def expressions(node: Node) -> tuple[Expr, ...]:
     """The expressions a node evaluates over its input's rows."""
     match node:
@@ -79,7 +85,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
         case Window(calls=windows):
             return tuple(e for w in windows for e in (*w.args, *w.partition, *(k.expr for k in w.order)))
         case Aggregate(keys=keys, calls=calls):
-            called = tuple(e for c in calls for e in (*c.args, c.filter) if e is not None)
+            called = tuple(e for c in calls for e in (*arguments(c), c.filter) if e is not None)
             return (*(k.expr for k in keys), *called)
         case Sort(keys=sort_keys):
             return tuple(k.expr for k in sort_keys)

@@ -151,22 +151,22 @@ class AggregateCollector:
         return AggregateCall(function, arg, column, False, condition, span, p=found.p, written=written)
 
     def _pair(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
-        span = binder.span(node)
-        if node.args.get("null_on_zero_variance") is not None:
+        span, name = binder.span(node), function.upper()
+        if any(isinstance(arg, exp.Distinct) for arg in node.args.values()):
             raise reject(
-                "DP106", f"{function.upper()} takes two arguments", span=span,
-                help=[f"as in  {function.upper()}(y, x): y is the one that depends on x"],
-            )  # fmt: skip
-        args = checked(node, binder.source, "this", "expression")
-        if any(isinstance(arg, exp.Distinct) for arg in args.values()):
-            raise reject(
-                "DP101", f"{function.upper()}(DISTINCT …) is not supported", span=span,
+                "DP101", f"{name}(DISTINCT …) is not supported", span=span,
                 help=["leave DISTINCT out: then every row counts"],
             )  # fmt: skip
+        if node.args.get("expression") is None or node.args.get("null_on_zero_variance") is not None:
+            raise reject(
+                "DP106", f"{name} takes two arguments", span=span,
+                help=[f"as in  {name}(y, x): y is the one that depends on x"],
+            )  # fmt: skip
+        args = checked(node, binder.source, "this", "expression")
         y, x = (binder.bind(args[part]) for part in ("this", "expression"))
         for arg in (y, x):
             if clip_ := searched_in(arg):
-                raise misplaced(clip_, f"{function.upper()} multiplies")
+                raise misplaced(clip_, f"{name} multiplies")
             result = _result_type(function, arg, node, binder)
         column = self.numbering.column(function, result, span)
         return AggregateCall(function, y, column, False, condition, span, second=x)

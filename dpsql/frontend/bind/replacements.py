@@ -43,7 +43,7 @@ _PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute",
 
 _AGGREGATES = (
     "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, QUANTILE_CONT, "
-    "QUANTILE_DISC"
+    "QUANTILE_DISC, COVAR_POP, CORR, REGR_SLOPE"
 )
 _ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
 

@@ -25,7 +25,7 @@ from dpsql.core.ir.expressions import Call, columns_of, walk
 from dpsql.core.ir.nodes import Aggregate, Node
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import SqlType
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import arguments, transform
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.bind.searched_clips import is_searched
@@ -40,7 +40,7 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
         if isinstance(node, Aggregate) and ctx.private(node.input):
             columns = derive_once(node.input, ctx.analysis).fact.columns
             env = {uid: _declared(fact) for uid, fact in columns.items()}
-            for e in (e for call in node.calls for arg in call.args for e in walk(arg)):
+            for e in (e for call in node.calls for arg in arguments(call) for e in walk(arg)):
                 if isinstance(e, Call) and e.function == "clip" and columns_of(e) and not is_searched(e):
                     _require_range(e, env)
         return node
