@@ -52,8 +52,8 @@ class End(Formula):
 
     @property
     def nullable(self) -> bool:
-        """Where the other is."""
-        return self.of.nullable
+        """Where there is no interval, or one without ends."""
+        return True
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
         """The whole of it."""

@@ -159,6 +159,19 @@ def test_what_means_nothing_is_refused_by_name(call: str, code: str, said: str) 
     assert found.code == code and said in found.message
 
 
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        ("CORR(y, kind = 'a')", "cast it first:  CAST(kind = 'a' AS INTEGER)"),
+        ("CORR(kind, y)", "convert and bound it:  CLIP(TRY_CAST(kind AS DOUBLE), lower, upper)"),
+    ],
+)
+def test_repairs_are_of_the_argument(call: str, advice: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        planned(f"SELECT {call} FROM people", POLICY)
+    assert refused.value.diagnostics[0].help == (advice,)
+
+
 def test_a_count_and_a_mean_need_no_bounds_of_the_other() -> None:
     (release,) = planned("SELECT REGR_COUNT(open, x), REGR_AVGY(y, open) FROM people", POLICY).releases
     assert len(release.measured.measurements) == 2  # both are of the rows where `open` is not NULL

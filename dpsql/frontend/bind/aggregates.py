@@ -203,13 +203,16 @@ def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -
         written = binder.source.text[span.start : span.end]
         shown = written if len(written) < 60 and "\n" not in written else "…"
         name = function.upper()
+        call = "{}" if function in PAIRS else f"{name}({{}})"
+        counted = "" if function in PAIRS else f", or COUNT(*) FILTER (WHERE {shown})"
+        converted = call.format(f"CLIP(TRY_CAST({shown} AS DOUBLE), lower, upper)")
         advice = {
-            Kind.BOOLEAN: f"cast it first:  {name}(CAST({shown} AS INTEGER)), or COUNT(*) FILTER (WHERE {shown})",
-            Kind.VARCHAR: f"convert and bound it:  {name}(CLIP(TRY_CAST({shown} AS DOUBLE), lower, upper))",
+            Kind.BOOLEAN: f"cast it first:  {call.format(f'CAST({shown} AS INTEGER)')}{counted}",
+            Kind.VARCHAR: f"convert and bound it:  {converted}",
         }.get(arg.type.kind, "compute a number from it first")
         if arg.type.temporal:
-            days = f"date_diff('day', DATE '2024-01-01', {shown})"
-            advice = f"count days from a date, and bound them:  {name}(CLIP({days}, lower, upper))"
+            days = call.format(f"CLIP(date_diff('day', DATE '2024-01-01', {shown}), lower, upper)")
+            advice = f"count days from a date, and bound them:  {days}"
         raise reject(
             "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
         )  # fmt: skip

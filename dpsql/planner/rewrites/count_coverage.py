@@ -17,7 +17,7 @@ Example:
     release COUNT(*)                                 →  release COUNT(*)
     └─ bound contributions of each patient: 12 rows     └─ group by above_0 ∈ (TRUE, FALSE)
        └─ scan visits                                      └─ keep private COUNT(*) by id
-                                                              └─ filter is_not_null(patient)
+                                                              └─ filter patient IS NOT NULL
                                                                  └─ scan visits
 """
 

@@ -171,9 +171,10 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
                 help=["take AVG, MIN or MAX of each group, or the quantile of all rows at once"],
             )  # fmt: skip
         case _:
+            product = "SUM(x * x), SUM(x)" if call.second is None else "SUM(y * x), SUM(x * x), SUM(y), SUM(x)"
             raise reject(
                 "DP101", f"{call.function.upper()} is not supported below another aggregate of private rows",
-                span=call.span, help=["compute it from SUM(x * x), SUM(x) and COUNT(x)"],
+                span=call.span, help=[f"compute it from {product} and COUNT(x)"],
             )  # fmt: skip
 
 
