@@ -118,7 +118,8 @@ TIGHT = {
     ),
     "per head": _JOINED.format("n / people"),
     "a weighted number": _JOINED.format("n * weight + k"),
-    "a weighted average": f"SELECT rep, {SHOWN} AS g, SUM(n * weight) / SUM(n) AS v "
+    "a weighted average of rows": "SELECT rep, g, SUM(f * x) / SUM(f) AS v FROM t GROUP BY rep, g",
+    "a weighted average of groups": f"SELECT rep, {SHOWN} AS g, SUM(n * weight) / SUM(n) AS v "
     f"FROM ({COUNTS}) AS c JOIN pop USING (g) GROUP BY rep",
     "a sum of groups": _BY_REP.format("SUM(n)"),
     "a ratio of sums of groups": _BY_REP.format("SUM(s) / SUM(n)"),
@@ -271,7 +272,7 @@ def test_under_noise_of_other_scales(name: str, epsilon: float, laplace: Laborat
 
 
 @pytest.mark.parametrize(
-    "name", ["a difference", "a ratio", "odds", "a share of a total", "a weighted average", "two ratios"]
+    "name", ["a difference", "a ratio", "odds", "a share of a total", "a weighted average of rows", "two ratios"]
 )
 def test_under_gaussian_noise(name: str, gaussian: Laboratory) -> None:
     assert not too_many(gaussian.misses(FORMS[name], 1))
