@@ -4,9 +4,9 @@ Claim: a replaced row moves one group by at most max(B, U - L), and by U - L whe
     that it moves, together by at most 2B, their squares by at most max(2B², (U - L)²).
 Why: a value of [L, U] goes and another one comes, in one group, or each in another; B is the larger of |L| and |U|.
     A product y·z is linear in each of them, so least and largest where both are at an end; steps and shift keep order.
-When it would be false: a value outside of the clip; a factor that is clipped elsewhere than where the product's ends are
-    computed; division that rounds towards 0; a row that may be NULL, in either argument, where every row is said to
-    count.
+When it would be false: a value outside of the clip; a factor that is clipped elsewhere than where the ends of the
+    product are computed; division that rounds towards 0; a row that may be NULL, in either argument, where every row is
+    said to count.
 Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_replace_one.py,
 tests/core/printing/test_products.py, tests/deep/analysis/test_products_of_neighbours.py
 """
