@@ -3,7 +3,7 @@
 The logarithm of the likelihood ratio of one noisy integer has a distribution that is known exactly; those of several
 add up, because their noise is independent. They are added on a grid, each rounded up, so that the δ computed is never
 below the true one (Meiser & Mohammadi 2018 call it a privacy bucket). Floating-point sums are off by far less than the
-margins of any test here.
+margins of any test here. A chosen cell has such a distribution, too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.audit.choices import Chosen
 from dpsql.core.noise.mechanisms import AdditiveNoise, DiscreteGaussian, DiscreteLaplace
 
 Array = NDArray[np.float64]
-Moved = tuple[AdditiveNoise, int]
-"""One noisy integer: its noise, and how far apart its exact values are."""
+Moved = tuple[AdditiveNoise, int] | Chosen
+"""One noisy integer: its noise, and how far apart its exact values are; or one chosen cell."""
 
 _CELLS = 4000
 _MOST_CELLS = 1 << 17
@@ -31,21 +32,30 @@ _REACH = 9.0
 
 
 def own_delta(moved: Sequence[Moved], epsilon: float, narrower: float = 1.0) -> float:
-    """The δ at ε that these noisy integers have together; with noise so many times narrower than stated."""
+    """The δ at ε that these have together; with noise so many times narrower than stated, and η as much larger."""
     if narrower <= 0:
         return 0.0
-    parts: list[_Laplace | _Gaussian | _Normal] = []
+    if any(isinstance(one, Chosen) for one in moved):  # alone of all these it is not the same both ways
+        back = [one.swapped if isinstance(one, Chosen) else one for one in moved]
+        return max(_one_way(moved, epsilon, narrower), _one_way(back, epsilon, narrower))
+    return _one_way(moved, epsilon, narrower)
+
+
+def _one_way(moved: Sequence[Moved], epsilon: float, narrower: float) -> float:
+    parts: list[_Part] = []
     squares = 0.0
-    for m, apart in moved:
-        match m:
-            case DiscreteLaplace(scale=scale):
+    for one in moved:
+        match one:
+            case Chosen():
+                parts.append(_Picked(one, narrower))
+            case DiscreteLaplace(scale=scale), apart:
                 parts.append(_Laplace(float(scale) / narrower, abs(apart)))
-            case DiscreteGaussian(sigma_squared=variance) if variance < _WIDE:
+            case DiscreteGaussian(sigma_squared=variance), apart if variance < _WIDE:
                 parts.append(_Gaussian(float(variance) / narrower**2, abs(apart)))
-            case DiscreteGaussian(sigma_squared=variance):
+            case DiscreteGaussian(sigma_squared=variance), apart:
                 squares += float(apart) ** 2 / float(variance) * narrower**2
-            case _:  # what a mechanism states of itself is not what audits it
-                raise AssertionError(f"no curve is known of {m.name} noise")
+            case mechanism, _:  # what a mechanism states of itself is not what audits it
+                raise AssertionError(f"no curve is known of {mechanism.name} noise")
     if squares and not parts:
         return gaussian_delta(math.sqrt(squares), epsilon)
     if squares:
@@ -145,9 +155,36 @@ class _Normal:
         return -last, np.diff(np.array([0.0, *below, 1.0]))
 
 
-def _together(parts: Sequence[_Laplace | _Gaussian | _Normal], epsilon: float) -> float:
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """One chosen cell, at η times `narrower`."""
+
+    choice: Chosen
+    narrower: float
+
+    @property
+    def reach(self) -> float:
+        """The largest |logarithm|."""
+        return float(np.abs(self.choice.logs(self.narrower)[1]).max())
+
+    def on_grid(self, cell: float) -> tuple[int, Array]:
+        """As `_Laplace.on_grid`."""
+        weights, logs = self.choice.logs(self.narrower)
+        at = np.ceil(logs / cell - 1e-9).astype(np.int64)
+        first = int(at.min())
+        found = np.zeros(int(at.max()) - first + 1)
+        np.add.at(found, at - first, np.exp(weights))
+        return first, found
+
+
+_Part = _Laplace | _Gaussian | _Normal | _Picked
+
+
+def _together(parts: Sequence[_Part], epsilon: float) -> float:
     """Adds the logarithms up by multiplying Fourier transforms, and takes Σ P(l)·(1 − e^(ε−l))⁺."""
     whole = sum(part.reach for part in parts)
+    if not whole:
+        return 0.0
     cell = whole / min(_MOST_CELLS // 2, max(_CELLS, 100 * len(parts)))
     size = 1 << math.ceil(math.log2(2 * whole / cell + 4 * len(parts) + 2))
     product, first = np.ones(size // 2 + 1, dtype=complex), 0

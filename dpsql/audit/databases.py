@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpsql.audit.reading import Place, Reading
-from dpsql.audit.values import NULL, another, fresh, pool
+from dpsql.audit.values import NULL, another, between_ends, fresh, pool
 from dpsql.audit.world import World
 from dpsql.core.ir.types import INTEGER, SqlType
 from dpsql.core.policy.policy import Policy
@@ -22,7 +22,7 @@ from dpsql.engines.synthetic import Row
 
 Mode = Literal["same", "group", "row"]
 Tables = Mapping[str, tuple[Row, ...]]
-MINE, INSTEAD, OTHERS, CROWD = 1, 2, 11, 1001
+MINE, INSTEAD, OTHERS, CROWD, AROUND = 1, 2, 11, 1001, 10_001
 """Numbers of blocks."""
 
 
@@ -47,7 +47,8 @@ class Candidate:
     """Two neighbouring databases. In both there are `others` blocks like `beside`, and `crowd` ones in the groups of
     those that differ; in one there is `mine`.
 
-    instead: where units are replaced, the block that the other database has; else None.
+    around: further blocks of the unit in both, so many of each kind. instead: where units are replaced, the block that
+    the other database has; else None.
     """
 
     unit: str
@@ -56,6 +57,12 @@ class Candidate:
     others: int = 1
     instead: Profile | None = None
     crowd: int = 0
+    around: tuple[tuple[Profile, int], ...] = ()
+
+    @property
+    def beside_them(self) -> int:
+        """How many units stand in the same groups as those that differ."""
+        return self.crowd + sum(times for _, times in self.around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,9 @@ class Maker:
             world.table_sql(table.name)
             for column in table.columns.values():
                 place = (table.name, column.name)
-                self.pools[place] = pool(column, self._listed(place), plan_reads.compared.get(place, ()))
+                found = pool(column, self._listed(place), plan_reads.compared.get(place, ()))
+                between = between_ends(column) if place in plan_reads.ordered else ()
+                self.pools[place] = tuple(dict.fromkeys((*found[:2], *between, *found[2:])))
 
     def _listed(self, place: Place) -> list[str]:
         """Values that match those of public tables."""
@@ -126,11 +135,14 @@ class Maker:
             alike = [_thinned(p) for p in (candidate.mine, candidate.instead) if p is not None]
             for i in range(candidate.crowd):
                 filler.block(alike[i % len(alike)], CROWD + i, self.of_unit(candidate.unit))
+            around = (own for own, times in candidate.around for _ in range(times))
+            for i, own in enumerate(around):
+                filler.block(own, AROUND + i, self.of_unit(candidate.unit))
             before = {name: len(rows) for name, rows in filler.rows.items()}
             if profile is not None:
                 filler.block(profile, number, self.of_unit(candidate.unit))
-            own = {n: tuple(rows[before.get(n, 0) :]) for n, rows in filler.rows.items()}
-            sides.append(({t.name: tuple(filler.rows.get(t.name, ())) for t in self.tables}, own))
+            new = {n: tuple(rows[before.get(n, 0) :]) for n, rows in filler.rows.items()}
+            sides.append(({t.name: tuple(filler.rows.get(t.name, ())) for t in self.tables}, new))
         (a, mine), (b, instead) = sides
         return Databases(a, b, {n: r for n, r in mine.items() if r}, {n: r for n, r in instead.items() if r})
 

@@ -7,23 +7,29 @@ kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.audit.choices import furthest
 from dpsql.audit.databases import Candidate, Databases
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.noise.measurement import Measurement
+from dpsql.core.noise.mechanisms import Calibrated
+from dpsql.core.release.histograms import Entries
 from dpsql.core.release.noisy import Key
 from dpsql.core.release.planned import PlannedRelease
 
-Vector = Mapping[Key, list[int]]
-"""Key → exact integers, for every key that may be released."""
+Exact = int | Entries
+"""Of one component and key: the integer, or, of a quantile, the histogram."""
+Vector = Mapping[Key, list[Exact]]
+"""Key → what is exact of each component, for every key that may be released."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How far one component moved: groups that changed, Σ|Δ|, ΣΔ², max|Δ|."""
+    """How far one component moved: groups that changed, Σ|Δ|, ΣΔ², max|Δ|; Δ of a quantile: of the score of a cell."""
 
     l0: int
     l1: int
@@ -53,17 +59,31 @@ class Violation:
     pair: Pair
 
 
-def change(a: Vector, b: Vector, component: int) -> Change:
-    """The change of one component; a key that is missing counts as 0."""
-    moved = [abs(at_key(a, k, component) - at_key(b, k, component)) for k in a.keys() | b.keys()]
+def change(a: Vector, b: Vector, components: Sequence[Component], i: int) -> Change:
+    """The change of component number i; a key that is missing counts as 0, or as a group without rows."""
+    moved = [apart(components[i], a.get(key), b.get(key), i) for key in a.keys() | b.keys()]
     moved = [d for d in moved if d]
     return Change(len(moved), sum(moved), sum(d * d for d in moved), max(moved, default=0))
 
 
-def at_key(vector: Vector, key: Key, component: int) -> int:
-    """A component's integer for a key; 0 if the key is missing."""
-    row = vector.get(key)
-    return 0 if row is None else row[component]
+def apart(c: Component, one: Sequence[Exact] | None, other: Sequence[Exact] | None, i: int) -> int:
+    """How far component number i of two rows is apart."""
+    if c.quantile is None:
+        return abs(_integer(one, i) - _integer(other, i))
+    x, y = (() if row is None else row[i] for row in (one, other))
+    assert isinstance(x, tuple) and isinstance(y, tuple)
+    return furthest(c, x, y) if x != y else 0
+
+
+def at_key(vector: Vector, key: Key, i: int) -> int:
+    """The integer of component number i, to which noise is added, for a key; 0 if the key is missing."""
+    return _integer(vector.get(key), i)
+
+
+def _integer(row: Sequence[Exact] | None, i: int) -> int:
+    found = 0 if row is None else row[i]
+    assert isinstance(found, int)
+    return found
 
 
 def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Violation]:
@@ -78,7 +98,7 @@ def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Vio
         for i, m in enumerate(measured.measurements):
             if m.known is not None:
                 continue  # never read from the data
-            claim, seen = m.by_unit.get(unit, m.sensitivity), change(a, b, i)
+            claim, seen = m.by_unit.get(unit, m.sensitivity), change(a, b, measured.node.components, i)
             for name in ("l0", "l1", "l2_squared", "linf"):
                 if getattr(seen, name) > getattr(claim, name):
                     yield Violation(at, i, name, getattr(seen, name), Fraction(getattr(claim, name)), pair)
@@ -89,7 +109,7 @@ def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Vio
             continue
         for one, other in ((a, b), (b, a)):
             new = one.keys() - other.keys()
-            most = max((one[k][deciding] for k in new), default=0)
+            most = max((at_key(one, k, deciding) for k in new), default=0)
             if len(new) > threshold.g:
                 yield Violation(at, None, "new keys", len(new), Fraction(threshold.g), pair)
             if most > threshold.r:
@@ -97,19 +117,19 @@ def violations(releases: tuple[PlannedRelease, ...], pair: Pair) -> Iterator[Vio
 
 
 def stated(m: Measurement, moved: Change) -> float:
-    """What the stated noise loses by such a change: ε (Laplace), ρ (Gaussian)."""
-    if not m.noise.scale:
+    """What the stated mechanism loses by such a change: its ε or its ρ."""
+    if m.known is not None:
         return 0.0
     loss = m.mechanism.loss(Fraction(moved.l1), Fraction(moved.l2_squared))
     return float(loss.epsilon + loss.rho)
 
 
 def share(m: Measurement, unit: str, moved: Change) -> float:
-    """Which part of the claimed norm, l1 or l2 by the noise, a change reaches: 1 is all of it."""
+    """Which part of the claimed norm, l1 or l2 by what the price follows, a change reaches: 1 is all of it."""
     if m.known is not None:
         return 0.0
     claim = m.by_unit.get(unit, m.sensitivity)
-    if m.noise.gaussian:
+    if isinstance(m.mechanism, Calibrated) and not m.mechanism.pure:
         return math.sqrt(moved.l2_squared / claim.l2_squared) if claim.l2_squared else 0.0
     return moved.l1 / claim.l1 if claim.l1 else 0.0
 

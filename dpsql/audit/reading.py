@@ -33,9 +33,9 @@ class Reading:
     """What a plan reads.
 
     private, public: tables. used: columns that an expression reads. keys: those that group keys are made of. varied:
-    those of which different values count. compared: column → literals of the query beside it. partners: column → the
-    columns it is joined to. listed: column → values of the key list it is looked up in. numbers: every limit of the
-    plan that counts rows or groups.
+    those of which different values count. ordered: those of quantiles. compared: column → literals of the query beside
+    it. partners: column → the columns it is joined to. listed: column → values of the key list it is looked up in.
+    numbers: every limit of the plan that counts rows or groups.
     """
 
     private: tuple[str, ...]
@@ -43,6 +43,7 @@ class Reading:
     used: frozenset[Place]
     keys: frozenset[Place]
     varied: frozenset[Place]
+    ordered: frozenset[Place]
     compared: Mapping[Place, tuple[LiteralValue, ...]]
     partners: Mapping[Place, frozenset[Place]]
     listed: Mapping[Place, tuple[str, ...]]
@@ -99,6 +100,7 @@ class _Reader:
         used: set[Place] = set()
         keys: set[Place] = set()
         varied: set[Place] = set()
+        ordered: set[Place] = set()
         compared: dict[Place, list[LiteralValue]] = {}
         partners: dict[Place, set[Place]] = {}
         listed: dict[Place, list[str]] = {}
@@ -127,6 +129,8 @@ class _Reader:
                     for c in components:
                         if rule(c).counts == "values" and c.arg is not None:
                             varied |= self.origins(c.arg)
+                        if c.quantile is not None and c.arg is not None:
+                            ordered |= self.origins(c.arg)
                 case Aggregate(keys=grouped, inner=True):
                     varied |= {p for item in grouped for p in self.origins(item.expr)}
                 case _:
@@ -134,7 +138,7 @@ class _Reader:
         return Reading(
             tuple(t for t in tables if not self.policy.tables[t].public),
             tuple(t for t in tables if self.policy.tables[t].public),
-            frozenset(used), frozenset(keys), frozenset(varied),
+            frozenset(used), frozenset(keys), frozenset(varied), frozenset(ordered),
             {p: tuple(v) for p, v in compared.items()},
             {p: frozenset(v) for p, v in partners.items()},
             {p: tuple(dict.fromkeys(v)) for p, v in listed.items()},

@@ -163,7 +163,8 @@ def _event(t: Tested) -> str:
 
 def _pair_lines(pair: Pair) -> Iterator[str]:
     c = pair.candidate
-    yield f"  the databases differ in one {c.unit}, with {c.others} other and {c.crowd} in the same groups beside it"
+    beside = f"{c.others} other and {c.beside_them} in the same groups beside it"
+    yield f"  the databases differ in one {c.unit}, with {beside}"
     yield from _rows("only in one of them", pair.databases.mine)
     yield from _rows("only in the other", pair.databases.instead)
 
@@ -183,7 +184,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
     c = pair.candidate
     return {
         "others": c.others,
-        "crowd": c.crowd,
+        "crowd": c.beside_them,
         "only_in_one": rows(pair.databases.mine),
         "only_in_the_other": rows(pair.databases.instead),
     }

@@ -16,6 +16,7 @@ from typing import Literal
 
 from dpsql.audit.databases import Maker
 from dpsql.audit.exact import Change, Pair, Violation, at_key, change, new_keys, share
+from dpsql.audit.ranks import ranked
 from dpsql.audit.reading import Reading, reading
 from dpsql.audit.search import MOST_PAIRS, Search, Target
 from dpsql.audit.statistics import (
@@ -31,13 +32,11 @@ from dpsql.audit.trials import claim, draw, shown
 from dpsql.audit.world import World
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.accountant import cost
-from dpsql.core.measures.table import rule
 from dpsql.core.noise.backends import Backend, backend
 from dpsql.core.noise.measurement import conversion_delta_of
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import reject
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
@@ -127,7 +126,6 @@ def audit(
         plan = _planned(source, policy, settings, world)
         if key_delta is not None and any(r.measured.threshold is not None for r in plan.releases):
             plan = _planned(source, policy, replace(settings, delta=key_delta), world)
-        _require_noise_alone(plan)
         return audit_plan(plan, policy, world, runs, most_pairs)
     finally:
         world.close()
@@ -137,18 +135,6 @@ def _planned(source: Source, policy: Policy, settings: Settings, world: World) -
     return FactStore(world).compile(
         lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
     )
-
-
-def _require_noise_alone(plan: Plan) -> None:
-    """Raises Rejected DP101: a quantile is a choice among cells, of which the audit draws no statistics yet."""
-    for release in plan.releases:
-        node = release.measured.node
-        for output in node.outputs:
-            if any(rule(node.components[i]).chosen for i in output.recipe.components):
-                raise reject(
-                    "DP101", f"{output.label} is not audited: it is chosen, and the audit tests added noise",
-                    span=output.span, source=plan.source, help=["audit the query without it"],
-                )  # fmt: skip
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:
@@ -192,7 +178,11 @@ def _candidates(plan: Plan, search: Search, policy: Policy, reads: Reading, worl
     crowded = {at: _crowded(plan, search, pair) for at, pair in worst.items()}
     kept = {at for at, pair in crowded.items() if keeps_promises(policy, reads, world, pair)}
     chosen = {target: id(search.best[target][1]) for target in targets if target in search.best}
-    yield from (_Candidate(search.unit, target, crowded[at]) for target, at in chosen.items() if at in kept)
+    for target, at in chosen.items():
+        if at in kept:
+            turned = ranked(search, target, crowded[at], _wanted(plan, worst[at]))
+            keeps = turned is crowded[at] or keeps_promises(policy, reads, world, turned)
+            yield _Candidate(search.unit, target, turned if keeps else crowded[at])
     for at, (_, pair) in sorted(search.shown.items()):
         if search.unit in plan.releases[at].measured.contributions and keeps_promises(policy, reads, world, pair):
             yield _Candidate(search.unit, None, pair, at)
@@ -207,6 +197,12 @@ def _untested(plan: Plan, search: Search, found: list[_Candidate]) -> Iterator[s
 
 def _crowded(plan: Plan, search: Search, pair: Pair) -> Pair:
     """The same pair with so many other units that private keys are shown, and their numbers can be compared."""
+    wanted = _wanted(plan, pair)
+    return search.look(replace(pair.candidate, crowd=wanted)) or pair if wanted else pair
+
+
+def _wanted(plan: Plan, pair: Pair) -> int:
+    """How many other units those are."""
     wanted = 0
     for planned, a, b in zip(plan.releases, pair.a, pair.b, strict=True):
         threshold, deciding = planned.measured.threshold, planned.measured.node.threshold
@@ -215,10 +211,8 @@ def _crowded(plan: Plan, search: Search, pair: Pair) -> Pair:
         enough = threshold.threshold + int(_SURE * threshold.mechanism.scale) + 1
         one = [abs(at_key(a, key, deciding) - at_key(b, key, deciding)) for key in a.keys() | b.keys()]
         wanted = max(wanted, -(-enough // min((n for n in one if n), default=1)))
-    if not wanted:
-        return pair
     both = 1 if pair.candidate.instead is None else 2
-    return search.look(replace(pair.candidate, crowd=min(_CROWD, wanted * both))) or pair
+    return min(_CROWD, wanted * both)
 
 
 def _try(plan: Plan, c: _Candidate, runs: int, level: float, drawing: Backend) -> Tested:
@@ -241,7 +235,8 @@ def _try(plan: Plan, c: _Candidate, runs: int, level: float, drawing: Backend) -
     if c.target is None:
         return Tested(_name(plan, None), c.unit, quantity, outcome, noise, None, c.pair)
     at, i = c.target
-    m, moved = plan.releases[at].measured.measurements[i], change(c.pair.a[at], c.pair.b[at], i)
+    node = plan.releases[at].measured.node
+    m, moved = plan.releases[at].measured.measurements[i], change(c.pair.a[at], c.pair.b[at], node.components, i)
     reached, stated = share(m, c.unit, moved), m.by_unit.get(c.unit, m.sensitivity)
     return Tested(_name(plan, c.target), c.unit, quantity, outcome, noise, reached, c.pair, moved, stated)
 

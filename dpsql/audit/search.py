@@ -7,12 +7,25 @@ audited on the same databases every time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from dpsql.audit.choices import best
 from dpsql.audit.databases import Candidate, Choice, Maker, Mode, Profile, Tables, one_row_per_id
-from dpsql.audit.exact import Change, Pair, Vector, Violation, change, new_keys, share, stated, violations
+from dpsql.audit.exact import (
+    Change,
+    Exact,
+    Pair,
+    Vector,
+    Violation,
+    at_key,
+    change,
+    new_keys,
+    share,
+    stated,
+    violations,
+)
 from dpsql.audit.reading import Place
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import RowUnit
@@ -108,10 +121,11 @@ class Search:
         """What the stated noise loses between the two databases; for one component, the part of what is claimed."""
         if target is None:
             return sum(
-                stated(self.plan.releases[at].measured.measurements[i], _moved(pair, at, i)) for at, i in self.targets()
+                stated(self.plan.releases[at].measured.measurements[i], self._moved(pair, at, i))
+                for at, i in self.targets()
             )
         at, i = target
-        return share(self.plan.releases[at].measured.measurements[i], self.unit, _moved(pair, at, i))
+        return share(self.plan.releases[at].measured.measurements[i], self.unit, self._moved(pair, at, i))
 
     def vectors(self, tables: Tables) -> tuple[Vector, ...]:
         """The exact integers of all releases. What one reads of an earlier one is the same for every database."""
@@ -122,12 +136,15 @@ class Search:
             for planned in self.plan.releases:
                 found.append(exact_totals(planned, self.maker.world, SALT, self._earlier))
                 if planned.label not in self._earlier and self._is_read(planned):
-                    rows_ = tuple(tuple(row) for row in found[-1].values())
+                    rows_ = tuple(_as_released(planned, row) for row in found[-1].values())
                     self._earlier[planned.label] = as_query(
                         NoisyRelease.of_rows(planned, tuple(found[-1]), rows_), self.maker.world.dialect
                     )
             self._vectors[known] = tuple(found)
         return self._vectors[known]
+
+    def _moved(self, pair: Pair, at: int, i: int) -> Change:
+        return change(pair.a[at], pair.b[at], self.plan.releases[at].measured.node.components, i)
 
     def _is_read(self, planned: PlannedRelease) -> bool:
         return any(s.reads(planned.label) for r in self.plan.releases for s in r.statements)
@@ -271,12 +288,14 @@ class Search:
                 yield replace(profile, sizes={**profile.sizes, table.name: (1, rows)})
 
 
-def _moved(pair: Pair, at: int, i: int) -> Change:
-    return change(pair.a[at], pair.b[at], i)
-
-
 def _heights(tables: Tables) -> dict[str, int]:
     return {name: len(rows) for name, rows in tables.items()}
+
+
+def _as_released(planned: PlannedRelease, row: Sequence[Exact]) -> tuple[int, ...]:
+    """The integers, and of a quantile the first cell of the least score."""
+    parts = zip(planned.measured.node.components, row, strict=True)
+    return tuple(e if isinstance(e, int) else best(c, e) for c, e in parts)
 
 
 def _likely(planned: PlannedRelease, pair: Pair, at: int) -> float:
@@ -284,5 +303,5 @@ def _likely(planned: PlannedRelease, pair: Pair, at: int) -> float:
     threshold, deciding = planned.measured.threshold, planned.measured.node.threshold
     if threshold is None or deciding is None:
         return 0.0
-    counts = [pair.a[at][key][deciding] for key in new_keys(planned, pair, at)]
+    counts = [at_key(pair.a[at], key, deciding) for key in new_keys(planned, pair, at)]
     return sum(math.exp(min(50.0, float((count - threshold.r) / threshold.mechanism.scale))) for count in counts)

@@ -18,6 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.audit.choices import Chosen
 from dpsql.audit.curves import Moved, gaussian_rho, own_delta
 from dpsql.core.privacy_loss import exact, rho_to_delta
 
@@ -190,11 +191,22 @@ def certify(event: Event, a: Samples, b: Samples, claim: Claim, level: float) ->
     if claim.rho:
         excess = low - math.exp(event.epsilon) * high
         refuted = excess > claim.charged(event.epsilon)
-        bound = gaussian_rho(excess - claim.delta, event.epsilon) if excess > claim.delta else None
+        bound = _rho_of(claim, excess - claim.delta, event.epsilon) if excess > claim.delta else None
         return Outcome(event, often, rarely, len(a), bound, claim.rho, refuted)
     certified = math.log((low - claim.delta) / high) if low > claim.delta else None
     refuted = certified is not None and certified > claim.epsilon + 1e-9
     return Outcome(event, often, rarely, len(a), certified, claim.epsilon, refuted)
+
+
+def _rho_of(claim: Claim, delta: float, epsilon: float) -> float:
+    """The least ρ that allows δ at ε: of Gaussian noise, or, where cells are chosen, of any mechanism."""
+    if not any(isinstance(one, Chosen) for one in claim.moved):
+        return gaussian_rho(delta, epsilon)
+    low, high = 0.0, 100.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if Claim(0.0, middle).charged(epsilon) > delta else (middle, high)
+    return low
 
 
 def certify_noise(event: Event, a: Samples, b: Samples, claim: Claim, level: float) -> Outcome:

@@ -16,16 +16,19 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpsql.audit.choices import chosen, likelier, together
 from dpsql.audit.curves import Moved
-from dpsql.audit.exact import Pair, Vector
+from dpsql.audit.exact import Exact, Pair, Vector, at_key
 from dpsql.audit.search import Target
 from dpsql.audit.statistics import Claim, Samples
 from dpsql.core.noise.backends import Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
-from dpsql.core.noise.mechanisms import AdditiveNoise
+from dpsql.core.noise.mechanisms import AdditiveNoise, Exponential
 from dpsql.core.privacy_loss import compose
 from dpsql.core.release.drawing import Noise
+from dpsql.core.release.histograms import Entries
+from dpsql.core.release.noisy import Exact as Column
 from dpsql.core.release.noisy import Given, Key, noised
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
@@ -61,7 +64,8 @@ def shown(planned: PlannedRelease, vector: Vector, keys: frozenset[Key], runs: i
     happened = np.zeros(runs, bool)
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, 0) for run in range(start, stop) for _ in rows]
-        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), _noise(planned, backend))
+        columns = _columns(rows, stop - start, planned, [])
+        noisy = noised(planned, Given(), tags, columns, _noise(planned, backend))
         happened[[int(tag[0]) for tag in noisy.keys]] = True  # type: ignore[arg-type]
     return int(happened.sum())
 
@@ -74,14 +78,19 @@ def _statistic(
     rows = [own[key] for key in moved]
     for start, stop in _batches(runs, len(rows)):
         tags = [(run, at) for run in range(start, stop) for at in range(len(moved))]
-        noisy = noised(planned, Given(), tags, _columns(rows * (stop - start), planned), _noise(planned, backend))
+        columns = _columns(rows, stop - start, planned, parts)
+        noisy = noised(planned, Given(), tags, columns, _noise(planned, backend))
         run = np.array([tag[0] for tag in noisy.keys], dtype=np.int64)
         place = np.array([tag[1] for tag in noisy.keys], dtype=np.int64)
         for i in parts:
-            m = planned.measured.measurements[i]
-            apart = np.array([float(a[key][i] - b[key][i]) for key in moved])
-            origin = [b[key][i] for key in moved]
-            y = np.array([float(v - origin[at]) for v, at in zip(noisy.columns[i], place, strict=True)])
+            m, drawn = planned.measured.measurements[i], noisy.columns[i]
+            if isinstance(m.mechanism, Exponential):
+                logs = [likelier(m.component, m.mechanism.eta, *_entries(a, b, key, i)) for key in moved]
+                np.add.at(total, run, np.array([logs[at][cell] for cell, at in zip(drawn, place, strict=True)]))
+                continue
+            origin = [at_key(b, key, i) for key in moved]
+            apart = np.array([float(at_key(a, key, i) - at_key(b, key, i)) for key in moved])
+            y = np.array([float(v - origin[at]) for v, at in zip(drawn, place, strict=True)])
             np.add.at(total, run, _likelier(m, y, apart[place] if len(place) else y))
     return total
 
@@ -90,9 +99,24 @@ def _noise(planned: PlannedRelease, backend: Backend) -> Noise:
     return Noise(planned.measured.measurements, backend)
 
 
-def _columns(rows: Sequence[Sequence[int]], planned: PlannedRelease) -> list[Integers]:
-    width = len(planned.measured.node.components)
-    return [Integers.of([row[i] for row in rows]) for i in range(width)]
+def _columns(rows: Sequence[Sequence[Exact]], times: int, planned: PlannedRelease, parts: list[int]) -> list[Column]:
+    """What is exact of so many releases of these rows, one after the other; of other quantiles than `parts` nothing."""
+    found: list[Column] = []
+    for i, c in enumerate(planned.measured.node.components):
+        column = [row[i] for row in rows]
+        if c.quantile is None:
+            found.append(Integers.of(column * times))
+        else:
+            held = together(c, [entries for entries in column if isinstance(entries, tuple)])
+            at = np.arange(len(rows)) if i in parts else np.full(len(rows), -1)
+            found.append(held.taken(np.tile(at, times)))
+    return found
+
+
+def _entries(a: Vector, b: Vector, key: Key, i: int) -> tuple[Entries, Entries]:
+    x, y = a[key][i], b[key][i]
+    assert isinstance(x, tuple) and isinstance(y, tuple)
+    return x, y
 
 
 def _likelier(m: Measurement, y: Samples, apart: Samples) -> Samples:
@@ -123,9 +147,10 @@ def claim(plan: Plan, pair: Pair, target: Target) -> Claim:
     unit = pair.candidate.unit
     if target is None:
         whole = compose(x for r in plan.releases if unit in r.measured.contributions for x in r.measured.losses(unit))
-        epsilon = whole.epsilon
-        if not whole.rho and not plan.cost[unit].rho:
-            epsilon = plan.cost[unit].epsilon  # what the ledger is told
+        charged = plan.cost[unit]  # what the ledger is told
+        if whole.rho and whole.epsilon:  # noise that is priced in ε beside choices that are priced in ρ
+            return Claim(0.0, float(charged.rho), 0.0, _moved(plan, pair, target))
+        epsilon = whole.epsilon if whole.rho or charged.rho else charged.epsilon
         return Claim(float(epsilon), float(whole.rho), 0.0, _moved(plan, pair, target))
     at, i = target
     m = plan.releases[at].measured.measurements[i]
@@ -143,7 +168,7 @@ def hidden(plan: Plan, pair: Pair, target: tuple[int, int]) -> float:
     found = 0.0
     for key in pair.a[at].keys() & pair.b[at].keys():
         if pair.a[at][key][i] != pair.b[at][key][i]:
-            count = min(pair.a[at][key][deciding], pair.b[at][key][deciding])
+            count = min(at_key(pair.a[at], key, deciding), at_key(pair.b[at], key, deciding))
             above = count - threshold.threshold + 1
             found += float(threshold.mechanism.upper_tail(above, 64)) if above >= 0 else 1.0
     return min(1.0, found)
@@ -155,7 +180,15 @@ def _moved(plan: Plan, pair: Pair, target: Target) -> tuple[Moved, ...]:
     for at, planned in enumerate(plan.releases):
         a, b = pair.a[at], pair.b[at]
         for i in _parts(planned):
-            mechanism = planned.measured.measurements[i].mechanism
-            if target in (None, (at, i)) and isinstance(mechanism, AdditiveNoise):
-                found += [(mechanism, a[k][i] - b[k][i]) for k in a if k in b and a[k][i] != b[k][i]]
+            m = planned.measured.measurements[i]
+            if target not in (None, (at, i)):
+                continue
+            changed = [k for k in a if k in b and a[k][i] != b[k][i]]
+            match m.mechanism:
+                case AdditiveNoise() as noise:
+                    found += [(noise, at_key(a, k, i) - at_key(b, k, i)) for k in changed]
+                case Exponential(eta=eta):
+                    found += [chosen(m.component, eta, *_entries(a, b, k, i)) for k in changed]
+                case _:
+                    pass
     return tuple(found)

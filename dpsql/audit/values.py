@@ -18,6 +18,7 @@ _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
 _EXTREME = {Kind.DOUBLE: ("1e308", "-1e308", "nan", "inf", "-inf")}
 _DAY = dt.timedelta(days=1)
 _EPOCH = dt.date(2024, 1, 1)
+_PARTS = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 _STEPS = 7
 """Into how many parts a range of dates is cut."""
 
@@ -47,6 +48,14 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
         case _:
             found += [fresh(i, type_) for i in range(_STEPS)]
     return tuple(dict.fromkeys(v for v in found if v != NULL or column.is_nullable))
+
+
+def between_ends(column: Column) -> tuple[str, ...]:
+    """Literals near either end of a number's bounds, and in the middle."""
+    type_, (low, high) = column.sql_type or INTEGER, column.bounds or (None, None)
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction):
+        return ()
+    return tuple(_number(low + (high - low) * part, type_) for part in _PARTS)
 
 
 def another(column: Column, number: int) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsql.audit.choices import Chosen
 from dpsql.audit.curves import Moved, gaussian_delta, gaussian_rho, own_delta
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 
@@ -67,6 +68,30 @@ def test_narrower_noise_loses_more() -> None:
     for moved in CASES:
         found = [own_delta(moved, 0.3, f) for f in (0.0, 0.5, 1.0, 1.25, 2.0, 16.0)]
         assert found == sorted(found) and found[0] == 0 < found[-1]
+
+
+PICKED = Chosen(Fraction(1, 3), ((1, 0, 2), (5, 1, 1), (40, 3, 0), (7, 9, 5)))
+"""How many cells have this score on one database and this one on the other."""
+
+
+def picked_probabilities() -> tuple[np.ndarray, np.ndarray]:
+    weights = [np.array([math.exp(-s[i] / 3) for s in PICKED.cells for _ in range(s[0])]) for i in (1, 2)]
+    return weights[0] / weights[0].sum(), weights[1] / weights[1].sum()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7, 1.5])
+def test_a_chosen_cell_loses_what_its_cells_do(epsilon: float) -> None:
+    """Whichever database is the likelier one; and beside noise."""
+    p, q = picked_probabilities()
+    ways = [float(np.maximum(0, x - math.exp(epsilon) * y).sum()) for x, y in ((p, q), (q, p))]
+    assert ways[0] != pytest.approx(ways[1], rel=0.01) or epsilon == 0
+    for one in (PICKED, PICKED.swapped):
+        assert max(ways) - 1e-12 <= own_delta([one], epsilon) <= 1.01 * max(ways) + 2e-3
+    noise = probabilities(L(Fraction(3)), 2), probabilities(L(Fraction(3)), 0)
+    p, q = (np.outer(x, y).ravel() for x, y in zip((p, q), noise, strict=True))
+    both = max(float(np.maximum(0, x - math.exp(epsilon) * y).sum()) for x, y in ((p, q), (q, p)))
+    assert both - 1e-12 <= own_delta([(L(Fraction(3)), 2), PICKED], epsilon) <= 1.01 * both + 2e-3
+    assert own_delta([PICKED], epsilon, 1.3) > own_delta([PICKED], epsilon)
 
 
 def test_nothing_moved_loses_nothing() -> None:

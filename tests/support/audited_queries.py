@@ -16,6 +16,8 @@ from dpsql.policy.policy import Policy
 
 POLICIES = Path(__file__).resolve().parents[1] / "fixtures" / "policies"
 
+FEW_RUNS = 2000
+
 ROWS = """
 version: 1
 name: rows
@@ -51,13 +53,17 @@ def policy(name: str) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query to audit. reach: the least part of a component's sensitivity that the search must find."""
+    """A query to audit. reach: the least part of a component's sensitivity that the search must find.
+
+    runs: fewer where cells are chosen, one by one.
+    """
 
     policy: str
     sql: str
     reach: float = 1.0
     delta: str | None = None
     epsilon: str = "1"
+    runs: int = RUNS
 
 
 CASES: dict[str, Case] = {
@@ -106,10 +112,14 @@ CASES: dict[str, Case] = {
     "zcdp, one number": Case("zcdp", "SELECT SUM(age) FROM people"),
     "zcdp, private keys": Case("zcdp", "SELECT word, COUNT(*) FROM grouped GROUP BY word"),
     "gaussian": Case("limits", "SELECT region, COUNT(*), SUM(age) FROM people GROUP BY region", delta="0.05"),
+    "quantile": Case("limits", "SELECT QUANTILE_DISC(age, 0.9) FROM people", runs=FEW_RUNS),
+    "quantile, weighted": Case("limits", "SELECT MEDIAN(x) FROM total", runs=FEW_RUNS),
+    "quantile of replaced rows": Case("replaced", "SELECT MEDIAN(x) FROM rows", runs=FEW_RUNS),
+    "zcdp, quantile beside a count": Case("zcdp", "SELECT COUNT(*), MEDIAN(age) FROM people", runs=FEW_RUNS),
 }
 
 
-def audited(case: Case, runs: int = RUNS) -> Audit:
-    """The audit of a case."""
+def audited(case: Case, runs: int | None = None) -> Audit:
+    """The audit of a case. runs: other than its own."""
     settings = Settings(exact(case.epsilon), None if case.delta is None else exact(case.delta))
-    return audit_query(policy(case.policy), Source(case.sql), settings, runs=runs)
+    return audit_query(policy(case.policy), Source(case.sql), settings, runs=runs or case.runs)

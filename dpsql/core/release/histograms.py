@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dpsql.core.noise.integer_columns import LIMIT, Integers
 from dpsql.core.numbers.cells import Cells
 
+Entries = tuple[tuple[int, int], ...]
+"""Of one group: the first integer of each cell with rows in it, upwards, and what those weigh."""
 Runs = tuple[list[int], list[int], list[int]]
 """Runs of cells of equal score: the first cell, how many, the score."""
 
@@ -57,12 +59,22 @@ class Histograms:
             chosen = np.append(self.chosen, -1)[np.where(at < 0, len(self), at)]
         return Histograms(self.cells, self.ends, self.at, self.weights, chosen)
 
-    def runs(self, group: int, above: int, below: int) -> Runs:
-        """Runs of all cells with the scores of the quantile above/below of a group, in the order of the cells."""
+    def entries(self, group: int) -> Entries:
+        """The cells of a group that rows lie in."""
+        there, starts = self._there(group), self.cells.starts
+        at, weights = self.at[there].tolist(), self.weights.array[there].tolist()
+        return tuple((starts[cell], weight) for cell, weight in zip(at, weights, strict=True))
+
+    def _there(self, group: int) -> slice:
+        """Which entries are those of a group."""
         number = int(self.chosen[group])
         if number < 0:
-            return [0], [len(self.cells)], [0]
-        there = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+            return slice(0)
+        return slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+
+    def runs(self, group: int, above: int, below: int) -> Runs:
+        """Runs of all cells with the scores of the quantile above/below of a group, in the order of the cells."""
+        there = self._there(group)
         at, weights = self.at[there], self.weights.array[there]
         if not len(at):
             return [0], [len(self.cells)], [0]

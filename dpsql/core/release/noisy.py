@@ -24,7 +24,7 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
-from dpsql.core.release.histograms import Histograms
+from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import numbered, places
 from dpsql.core.release.key_order import in_order
@@ -141,9 +141,12 @@ class PrivateIntegers:
     def __repr__(self) -> str:
         return "<private>"
 
-    def rows(self) -> dict[Key, list[int]]:
-        """Key → its integers."""
-        columns = [column for column in self.columns if isinstance(column, Integers)]
+    def rows(self) -> dict[Key, list[int | Entries]]:
+        """Key → its integers, and its histograms where cells are chosen."""
+        columns = [
+            [column.entries(group) for group in range(len(column))] if isinstance(column, Histograms) else column
+            for column in self.columns
+        ]
         rows = zip(*columns, strict=True) if columns else repeat((), len(self.keys))
         return {key: list(row) for key, row in zip(self.keys, rows, strict=True)}
 
@@ -226,8 +229,8 @@ def noised(
 
 def exact_totals(
     planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str] = MappingProxyType({})
-) -> dict[Key, list[int]]:
-    """Every key that may be released → the exact integers of all components.
+) -> dict[Key, list[int | Entries]]:
+    """Every key that may be released → the exact integers of all components, of a quantile its histogram.
 
     Private: for audits of databases that they made up themselves. What is released comes from `draw_release` alone.
     """

@@ -41,7 +41,7 @@ def named_shapes(root: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             parts: list[ast.AST] = []
             match node:
-                case ast.Call(func=ast.Name(id="Statement"), args=[_, _, shape]):
+                case ast.Call(func=ast.Name(id="Statement"), args=[_, _, shape, *_]):
                     parts = [shape]
                 case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
                     parts = [

@@ -20,12 +20,11 @@ import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relations as relations
 import dpsql.core.printing.shapes.weighted as weighted
 from dpsql.audit.report import as_text
-from dpsql.audit.run import RUNS
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, Quantile
 from dpsql.core.noise.backends import ExactBackend
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.mechanisms import DiscreteLaplace, KeyThreshold
+from dpsql.core.noise.mechanisms import DiscreteLaplace, Exponential, KeyThreshold
 from dpsql.core.numbers.cap import finite
 from dpsql.core.privacy_loss import PrivacyLoss
 from tests.support.audited_queries import CASES, Case, audited
@@ -52,6 +51,21 @@ def half_the_price(m: pytest.MonkeyPatch) -> None:
 def one_column_free(m: pytest.MonkeyPatch) -> None:
     original = MeasuredRelease.losses
     m.setattr(MeasuredRelease, "losses", lambda self, unit: original(self, unit)[1:])
+
+
+def sharper_choices(factor: int) -> Patch:
+    """Cells chosen at an η that is so many times larger than the one that was priced."""
+    original = Exponential.choose
+
+    def patch(m: pytest.MonkeyPatch) -> None:
+        sharper = lambda self, counts, scores: original(self, counts, [factor * s for s in scores])  # noqa: E731
+        m.setattr(Exponential, "choose", sharper)
+
+    return patch
+
+
+def smaller_slope(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Quantile, "steepness", property(lambda q: min(q.p.numerator, q.p.denominator - q.p.numerator)))
 
 
 def no_clip(m: pytest.MonkeyPatch) -> None:
@@ -141,7 +155,7 @@ class Mutant:
     patch: Patch
     case: Case
     says: str
-    runs: int = RUNS
+    runs: int | None = None
 
 
 PEOPLE = Case("limits", "SELECT COUNT(*), SUM(age) FROM people", delta="0")
@@ -170,6 +184,14 @@ MUTANTS: dict[str, Mutant] = {
     "1 id for 2": Mutant(one_id_for_two, CASES["replaced ids, grouped"], "l1 norm of the change of COUNT(*)"),
     "shown from T - 1 on": Mutant(one_below_the_threshold, TOWNS, "keys of one side alone: δ ≥"),
     "≥ T where > T was accounted": Mutant(accounted_as_more_than, TOWNS, "keys of one side alone: δ ≥"),
+    "choices four times as sharp": Mutant(sharper_choices(4), CASES["quantile"], "narrower than stated"),
+    "choices four times as sharp, zcdp": Mutant(
+        sharper_choices(4), CASES["zcdp, quantile beside a count"], "narrower than stated"
+    ),
+    "the smaller slope": Mutant(smaller_slope, CASES["quantile"], "l1 norm of the change of QUANTILE(age, 0.9)"),
+    "quantiles without weights": Mutant(
+        no_weights, CASES["quantile, weighted"], "l1 norm of the change of QUANTILE(x, 0.5)"
+    ),
     "no threshold": Mutant(no_threshold, TOWNS, "keys of one side alone: δ ≥ 0.99"),
 }  # fmt: skip
 
