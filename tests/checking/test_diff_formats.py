@@ -80,12 +80,6 @@ def test_code_shows_what_was_written() -> None:
     assert len(code_span("a" * 5000)) == 1002
 
 
-def test_a_comment_is_never_too_long() -> None:
-    pairs = comparison("a" * 900).pairs * 100
-    out = as_markdown(Comparison(pairs, False), ABOUT)
-    assert 30_000 < len(out) < 65_000 and "more rows." in out
-
-
 @pytest.mark.parametrize("name", ["::error::x.sql", " ::stop-commands::x.sql", "\n::error::x.sql"])
 def test_no_line_of_text_is_a_workflow_command(name: str) -> None:
     out = as_text(comparison(name), About(name, ABOUT.commit, name, "missing"))

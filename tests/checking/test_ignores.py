@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpsql.checking.examine.limits import Limits
 from dpsql.checking.examine.statements import Options
@@ -73,18 +71,3 @@ def test_limits_of_epsilon_can_be_ignored() -> None:
 
 def test_a_text_without_tokens_has_no_comments() -> None:
     assert codes(f"{OK}\nSELECT 'open FROM visits") == ["DP010"]
-
-
-@given(
-    pieces=st.lists(
-        st.sampled_from(
-            [OK, "-- dpsql: ignore[", "/* dpsql:", "*/", "\n", "\n\n", ";", NO_KEY, GOOD, "dpsql: ignore[DP201]"]
-        ),
-        max_size=8,
-    )
-)
-def test_nothing_that_is_protected_can_be_hidden(pieces: list[str]) -> None:
-    """Whatever stands around it, a statement on lines of its own keeps its DP201."""
-    text = " ".join(pieces)
-    whole = f"{text}\n*/ ;\n{NO_BOUNDS}"
-    assert {"DP201", "DP010"} & set(codes(whole))

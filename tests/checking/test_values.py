@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.checking.documents.comments import directives_in
 from dpsql.checking.documents.parameters import given_in
 from dpsql.checking.documents.values import Value, given_values, read_constant
 from dpsql.checking.examine import parallel
 from dpsql.checking.examine.cache import Cache
 from dpsql.checking.examine.config import read_configuration
 from dpsql.checking.examine.examination import examine
-from dpsql.checking.examine.ignores import read_ignores
 from dpsql.checking.examine.prices import CHARGED, REFUSED, budget_report
 from dpsql.checking.examine.records import from_record, to_record
 from dpsql.checking.examine.run import check_documents, examine_documents
@@ -303,16 +301,3 @@ def test_a_missing_value_is_not_what_is_wrong_with_another() -> None:
     first, *_ = (f.diagnostic for f in found(text.replace("$lo", "3").replace("$where", "$where AND age < $hi"),
                                              Options(parameters={"where": "a\0b"})))  # fmt: skip
     assert "NUL" in first.message and first.help == ("remove it",)
-
-
-def test_long_comments_and_many_are_read_at_once() -> None:
-    """Each took time that grew with its square, which for these is minutes."""
-    digits = "9" * 100_000
-    assert "a constant of SQL" in found(f"-- dpsql: parameters({digits}x)\n{NAMED}")[0].diagnostic.message
-    line = "-- dpsql: ignore[DP501]" + " " * 100_000 + "x\n"
-    many = "-- dpsql: ignore[DP501] x\n" * 10_000
-    for text in (line + GOOD, many + GOOD):
-        parts = split_text(text)
-        directives = directives_in(text, parts)
-        assert {d.statement for d in directives} == {0}
-        assert not any(remark.mistakes for remark in read_ignores(text, directives))

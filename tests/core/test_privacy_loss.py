@@ -8,20 +8,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.core.privacy_loss import (
     GRID,
     NO_LOSS,
     PrivacyLoss,
-    compose,
     epsilon_to_rho,
     exact,
     exact_delta,
     exact_epsilon,
     pure_to_rho,
-    remaining,
     rho_to_delta,
     rho_to_epsilon,
     show_left,
@@ -106,21 +104,6 @@ def test_delta_is_a_probability_below_one(value: object) -> None:
     assert exact_delta(0) == 0
 
 
-@given(st.lists(losses, max_size=5))
-def test_composition_adds_each_part(many: list[PrivacyLoss]) -> None:
-    whole = compose(many)
-    assert whole.epsilon == sum(x.epsilon for x in many)
-    assert whole.delta == sum(x.delta for x in many)
-    assert whole.rho == sum(x.rho for x in many)
-
-
-@given(losses, losses)
-def test_what_fits_into_what_remains_is_what_fits_into_the_cap(spent: PrivacyLoss, asked: PrivacyLoss) -> None:
-    cap = PrivacyLoss(*(Fraction(10**6),) * 3)
-    assert asked.within(remaining(cap, spent)) == (spent + asked).within(cap)
-    assert remaining(spent, spent + asked) == NO_LOSS
-
-
 @given(losses)
 def test_the_grid_rounds_up_by_less_than_a_step(x: PrivacyLoss) -> None:
     stored = x.on_grid()
@@ -162,16 +145,6 @@ def test_pure_epsilon_in_zcdp() -> None:
     assert pure_to_rho(Fraction(1, 2)) == Fraction(1, 8)
 
 
-def _true_delta(rho: float, epsilon: float) -> float:
-    """Corollary 13 by brute force over a fine grid of α: at least the infimum."""
-
-    def at(gap: float) -> float:
-        alpha = 1 + gap
-        return gap * (alpha * rho - epsilon) - math.log(gap) + alpha * math.log(gap / alpha)
-
-    return math.exp(min(0.0, min(at(math.exp(u / 100)) for u in range(-1000, 1500))))
-
-
 @pytest.mark.parametrize(
     ("rho", "epsilon"),
     # Values at δ = 1e-6, where OpenDP and an independent implementation agreed to 1e-15.
@@ -183,18 +156,6 @@ def test_conversion_matches_known_values_and_beats_the_loose_formula(rho: str, e
     assert abs(float(found) - epsilon) < 6e-5
     assert float(found) < float(r) + 2 * math.sqrt(float(r) * math.log(1e6))
     assert float(rho_to_delta(r, found)) == pytest.approx(1e-6, rel=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.floats(1e-6, 20), st.floats(1e-12, 0.5))
-def test_conversion_is_tight_and_never_below_the_truth(rho: float, delta: float) -> None:
-    r, d = exact(rho), exact(delta)
-    epsilon = rho_to_epsilon(r, d)
-    # Going back may not need more δ; a slightly smaller ε must need more, or the first was not tight.
-    assert rho_to_delta(r, epsilon) <= d * (1 + Fraction(1, 10**9))
-    if epsilon > 0:
-        assert rho_to_delta(r, epsilon * Fraction(999, 1000)) > d
-        assert float(rho_to_delta(r, epsilon)) == pytest.approx(_true_delta(rho, float(epsilon)), rel=1e-2)
 
 
 def test_conversion_at_the_edges() -> None:
@@ -210,17 +171,6 @@ def test_conversion_at_the_edges() -> None:
             rho_to_epsilon(rho, delta)
     with pytest.raises(ValueError, match="at least 0"):
         rho_to_delta(Fraction(1), Fraction(-1))
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
-    st.integers(1, 70).map(lambda k: Fraction(1, 10**k)),
-)
-def test_the_rho_of_an_epsilon_is_the_largest(epsilon: Fraction, delta: Fraction) -> None:
-    rho = epsilon_to_rho(epsilon, delta)
-    assert rho > 0
-    assert rho_to_epsilon(rho, delta) <= epsilon < rho_to_epsilon(rho * (1 + Fraction(1, 10**7)), delta)
 
 
 def test_the_rho_of_an_epsilon_at_the_edges() -> None:

@@ -15,14 +15,12 @@ import pytest
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.integer_columns import Integers
-from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.core.release.charge import Charged, Price, price
-from dpsql.core.release.noisy import Given, NoisyRelease
+from dpsql.core.release.charge import Charged
+from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected, reject
 from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.searches.limits import Rule
 from dpsql.planner.settings import Settings
 from dpsql.service import pipeline, searches
@@ -55,9 +53,7 @@ budgets:
   total: {epsilon: 100000000, delta: 1e-3}
   analysts: {"*": {epsilon: 1e8, delta: 1e-4}, ana: {epsilon: 1e8, delta: 1e-4}, ben: {epsilon: 1e8, delta: 1e-4}}
 """
-PURE = "privacy: {accountant: pure_dp}\nbudgets: {total: {epsilon: 100000000}}\n"
 RHO = "privacy: {accountant: zcdp}\nbudgets: {total: {rho: 1000000000000, delta: 1e-3}}\n"
-REPLACED = EPSILON.replace("approx_dp}", "approx_dp, neighbours: replace_one}")
 DATA = """\
 CREATE TABLE walks AS SELECT
   i % 1000 AS id, ['hill', 'lake', 'wood'][1 + (i // 1000) % 3] AS place, CAST(5 AS INTEGER) AS hours,
@@ -150,29 +146,6 @@ def test_limits_are_found_and_the_answer_is_made_with_them(
     assert answer.spent == PrivacyLoss(Fraction(SURE))
 
 
-@pytest.mark.parametrize("accounts", [PURE, RHO, REPLACED], ids=["pure_dp", "zcdp", "replace_one"])
-def test_other_ledgers_and_relations(tmp_path: Path, accounts: str) -> None:
-    with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
-        query = Session(con.service, None, Settings(search=True)).sql(
-            "SELECT place, COUNT(*) AS n, SUM(steps) AS s FROM walks GROUP BY place"
-        )
-        plan = query.plan(epsilon=SURE)
-        assert plan.searches is not None
-        (octaves, _) = plan.searches.plan.releases
-        noise = octaves.measured.measurements[0]
-        assert noise.sensitivity.l1 == (2 if accounts is REPLACED else 1), "who is replaced leaves one and enters one"
-        small = query.plan(epsilon=1).searches
-        assert small is not None
-        named = {r.measured.measurements[0].mechanism.name for r in small.plan.releases}
-        assert named == {"gaussian" if accounts is RHO else "laplace"}
-        answer = query.run(epsilon=SURE)
-        assert [(n, round(s, -4)) for _, n, s in answer.rows] == [(2000, 600_000)] * 3
-        assert answer.spent == plan.loss
-        whole = PrivacyLoss(**_whole(accounts))
-        # Noise is drawn at rates that are whole multiples of something: a ρ is used up but for a millionth.
-        assert plan.loss.within(whole) and whole.rho - plan.loss.rho <= whole.rho / 10**6
-
-
 def test_under_gaussian_noise_the_root_of_squares_is_found_and_held(tmp_path: Path) -> None:
     """Two walks in each of three places: √12, where the sum is 6."""
     with connect(folder(tmp_path, RHO) / "walks.yaml", ledger=":memory:") as con:
@@ -187,10 +160,6 @@ def test_under_gaussian_noise_the_root_of_squares_is_found_and_held(tmp_path: Pa
         assert query.accuracy(epsilon=1)["n"] is not None
         alone = Session(con.service, None, Settings(search=True)).sql(COUNT).run(epsilon=SURE)
         assert [(f.limit, f.octaves.roots) for f in alone.plan.found] == [(8, False)]
-
-
-def _whole(accounts: str) -> dict[str, Fraction]:
-    return {"rho": Fraction(SURE**2, 2)} if accounts is RHO else {"epsilon": Fraction(SURE)}
 
 
 def test_private_keys_have_a_limit_on_groups_too(con: Connection) -> None:
@@ -462,30 +431,6 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("accounts", [EPSILON, PURE, RHO, REPLACED], ids=["approx_dp", "pure_dp", "zcdp", "replace"])
-def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str) -> None:
-    """Every limit that a search can find: the rest costs the very same, in the same parts."""
-    with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
-        own = Session(con.service, None, Settings(search=True))
-        for sql in QUERIES:
-            for epsilon in ("0.01", "100"):
-                if "tag" in sql and accounts is PURE:
-                    continue  # private keys need a δ
-                plan = own.plan(sql, epsilon=epsilon, delta="1e-7")
-                assert plan.searches is not None
-                largest = max(s.largest for s in plan.searches.limits)
-                for k in range(largest + 1) if sql is COUNT else (0, 9, 30, largest):
-                    limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
-                    limited = pipeline.compile(
-                        con.service, Question(sql), replace(plan.searches.settings, found=limits)
-                    )
-                    assert limited.searches is None
-                    assert _price(limited, con).within(_price(plan, con)), (sql, k)
-                    assert cost_of([r.measured for r in plan.first.releases] + _measured(limited), con.policy)[
-                        "walker"
-                    ].within(plan.cost["walker"])
-
-
 SMALL = [Fraction(1, 2**k) for k in (8, 12, 13, 14, 15, 18, 22, 26, 30, 34, 38, 46, 54)]
 WIDE = (
     *QUERIES,
@@ -529,40 +474,10 @@ def has_a_plan(
         assert refused and planned
 
 
-def test_no_bounds_of_rows_that_are_found_end_in_a_refusal(tmp_path: Path) -> None:
-    by_rows = POLICY.replace("unit: {column: id, of: walker}", "unit: {rows: 3}").replace("units: {walker: {}}\n", "")
-    at = folder(tmp_path)
-    (at / "walks.yaml").write_text(by_rows.replace("ACCOUNTS\n", REPLACED), encoding="utf-8")
-    with connect(at / "walks.yaml", ledger=":memory:") as con:
-        own, refused = Session(con.service, None, Settings(search=True)), 0
-        for sql in ("SELECT SUM(steps) AS s FROM walks", "SELECT AVG(CLIP(steps, AUTO) * 3) AS s FROM walks"):
-            for epsilon in SMALL:
-                try:
-                    plan = own.plan(sql, epsilon=epsilon)
-                except Rejected as refusal:
-                    assert [d.code for d in refusal.diagnostics] == ["DP410"]
-                    refused += 1
-                    continue
-                assert plan.searches is not None
-                for k in range(0, 63, 4):
-                    limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
-                    settings = replace(plan.searches.settings, found=limits)
-                    assert pipeline.compile(con.service, Question(sql), settings).searches is None
-        assert 0 < refused < 2 * len(SMALL)
-
-
-def _price(plan: Plan, con: Connection) -> Price:
-    return price(plan.releases, [Given() for _ in plan.releases], (), con.policy.privacy.accountant)
-
-
 def _found(searched: SearchedLimit, k: int) -> int | tuple[int, int]:
     if searched.limit.rule is Rule.RANGE:
         return -(2**k), 2**k
     return 2 ** min(k, searched.largest)
-
-
-def _measured(plan: Plan) -> list[MeasuredRelease]:
-    return [r.measured for r in plan.releases]
 
 
 def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(

@@ -49,14 +49,19 @@ EDITS = {
     "an id without its hash": ("UPDATE answers SET id = substr(id, 1, 34), losses = '{}'",),
     "an id that says too much": ("UPDATE answers SET id = id || '0', losses = '{}'",),
 }
+SOME = ("a lower price", "a price without noise", "an id of the old form")
 
 
 @pytest.mark.parametrize(
     ("edit", "sql"),
-    [*((e, COUNT) for e in EDITS.values()), (EDITS["a lower price"], BY_NAME), (EDITS["no unit that pays"], BY_NAME)],
-    ids=[*EDITS, "a lower price of keys", "no unit that pays for keys"],
+    [*((EDITS[e], COUNT) for e in SOME), (EDITS["a lower price"], BY_NAME)],
+    ids=[*SOME, "a lower price of keys"],
 )
 def test_item_67_an_edited_price_is_not_the_price(make: Callable[..., Clinic], edit: tuple[str, ...], sql: str) -> None:
+    not_the_price(make, edit, sql)
+
+
+def not_the_price(make: Callable[..., Clinic], edit: tuple[str, ...], sql: str) -> None:
     """ana buys; the file then says that it costs eve nothing: she pays what it cost, or buys noise of her own."""
     clinic = make(PLENTY, policy=CAPPED)
     with clinic.connect(analyst="ana") as ana, clinic.connect(analyst="eve") as eve:

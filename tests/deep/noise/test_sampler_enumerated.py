@@ -9,17 +9,26 @@ import pytest
 
 from dpsql.core.noise.sampler.blocks import Blocks
 from tests.core.noise.test_sampler_enumerated import (
+    CASES,
     MUTANTS,
     ROUNDING,
+    Case,
     Law,
     NoCrossTerm,
     Scripted,
     blocks,
     disagreement,
     enumerate_all,
+    every_proposal,
     gaussian,
     laplace,
+    name,
 )
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_every_bit_string_of_a_proposal(case: Case) -> None:
+    every_proposal(case)
 
 
 @pytest.mark.parametrize(

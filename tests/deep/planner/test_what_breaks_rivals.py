@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import dpsql
-from tests.support.checklist_clinic import Call, Clinic
+from tests.support.checklist_clinic import DELTA, POLICY, Call, Clinic
 
 Command = Callable[..., Call]
 
@@ -181,3 +182,122 @@ def test_probe_no_row_decides_what_a_file_looks_like(tmp_path: Path, file: str, 
             counts.append(query.run(epsilon=1000, fresh=True).rows[0])
     assert len(set(shown)) == 1
     assert counts == [(2, 2), (3, 2), (1, 1), (0, 0)]
+
+
+def test_probe_no_epsilon_buys_more_than_the_policy_sells(make: Callable[..., Clinic]) -> None:
+    """A limit for each query holds whatever is asked for, by option, clause or accuracy."""
+    own = "delta: 0.9}, analysts: {'*': {epsilon: 100, delta: 0.1, per_query: {max_epsilon: 1}}}}"
+    policy = POLICY.replace("delta: 0.9}}", own)
+    with make(policy=policy).connect() as con:
+        count = "SELECT COUNT(*) AS n FROM patients"
+        for ask in (
+            lambda: con.execute(count, epsilon=2),
+            lambda: con.execute(count.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 2)")),
+            lambda: con.sql(count).run(max_error={"n": "0.001"}),
+        ):
+            with pytest.raises(dpsql.Rejected):
+                ask()
+        assert con.budget["unit"].total_spent.epsilon == 0
+        con.execute(count, epsilon=1)
+
+
+def test_probe_units_are_not_declared_twice(make: Callable[..., Clinic]) -> None:
+    """Neither a query nor a second declaration of a table or column makes another unit of the same rows."""
+    for old, new in (
+        ("tables:\n", "tables:\n  Patients:\n    public: true\n    columns: {name: {type: varchar}}\n"),
+        ("    unit: {column: pid}\n    primary", "    unit: {column: pid}\n    public: true\n    primary"),
+        ("    unit: {column: pid}\n    primary", "    unit: {column: pid}\n    unit: {rows: 1}\n    primary"),
+        ("      pid: {type: bigint, nullable: false}\n",
+         "      pid: {type: bigint, nullable: false}\n      PID: {type: bigint}\n"),
+    ):  # fmt: skip
+        assert old in POLICY
+        with pytest.raises(dpsql.CannotOpen) as caught:
+            make(policy=POLICY.replace(old, new, 1)).connect()
+        assert caught.value.diagnostics[0].code in ("DP001", "DP002", "DP003"), caught.value
+    clinic = make()
+    with clinic.connect() as con:
+        for sql in (
+            "SELECT COUNT(*) FROM (SELECT diag AS pid, age FROM patients)",
+            "SELECT COUNT(*) FROM (SELECT 1 AS pid, amt FROM visits)",
+            "SELECT COUNT(*) FROM (SELECT pid AS diag, amt AS pid FROM visits)",
+        ):
+            plan = con.sql(sql).plan(epsilon=1, delta=DELTA)
+            most = 1 if "patients" in sql else 3
+            assert [m.sensitivity.l1 * m.unit for r in plan.releases for m in r.measured.measurements] == [most]
+            assert plan.cost["unit"].epsilon == 1
+
+
+def test_probe_sums_beyond_64_bits_are_right(make: Callable[..., Clinic]) -> None:
+    """Forty rows at the end of BIGINT: their sum is what it is, in either direction, and wraps nowhere."""
+    top = 2**63 - 1
+    for sign, value in ((1, top), (-1, -top)):
+        clinic = make(f"INSERT INTO patients (pid, big) SELECT i, {value} FROM range(10, 50) r(i)")
+        with clinic.connect() as con:
+            sql = f"SELECT SUM(CLIP(big, -{top}, {top})) FROM patients WHERE pid >= 10"
+            ((total,),) = con.execute(sql, epsilon=10**6).rows
+            assert abs(Decimal(total) - sign * 40 * top) < Decimal(10) ** 15
+
+
+def test_probe_null_units_of_a_left_join_are_nobodys(make: Callable[..., Clinic]) -> None:
+    """A thousand rows without an id change no answer, on whichever side of which join they are."""
+    sqls = (
+        "SELECT COUNT(*) FROM visits v LEFT JOIN patients p ON v.pid = p.pid",
+        "SELECT COUNT(*) FROM patients p LEFT JOIN visits v ON v.pid = p.pid",
+        "SELECT COUNT(v.amt), SUM(v.amt) FROM patients p LEFT JOIN visits v USING (pid)",
+        "SELECT COUNT(*) FROM visits v LEFT JOIN visits w ON v.pid = w.pid",
+        "SELECT COUNT(*) FROM visits v LEFT JOIN patients p ON v.pid = p.pid WHERE p.pid IS NULL",
+        "SELECT v.pid IS NULL, COUNT(*) FROM patients p LEFT JOIN visits v ON v.pid = p.pid GROUP BY 1",
+    )
+    answers = []
+    for rows in (0, 1000):
+        with make(f"INSERT INTO visits SELECT NULL, 99 FROM range({rows})").connect() as con:
+            answers.append([con.execute(sql, epsilon=10**5, delta="1e-12").rows for sql in sqls])
+    for ours, theirs in zip(*answers, strict=True):
+        for row, other in zip(ours, theirs, strict=True):
+            assert all(a == b or abs(a - b) < 1 for a, b in zip(row, other, strict=True))
+    assert answers[0][0] == ((4,),) and answers[0][4] == ((0,),)
+
+
+MONEY = (
+    POLICY
+    + """
+  bills:
+    unit: {column: pid}
+    max_rows_per_unit: 2
+    columns:
+      pid: {type: bigint}
+      price: {type: "decimal(18,3)", bounds: [-100, 100]}
+      wide: {type: "decimal(38,10)"}
+      word: {type: varchar}
+"""
+)
+
+
+def test_probe_decimals_and_null_keys(make: Callable[..., Clinic]) -> None:
+    """Sums of DECIMAL are exact and clipped; NULL is a key like any other, shown when enough units have it."""
+    clinic = make(
+        "CREATE TABLE bills (pid BIGINT, price DECIMAL(18,3), wide DECIMAL(38,10), word VARCHAR)",
+        "INSERT INTO bills SELECT i, 0.125, 9999999999999999999999999999.9999999999, NULL FROM range(100, 200) r(i)",
+        "INSERT INTO bills VALUES (1, 999999999999999.999, 1, 'lone'), (2, -999999999999999.999, -1, NULL), "
+        "(3, NULL, NULL, NULL)",
+        policy=MONEY,
+    )
+    with clinic.connect() as con:
+        ((total,),) = con.execute("SELECT SUM(price) FROM bills WHERE pid > 2", epsilon=10**7).rows
+        assert total == Decimal("12.5")
+        ((total,),) = con.execute("SELECT SUM(price) FROM bills WHERE pid <= 2 AND price > 0", epsilon=10**7).rows
+        assert total == 100
+        with pytest.raises(dpsql.Rejected) as caught:
+            con.execute("SELECT SUM(wide) FROM bills", epsilon=1)
+        assert caught.value.diagnostics[0].code == "DP201"
+        ((total,),) = con.execute("SELECT SUM(CLIP(wide * wide, 0, 1)) FROM bills", epsilon=10**6).rows
+        assert abs(total - 102) < 1
+        shown = con.execute("SELECT word, COUNT(*) FROM bills GROUP BY word", epsilon=10, delta="1e-12").rows
+        assert len(shown) == 1 and shown[0][0] is None and abs(shown[0][1] - 102) < 20
+        keys = con.execute("SELECT price, COUNT(*) FROM bills GROUP BY price", epsilon=10, delta="1e-12").rows
+        assert [k for k, _ in keys] == [Decimal("0.125")]
+        # Few have it: then neither NULL nor another key is shown.
+        few = con.execute(
+            "SELECT word, COUNT(*) FROM bills WHERE pid < 100 GROUP BY word", epsilon=1, delta="1e-12"
+        ).rows
+        assert few == ()

@@ -1,0 +1,20 @@
+"""Nothing but the sampler draws"""
+
+from __future__ import annotations
+
+import ast
+
+from tests.core.noise.test_randomness_source import ROOT, SAMPLER, sources_of_randomness
+
+ALLOWED = SAMPLER / "entropy.py"
+
+
+SALTS = {"core/ledger/hash_chain.py": {"secrets"}}  # the ledger's salt and nonce: not noise, and no noise may use them
+
+
+def test_no_other_module_draws() -> None:
+    files = sorted(ROOT.rglob("*.py"))
+    assert ALLOWED in files and len(files) > 10
+    found = {f.relative_to(ROOT).as_posix(): set(sources_of_randomness(ast.parse(f.read_text("utf-8")))) for f in files}
+    uses = {name: kinds - SALTS.get(name, set()) for name, kinds in found.items()}
+    assert {name: kinds for name, kinds in uses.items() if kinds} == {"core/noise/sampler/entropy.py": {"urandom"}}
