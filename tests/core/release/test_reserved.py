@@ -34,7 +34,7 @@ NO_CAPS = Caps()
 Releases = Sequence[PlannedRelease]
 
 
-@pytest.fixture(params=["approx_dp", "pure_dp", "zcdp"])
+@pytest.fixture(params=["approx_dp", "zcdp"])
 def accountant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

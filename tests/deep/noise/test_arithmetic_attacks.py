@@ -43,3 +43,28 @@ def test_item_10_clips_keep_null_and_hold_in_every_nesting(make: Callable[..., C
         ((total,),) = con.execute("SELECT SUM(CLIP(amt, 50, 100)) FROM visits", epsilon=10**6).rows
         floor = 0 if values in ("(NULL)", "('NaN')", "('inf')") else 100
         assert math.isclose(total, max(held, floor), abs_tol=0.5)
+
+
+@pytest.mark.parametrize("poison", ["'NaN'", "'inf'", "'-inf'", "1e308", "-1e308", "NULL"])
+def test_item_02_and_09_no_float_reaches_the_noise(make: Callable[..., Clinic], poison: str) -> None:
+    """NaN and infinities are no values: they never reach the total, which stays a clipped integer."""
+    with make(f"UPDATE patients SET income = {poison} WHERE pid = 2").connect() as con:
+        ((total, mean, n),) = con.execute(
+            "SELECT SUM(income), AVG(income), COUNT(income) FROM patients", epsilon=10**6
+        ).rows
+        held = poison in ("1e308", "-1e308")
+        assert math.isclose(total, 180000 if poison == "1e308" else 80000, abs_tol=50)
+        assert n == 2 + held and 0 <= mean <= 100000
+
+
+def test_item_11_empty_input_gives_numbers_and_every_key(make: Callable[..., Clinic]) -> None:
+    """Emptiness shows nowhere: the same keys, the same types, never NULL."""
+    sql = "SELECT diag, COUNT(*) n, SUM(age) s, AVG(income) m, COUNT(DISTINCT age) d FROM patients GROUP BY diag"
+    shapes = []
+    for private in (True, False):
+        with make(private=private).connect() as con:
+            rows = con.execute(sql, epsilon=1).rows
+            shapes.append([(row[0], *map(type, row[1:])) for row in rows])
+            ((total,),) = con.execute("SELECT SUM(amt) FROM visits WHERE amt > 1000", epsilon=1).rows
+            assert isinstance(total, float)
+    assert shapes[0] == shapes[1] and len(shapes[0]) == 4
