@@ -160,7 +160,7 @@ def steps(statement: Statement, step: str, hashed: str) -> str:
     return re.sub(r"hash\([^()]*\)", hashed, text) + f"\nSELECT {', '.join(plain)} FROM {name}"
 
 
-@pytest.mark.parametrize(("sql", "hashed"), zip(QUERIES, (*HASHES, "one bit"), strict=True))
+@pytest.mark.parametrize(("sql", "hashed"), [*zip(QUERIES, (*HASHES, "one bit"), strict=True)])
 def test_what_an_id_keeps_is_up_to_its_own_rows(sql: str, hashed: str) -> None:
     kept_by_its_own_rows(sql, hashed)
 

@@ -71,6 +71,7 @@ def test_the_corpus_is_replayed(path: Path) -> None:
     assert outcome == HEALTHY.get(name, outcome)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_inputs(name: str) -> None:
     target = TARGETS[name]

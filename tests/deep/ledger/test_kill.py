@@ -52,6 +52,7 @@ def test_forty_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
     kill_at_random(nursery, shop, 40)
 
 
+@pytest.mark.exhaustive
 def test_four_hundred_kills_at_random_moments(nursery: Nursery, shop: Shop) -> None:
     kill_at_random(nursery, shop, 400)
 

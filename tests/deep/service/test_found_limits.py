@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.test_searches import EPSILON, PURE, REPLACED, RHO, SMALL, WIDE, folder, has_a_plan
+from tests.deep.service.test_searches import PURE, REPLACED
+from tests.service.test_searches import EPSILON, RHO, SMALL, WIDE, folder, has_a_plan
 
 
 @pytest.mark.parametrize("accounts", [EPSILON, PURE, RHO, REPLACED], ids=["approx_dp", "pure_dp", "zcdp", "replace"])
