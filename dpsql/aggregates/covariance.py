@@ -19,8 +19,9 @@ from dpsql.aggregates.arguments import CLIP, bound, bounded
 from dpsql.aggregates.avg import Ratio
 from dpsql.aggregates.count import Count, counted
 from dpsql.aggregates.formula import Bounds, Formula
+from dpsql.aggregates.weighted_sum import WeightedSum
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Factor, Measure
+from dpsql.core.ir.components import Component, Factor, Measure, Terms
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.expressions import Literal as Constant
 from dpsql.core.ir.nodes import AggregateCall
@@ -198,6 +199,38 @@ class Regression(OfMoments):
 
     def _enclosed(self, boxes: Boxes) -> Hull:
         return boxes.regression(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SizedCovariance(WeightedSum):
+    """The covariance of a public number of rows, of the comoment of all of them."""
+
+    component: int
+    over: Literal["pop", "samp", "sum"] = "pop"
+
+    @property
+    def components(self) -> tuple[int, ...]:
+        """That one."""
+        return (self.component,)
+
+    def moved(self, to: Mapping[int, int]) -> Self:
+        """With the component at another place."""
+        return replace(self, component=to[self.component])
+
+    def terms(self, components: Sequence[Component]) -> Terms:
+        """Over n², n·(n-1) or n."""
+        c = components[self.component]
+        assert c.rows is not None and c.rows >= 2
+        below = {"pop": c.rows**2, "samp": c.rows * (c.rows - 1), "sum": c.rows}[self.over]
+        return ((self.component, c.worth / c.weight / below),)
+
+    def nonnegative(self, components: Sequence[Component]) -> bool:
+        """It can have either sign."""
+        return False
+
+    def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
+        """As of the sum of products that it stands for."""
+        return spread[self.component] / float(components[self.component].rows or 1) ** 2
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------

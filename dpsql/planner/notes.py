@@ -111,19 +111,17 @@ def _clips(release: MeasuredRelease) -> Iterator[str]:
         c = m.component
         if rule(c).chosen and (moments := ends(c)) is not None:
             yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
-        elif (
-            (rule(c).adds_values or rule(c).chosen)
-            and c.arg is not None
-            and columns_of(c.arg)
-            and c.magnitude < SATURATED
-        ):
-            low, high = clip_of(c)
-            yield f"{unclipped(c.arg)} is clipped to [{_show(low)}, {_show(high)}]"
+        elif (rule(c).adds_values or rule(c).chosen) and SATURATED not in (-c.lo, c.hi):
+            for arg, low, high in clips_of(c):
+                yield f"{unclipped(arg)} is clipped to [{_show(low)}, {_show(high)}]"
 
 
-def clip_of(c: Component) -> tuple[Fraction, Fraction]:
-    """The ends to which the argument of a sum is clipped, in its own unit."""
-    return (c.lo + c.center) * c.grid, (c.hi + c.center) * c.grid
+def clips_of(c: Component) -> Iterator[tuple[Expr, Fraction, Fraction]]:
+    """The arguments of a sum, each with the ends to which it is clipped, in its own unit."""
+    factors = (c.arg, c), (None if c.times is None else c.times.arg, c.times)
+    for arg, of in factors:
+        if arg is not None and of is not None and columns_of(arg):
+            yield arg, (of.lo + of.center) * of.grid, (of.hi + of.center) * of.grid
 
 
 def unclipped(arg: Expr) -> str:

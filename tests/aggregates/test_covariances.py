@@ -175,3 +175,50 @@ def test_repairs_are_of_the_argument(call: str, advice: str) -> None:
 def test_a_count_and_a_mean_need_no_bounds_of_the_other() -> None:
     (release,) = planned("SELECT REGR_COUNT(open, x), REGR_AVGY(y, open) FROM people", POLICY).releases
     assert len(release.measured.measurements) == 2  # both are of the rows where `open` is not NULL
+
+
+SIZED = policy(
+    """
+loans:
+  unit: {rows: 1, neighbours: replace_one}
+  size: {exact: 1000}
+  columns:
+    kind: {type: varchar, domain: [a, b], nullable: false}
+    x: {type: integer, bounds: [0, 9], nullable: false}
+    y: {type: 'decimal(6,2)', bounds: [-1, 3], nullable: false}
+    z: {type: integer, bounds: [1, 8]}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "measured"),
+    [
+        ("COVAR_POP(y, x)", 1),
+        ("REGR_SXY(y, x), COVAR_SAMP(y, x)", 1),
+        ("COVAR_POP(y, x), AVG(y), AVG(x)", 4),  # the sums are there anyway
+        ("CORR(y, x), COVAR_POP(y, x)", 6),
+        ("COVAR_POP(y, z)", 4),
+        ("COVAR_POP(y, x) FILTER (WHERE x > 1)", 4),
+    ],
+)
+def test_a_covariance_of_a_public_number_of_rows_is_one_number(asked: str, measured: int) -> None:
+    (release,) = planned(f"SELECT {asked} FROM loans", SIZED).releases
+    assert len(release.measured.measurements) == measured
+    (grouped,) = planned(f"SELECT kind, {asked} FROM loans GROUP BY kind", SIZED).releases
+    assert all(m.component.rows is None for m in grouped.measured.measurements)
+
+
+def test_its_number_and_interval() -> None:
+    asked = "COVAR_POP(y, x), COVAR_SAMP(y, x), REGR_SXY(y, x)"
+    (release,) = planned(f"SELECT {asked} FROM loans", SIZED).releases
+    (m,) = release.measured.measurements
+    assert m.sensitivity.l1 * m.component.worth == pytest.approx(999 * 9 * 4, rel=1e-6)
+    shown = _shown(release, [[12345]])
+    moment = 12345 * m.component.worth
+    below = {"covar_pop": 10**6, "covar_samp": 999_000, "regr_sxy": 1000}
+    assert shown == {name: [float(moment / n)] for name, n in below.items()}
+    noisy = NoisyRelease.of_rows(release, [()], [[12345]])
+    ((low, high),) = formula(release.measured.node.outputs[0]).intervals(noisy, Fraction(19, 20))
+    width = float(m.noise.half_width(Fraction(19, 20)) * m.unit / 10**6)
+    assert (low, high) == (pytest.approx(shown["covar_pop"][0] - width), pytest.approx(shown["covar_pop"][0] + width))

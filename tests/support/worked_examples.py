@@ -85,7 +85,9 @@ alarms:
 sensors:
   unit: {rows: 1, neighbours: replace_one}
   size: {exact: 1000}
-  columns: {reading: {type: integer, bounds: [0, 99], nullable: false}}
+  columns:
+    reading: {type: integer, bounds: [0, 99], nullable: false}
+    load: {type: integer, bounds: [0, 9], nullable: false}
 """,
     "units: {patient: {table: patients, key: patient}}\n",
 )
@@ -280,6 +282,9 @@ def _component(c: Component) -> str:
     text = "*" if c.arg is None else _written(c.arg)
     if c.paired:
         text = f"({text} - middle)²" if c.squared else f"{text} - middle"
+        text = text if c.times is None else f"({text}) · ({_written(c.times.arg)} - middle)"
+    if c.rows is not None:
+        return f"{c.rows}² · COVAR_POP({', '.join(map(expression, c.arguments))})"
     text = _called("sum" if c.measure is Measure.SUM else "count", text, c.filter, c.measure is Measure.DISTINCT)
     if (c.lo, c.hi) != (0, 1):
         text += f" of integers {c.lo} … {c.hi}, each worth {c.worth}"

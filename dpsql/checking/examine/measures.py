@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpsql.checking.documents.values import Values
 from dpsql.core.ir.components import SATURATED
-from dpsql.core.ir.expressions import Column, columns_of
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Limit, Project, Sort
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -17,7 +17,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.enforced_limits import distinct_values, enforced
 from dpsql.planner.expected_error import output_error
-from dpsql.planner.notes import clip_of, unclipped
+from dpsql.planner.notes import clips_of, unclipped
 from dpsql.planner.plan import Plan
 from dpsql.service.check import examine
 
@@ -83,12 +83,11 @@ def _of_plan(plan: Plan) -> Measures:
         for what, most in _limits(measured) if known else ():
             limits[what] = min(limits.get(what, most), most)
         for m in measured.measurements:
-            if rule(m.component).adds_values and m.component.arg is not None and columns_of(m.component.arg):
-                if SATURATED in (-m.component.lo, m.component.hi):
-                    continue  # open ends
-                what, (low, high) = unclipped(m.component.arg), clip_of(m.component)
-                was = clips.get(what, (low, high))
-                clips[what] = max(was[0], low), min(was[1], high)
+            if not rule(m.component).adds_values or SATURATED in (-m.component.lo, m.component.hi):
+                continue  # nothing, or open ends
+            for arg, low, high in clips_of(m.component):
+                was = clips.get(unclipped(arg), (low, high))
+                clips[unclipped(arg)] = max(was[0], low), min(was[1], high)
         for output in measured.node.outputs:
             first = measured.measurements[output.recipe.components[0]]
             name = names.get(output.column.uid, output.label or output.column.name)

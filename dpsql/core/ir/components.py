@@ -64,6 +64,7 @@ class Measure(Enum):
     SUM = "sum"  # of the clipped argument in grid units
     DISTINCT = "distinct"  # distinct values of arg
     UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
+    COMOMENT = "comoment"  # n·Σy·z - Σy·Σz over all of a public number n of rows
     QUANTILE = "quantile"  # not a sum: the number of a public cell of values, chosen by its rank
 
 
@@ -109,6 +110,7 @@ class Component:
     squared: the integer of a row is round(y²/step) - shift instead of y (variances); step: squared grid units per
         integer unit; shift: so that what a row adds lies around 0, which halves its magnitude.
     times: with it the integer of a row is round(y·z/step) - shift (covariances). Never of a square.
+    rows: of a comoment the public number n of rows. Its integer is that of all of them: (n·Σy·z - Σy·Σz)/step, rounded.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
@@ -132,6 +134,7 @@ class Component:
     step: int = 1
     shift: int = 0
     times: Factor | None = None
+    rows: int | None = None
     values: int | None = None
     of_unit: UnitTotal | None = None
     quantile: Quantile | None = None

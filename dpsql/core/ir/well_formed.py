@@ -126,12 +126,20 @@ def _fits(node: Node, below: list[Row]) -> None:
                 _wrong(node, "its keys are not those of its rows")
             for component in components:
                 _limited(node, component, child)
+                _counted(node, component, child)
             asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
             if any(not 0 <= at < len(components) for at in asked):
                 _wrong(node, "a number is made of a component that is not there")
         case _:
             pass
+
+
+def _counted(node: Release, c: Component, below: Node) -> None:
+    """A comoment is of two arguments, and of all rows there are."""
+    some = c.filter is not None or node.keys or isinstance(below, BoundContributions)
+    if (c.measure is Measure.COMOMENT) != (c.rows is not None) or (c.rows is not None and (some or c.times is None)):
+        _wrong(node, "a comoment is not of two arguments of all rows")
 
 
 def _limited(node: Release, c: Component, below: Node) -> None:

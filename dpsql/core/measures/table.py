@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
+from dpsql.core.measures.comoment import ComomentRule
 from dpsql.core.measures.count import CountRule
 from dpsql.core.measures.distinct import DistinctRule
 from dpsql.core.measures.quantile import QuantileRule
@@ -18,6 +19,7 @@ RULES: Mapping[Measure, MeasureRule] = {
     Measure.SUM: SumRule(),
     Measure.DISTINCT: DistinctRule(),
     Measure.UNITS: UnitsRule(),
+    Measure.COMOMENT: ComomentRule(),
     Measure.QUANTILE: QuantileRule(),
 }
 

@@ -142,7 +142,8 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
     rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
     """
     rows = c.rows
-    one = rule(component).replaced(component, fixed=c.size is not None and total and not grouped)
+    fixed = c.size is not None and total and not grouped and component.rows in (None, c.size)
+    one = rule(component).replaced(component, fixed)
     linf = rows * one.in_group if component.values is None else min(rows * one.in_group, component.values)
     return Sensitivity(min(2 * rows, rows * one.in_all), rows * one.in_all, Fraction(rows**2 * one.squares), linf)
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component, Factor
+from dpsql.core.ir.components import Component, Factor, Measure
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
@@ -46,6 +46,23 @@ def quantized(c: Component, names: Names) -> str:
         halves = c.step // 2 + raised * c.step
         product = d.divide(f"({product} + {halves})", d.cast(str(c.step), BIGINT), BIGINT)
     return d.cast(f"{product} - {c.shift + raised}", INTEGER)
+
+
+def comoment(c: Component, names: Names) -> str:
+    """SQL of n·Σy·z - Σy·Σz over n rows, in steps; of any other number of rows 0.
+
+    y and z are of at most 2³⁰ units, and n is below 2³², so that all of it fits 128 bits.
+    """
+    assert c.times is not None and c.rows is not None
+    d = names.dialect
+    alone = replace(c, measure=Measure.SUM, times=None, rows=None, step=1)
+    y, z = (f"COALESCE({d.cast(_units(f, names), BIGINT)}, 0)" for f in (alone, _factor(alone, c.times)))
+    product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
+    moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
+    least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
+    raised = -(least // c.step)
+    steps = d.divide(f"({moment} + {d.wide(str(raised * c.step))})", d.wide(str(c.step)), HUGEINT)
+    return f"CASE WHEN COUNT(*) = {c.rows} THEN {steps} - {d.wide(str(raised))} ELSE {d.wide('0')} END"
 
 
 def _factor(c: Component, factor: Factor) -> Component:

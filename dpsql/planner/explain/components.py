@@ -44,6 +44,8 @@ def cells(c: Component) -> str:
 
 def _centred(arg: str, c: Component) -> str:
     """What is added up: the argument less the middle of its bounds, or a square or product less the middle of these."""
+    if c.rows is not None and c.times is not None:
+        return f"COVAR_POP({arg}, {expression(c.times.arg)}) * {c.rows}^2"
     base = _less(arg, c.center * c.grid)
     if not c.multiplied:
         return base

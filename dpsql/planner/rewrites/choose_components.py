@@ -14,11 +14,12 @@ from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.choose_grids import gridded
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.share_sums import sum_forms
+from dpsql.planner.rewrites.size_covariances import size_covariances
 from dpsql.planner.rewrites.split_counts import split_counts
 
 
 def choose_components(root: Node, ctx: RewriteContext) -> Node:
-    """Choose for every release whether its sums share the noise of counts, and its counts that of their slices."""
+    """Choose for every release whether sums share the noise of counts, counts that of slices, covariances are one."""
     error = ctx.error
     if error is None:
         return root
@@ -28,7 +29,11 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
             return node
         facts = derive_once(node.input, ctx.analysis).fact
         # Plain forms first, so that they are taken where the others are no better.
-        forms = [form for plain in sum_forms(node, facts) for form in (plain, split_counts(plain, facts))]
+        forms = [
+            form
+            for plain in sum_forms(node, facts)
+            for form in (plain, split_counts(plain, facts), size_covariances(plain, facts))
+        ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
 

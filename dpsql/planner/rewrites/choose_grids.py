@@ -267,6 +267,9 @@ def _stepped(c: Component, most: int) -> Component:
     They lie in [least, largest] and are shifted by the middle: the sensitivity is half of that of the squares
     themselves, and the count that a variance is divided by puts the shift back.
     """
+    if c.rows is not None and c.times is not None:
+        widest = c.rows * (c.hi - c.lo) * (c.times.hi - c.times.lo)
+        return replace(c, step=1 << max(0, (widest // most).bit_length()))
     if not c.multiplied:
         return c
     c = replace(c, step=1, shift=0)

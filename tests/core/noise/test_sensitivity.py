@@ -28,6 +28,11 @@ def products(lo: int, hi: int, least: int, most: int, weight: int = 1) -> Compon
     return replace(total(lo, hi, weight), times=Factor(Constant(1, INTEGER), lo=least, hi=most), paired=True)
 
 
+def comoment(rows: int, step: int = 1) -> Component:
+    """Of so many rows, of factors 7 and 11 wide."""
+    return replace(products(-3, 4, -6, 5), measure=Measure.COMOMENT, rows=rows, step=step)
+
+
 OWN = Contribution(None, scaled=True, scaled_over_groups=True)
 
 
@@ -123,6 +128,10 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (total(-9, 10), Contribution(1, replaces_rows=True, size=9), True, 20, 361, 19),
         (total(-5, 5), Contribution(1, replaces_rows=True, size=9), True, 10, 100, 10),
         (total(4, 10), Contribution(3, replaces_rows=True, size=9), True, 60, 1800, 30),  # it may leave its group
+        (comoment(9), Contribution(1, replaces_rows=True, size=9), False, 8 * 77, (8 * 77) ** 2, 8 * 77),
+        (comoment(9), Contribution(3, replaces_rows=True, size=9), False, 24 * 77, (24 * 77) ** 2, 24 * 77),
+        (comoment(9, step=5), Contribution(3, replaces_rows=True, size=9), False, 372, 372**2, 372),
+        (comoment(1), Contribution(1, replaces_rows=True, size=1), False, 0, 0, 0),
         (Component(Measure.UNITS, weight=8), Contribution(None, 4, 5), True, 40, 320, 8),
     ],
 )
@@ -131,6 +140,22 @@ def test_the_table(
 ) -> None:
     found = sensitivity(component, limits, grouped, total=True)
     assert (found.l1, found.l2_squared, found.linf) == (l1, l2_squared, linf)
+
+
+@pytest.mark.parametrize(
+    ("limits", "grouped", "every"),
+    [
+        (Contribution(1), False, True),
+        (Contribution(1, ids=2), False, True),
+        (Contribution(1, replaces_rows=True), False, True),
+        (Contribution(1, replaces_rows=True, size=8), False, True),
+        (Contribution(1, replaces_rows=True, size=9), True, True),
+        (Contribution(1, replaces_rows=True, size=9), False, False),
+    ],
+)
+def test_a_comoment_has_a_price_only_where_all_rows_stay(limits: Contribution, grouped: bool, every: bool) -> None:
+    with pytest.raises(AssertionError, match="a comoment of"):
+        sensitivity(comoment(9), limits, grouped, total=every)
 
 
 def test_a_public_size_helps_only_where_every_row_counts() -> None:

@@ -9,19 +9,19 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names
-from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.grid_integers import comoment, quantized
 from tests.support.planning import planned, policy
 
 SPANS = [((-2, 3), (0, 9)), ((-1000, 1000), (-7, 7)), ((5, 9), (-3, -1)), ((0, 2**31), (-(2**31), 2**31))]
 
 
-def _component(y: tuple[int, int], x: tuple[int, int]) -> tuple[Component, str]:
-    """The component of the products, and its SQL over columns `y` and `x`."""
+def _component(y: tuple[int, int], x: tuple[int, int]) -> tuple[Component, Names]:
+    """The component of the products, over columns `y` and `x`."""
     tables = f"""
 t:
   unit: {{rows: 1}}
@@ -34,7 +34,7 @@ t:
     assert isinstance(tagged.node, Release)
     (found,) = (c for c in tagged.node.components if c.times is not None)
     uids = {e.uid: e.name for arg in found.arguments for e in walk(arg) if isinstance(e, Column)}
-    return found, quantized(found, Names(uids, tagged.inputs[0].fact.env, DUCKDB))
+    return found, Names(uids, tagged.inputs[0].fact.env, DUCKDB)
 
 
 def _clipped(value: float, grid: Fraction, center: int, lo: int, hi: int) -> int:
@@ -44,7 +44,8 @@ def _clipped(value: float, grid: Fraction, center: int, lo: int, hi: int) -> int
 @pytest.mark.parametrize(("y", "x"), SPANS)
 def test_the_engine_computes_what_is_claimed(y: tuple[int, int], x: tuple[int, int]) -> None:
     """Whole numbers inside of the bounds, at them and far beyond them; the rounding of halves does not come up."""
-    c, sql = _component(y, x)
+    c, names = _component(y, x)
+    sql = quantized(c, names)
     assert c.times is not None
     chance = random.Random(3)
     rows = [(a, float(b)) for a in (*y, -(2**62), 2**62) for b in (*x, -1e308, 1e308)]
@@ -64,7 +65,7 @@ def test_the_engine_computes_what_is_claimed(y: tuple[int, int], x: tuple[int, i
 
 
 def test_what_is_not_valid_has_no_product() -> None:
-    _, sql = _component((-2, 3), (0, 9))
+    sql = quantized(*_component((-2, 3), (0, 9)))
     connection = duckdb.connect()
     values = "(NULL, 1.0), (1, NULL), (1, 'nan'::DOUBLE), (1, 'inf'::DOUBLE), (NULL, NULL)"
     found = connection.execute(f"SELECT {sql} FROM (VALUES {values}) AS t(y, x)").fetchall()
@@ -76,3 +77,24 @@ def test_a_step_halves_the_range_until_it_fits() -> None:
     low, high = c.ends
     assert c.step > 1 and high - low <= 2**30 and abs(low + high) <= 1
     assert replace(c, step=1, shift=0).magnitude > 2**30
+
+
+def test_a_comoment_is_that_of_exactly_its_rows() -> None:
+    """It is rounded down to steps, whatever its sign, and is 0 of any other number of rows."""
+    product, names = _component((-3, 4), (-6, 5))
+    connection, chance = duckdb.connect(), random.Random(5)
+    connection.execute("CREATE TABLE t (y BIGINT, x DOUBLE)")
+    for n, step in ((1, 1), (2, 1), (5, 4), (6, 16)):
+        c = replace(product, measure=Measure.COMOMENT, rows=n, step=step)
+        assert c.times is not None
+        sql = comoment(c, names)
+        for _ in range(40):
+            rows = [(chance.randint(-9, 9), float(chance.randint(-9, 9))) for _ in range(n)]
+            connection.execute("DELETE FROM t")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+            u = [_clipped(max(min(a, 4), -3), c.grid, c.center, c.lo, c.hi) for a, _ in rows]
+            v = [_clipped(max(min(b, 5), -6), c.times.grid, c.times.center, c.times.lo, c.times.hi) for _, b in rows]
+            moment = n * sum(a * b for a, b in zip(u, v, strict=True)) - sum(u) * sum(v)
+            assert connection.execute(f"SELECT {sql} FROM t").fetchall() == [(moment // step,)]
+            connection.execute("INSERT INTO t VALUES (4, 5)")
+            assert connection.execute(f"SELECT {sql} FROM t").fetchall() == [(0,)]

@@ -131,6 +131,25 @@ def test_replaced_rows(sql: str, sized: bool) -> None:
     assert [best[i].linf for i in products] == [planned.measured.measurements[i].sensitivity.linf for i in products]
 
 
+@pytest.mark.parametrize(("rows", "slots"), [(2, 1), (3, 1), (4, 1), (3, 2)])
+def test_all_rows_of_a_public_number(rows: int, slots: int) -> None:
+    """One number for all rows; some neighbours move it as far as is claimed."""
+    unit: dict[str, Any] = {"unit": {"rows": slots, "neighbours": "replace_one"}, "size": {"exact": rows}}
+    values = SURE if rows < 4 else SURE[:4]
+    databases = list(combinations_with_replacement([("'a'", *pair) for pair in values], rows))
+    planned, vectors = _vectors(_world(unit, databases, sure=True), "SELECT COVAR_POP(y, x) FROM t")
+    assert [c.rows for c in planned.measured.node.components] == [rows]
+    counted = [Counter(d) for d in databases]
+    near = (
+        (vectors[i], vectors[j])
+        for i, j in combinations(range(len(databases)), 2)
+        if sum((counted[i] - counted[j]).values()) <= slots
+    )
+    best = _compared(planned, near)
+    claim = planned.measured.measurements[0].sensitivity.linf
+    assert best[0].linf == claim if slots == 1 else 0 < best[0].linf <= claim
+
+
 @pytest.mark.parametrize("sql", [f"SELECT {ALL} FROM t", f"SELECT g, {ALL} FROM t GROUP BY g"])
 def test_added_rows(sql: str) -> None:
     planned, vectors = _vectors(_world({"unit": {"rows": 1}}, _sets(_kinds(WIDE), 1)), sql)

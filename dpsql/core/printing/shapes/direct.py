@@ -13,7 +13,7 @@ from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import rule
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import held_in, quantized, valid
+from dpsql.core.printing.grid_integers import comoment, held_in, quantized, valid
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.statement import Statement
@@ -56,6 +56,8 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
         case Measure.UNITS:
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
+        case Measure.COMOMENT:
+            return comoment(c, names)
         case Measure.QUANTILE:
             raise AssertionError("a quantile is chosen by a histogram")
 
