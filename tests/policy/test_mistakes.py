@@ -52,6 +52,8 @@ ONE = [
     ("[0, 110]", "[0, 3000000000]", "must fit INTEGER, which holds -2147483648 to 2147483647", "[0, 3000000000]"),
     ("[0, 99.5]", "[0, 99.125]", "must have at most 2 decimals for DECIMAL(5,2), got 99.125", "[0, 99.125]"),
     ("[0, 99.5]", "[0, 1e6]", "must fit DECIMAL(5,2)", "[0, 1e6]"),
+    ("{type: bigint}, age", "{type: double, bounds: [0, 1e300]}, age", "must lie between -1e300", "[0, 1e300]"),
+    ("{type: bigint}, age", "{type: double, bounds: [-1.7e308, 0]}, age", "must lie between -1e300", "[-1.7e308, 0]"),
     ("2024-12-31]", "2024-13-31]", "tables.visits.columns.day: bounds must hold a date", "[2024-01-01, 2024-13-31]"),
     ("2024-12-31]", "31]", "must hold a date, e.g. 2024-01-31, got 31", "[2024-01-01, 31]"),
     ("{type: bigint}, age", "{type: bigint, bounds: [0, x]}, age", "must hold finite numbers for BIGINT", "[0, x]"),

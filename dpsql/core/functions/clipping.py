@@ -28,7 +28,8 @@ from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType, integer_type_for
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 
-_FARTHEST = 10**300
+FARTHEST = 10**300
+"""Bounds lie below it."""
 
 
 def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
@@ -57,7 +58,7 @@ def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tup
     for value in (lower, upper):
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
-        if not -_FARTHEST <= value <= _FARTHEST:
+        if not -FARTHEST <= value <= FARTHEST:
             raise SignatureError("expects bounds below 1e300")
         ends.append(Fraction(float(value)) if double else Fraction(value))
     if ends[0] > ends[1]:

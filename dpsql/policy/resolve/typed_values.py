@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpsql.core.functions.clipping import FARTHEST
 from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.policy.tables import Bound, DomainValue
 from dpsql.diagnostics.words import number
@@ -81,7 +82,10 @@ def _bound(value: Any, type: SqlType | None) -> Bound:
         x = exact(value)
         return x if x is not None else _moment(value, None)
     if type.numeric:
-        return _number(value, type)
+        x = _number(value, type)
+        if abs(x) >= FARTHEST or (type.kind is Kind.DOUBLE and abs(float(x)) >= FARTHEST):
+            raise ValueProblem(f"must lie between -1e300 and 1e300, got {shown(value)}")
+        return x
     if type.temporal or type.kind is Kind.TIMESTAMPTZ:
         return _moment(value, type)
     raise ValueProblem(f"fit numbers, dates and timestamps only, and the column is {type}")
