@@ -415,3 +415,14 @@ def test_the_greatest_text_has_nothing_near_it() -> None:
 def test_where_no_quantile_is_measured(sql: str, said: str) -> None:
     found = planned(sql)
     assert found.code == "DP101" and said in found.message
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["MEDIAN(x)", "QUANTILE_DISC(x, 0.9)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)", "PERCENTILE_CONT(x, 0.5)"],
+)
+def test_over_a_window_they_are_refused_by_name(written: str) -> None:
+    found = planned(f"SELECT {written} OVER () AS m FROM t")
+    name = written.partition("(")[0]
+    assert found.code == "DP105" and found.message == f"{name} is not supported as a window function"
+    assert call(found.help[0].removeprefix("write  ").partition("  without")[0]) == call(written)

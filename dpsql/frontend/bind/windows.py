@@ -21,6 +21,7 @@ from dpsql.frontend.bind.expressions import ExprBinder
 from dpsql.frontend.bind.function_names import PAIRS, QUANTILES, WINDOWED, aggregate_name
 from dpsql.frontend.bind.order_by import sort_key
 from dpsql.frontend.bind.parameters import Numbering
+from dpsql.frontend.bind.quantiles import quantile, shown
 from dpsql.frontend.bind.syntax_arguments import checked
 
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
@@ -71,7 +72,13 @@ class WindowCollector:
             nulls = " ignore nulls" if isinstance(node, exp.IgnoreNulls) else ""
             node = checked(node, binder.source, "this")["this"]
         called = node.this if isinstance(node, exp.Filter) else node
-        if aggregate_name(called) not in (None, *QUANTILES, *PAIRS) or isinstance(called, exp.CountIf):
+        if aggregate_name(called) in QUANTILES:
+            raise reject(
+                "DP105", f"{quantile(called, binder).name} is not supported as a window function",
+                span=binder.span(node),
+                help=[f"write  {shown(called, binder)}  without OVER, and GROUP BY in place of PARTITION BY"],
+            )  # fmt: skip
+        if aggregate_name(called) not in (None, *PAIRS) or isinstance(called, exp.CountIf):
             return self._aggregated(node, binder)
         if type(node) not in WINDOWED:
             raise reject(
