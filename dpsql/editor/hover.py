@@ -140,7 +140,7 @@ def _is_number(column: Column) -> bool:
 
 def _function(at: Token, plan: _Plan) -> list[str]:
     name = at.text.lower()
-    aggregate = words.AGGREGATES.get(name) or words.WINDOWS.get(name)
+    aggregate = words.AGGREGATES.get(name) or words.QUANTILES.get(name) or words.WINDOWS.get(name)
     if aggregate is not None:
         return [f"```\n{aggregate.signature}\n```", aggregate.summary, *plan.aggregate(at)]
     function = lookup(name)

@@ -105,6 +105,17 @@ AGGREGATES: Mapping[str, Aggregate] = {
 }
 """Every aggregate that may be written, by name."""
 
+_SHARE = KNOWN["quantile_disc"].summary
+
+QUANTILES: Mapping[str, Aggregate] = {
+    "quantile": Aggregate("quantile(x, p)", _SHARE),
+    "approx_quantile": Aggregate("approx_quantile(x, p)", _SHARE),
+    "approx_quantiles": Aggregate("approx_quantiles(x, n)[OFFSET(i)]", "The quantile of x at i / n; x needs bounds."),
+    "percentile_cont": Aggregate("percentile_cont(p) WITHIN GROUP (ORDER BY x)", _SHARE),
+    "percentile_disc": Aggregate("percentile_disc(p) WITHIN GROUP (ORDER BY x)", _SHARE),
+}
+"""Other spellings of quantiles, which are understood but not offered."""
+
 WINDOWS: Mapping[str, Aggregate] = {
     name: Aggregate(f.signature, f.summary) for name, f in WINDOW_FUNCTIONS.items() if " " not in name
 }
