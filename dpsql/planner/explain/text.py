@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.units import unit_named
@@ -133,7 +133,7 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
                 m.mechanism.name,
                 shown(f"{scale(m):.6g}"),
                 str(m.loss) if mixed else f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
-                shown(f"{expected_error(m):.4g}") + (" rows" if m.component.quantile else ""),
+                _error(m, shown),
             )
         )
         examples += multiples.examples(name, expected_error(m))
@@ -145,6 +145,13 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines
+
+
+def _error(m: Measurement, shown: Callable[[str], str]) -> str:
+    """Half the width of its interval, or rows; nothing of a quantile of no rows, which is NULL."""
+    if m.component.quantile is None:
+        return shown(f"{expected_error(m):.4g}")
+    return "" if m.known is not None else f"{shown(f'{expected_error(m):.4g}')} rows"
 
 
 def _reach_lines(measured: MeasuredRelease) -> list[str]:
