@@ -32,7 +32,7 @@ def outputs_named(
     unchanged: group keys, constants, arithmetic. whole: False for a tree of which parts were left out, once the whole
     one has been asked: what no release shows any more asks for nothing.
     """
-    shown = shown_by(tree.node, columns, found.index)
+    shown = shown_by(tree.node, columns, found.index, quantiles=wish == "weights")
     outputs: dict[int, list[Fraction]] = {}
     for name, amount in named.items():
         bearers = [i for i, c in enumerate(columns) if c.name == name]

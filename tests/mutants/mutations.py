@@ -91,6 +91,22 @@ MUTATIONS = (
         ("tests/core/measures/test_quantile.py",),
     ),
     Mutation(
+        "quantile-among-observed-values",
+        "dpsql/core/release/histograms.py",
+        "count[0::2], count[1::2] = sizes, 1",
+        "count[0::2], count[1::2] = 0, 1",
+        "values that nobody has cannot be chosen: what is chosen, somebody has",
+        ("tests/core/measures/test_quantile.py",),
+    ),
+    Mutation(
+        "choice-stored-though-less-accurate",
+        "dpsql/core/noise/mechanisms/exponential.py",
+        "self.eta >= planned.eta",
+        "self.eta <= planned.eta",
+        "a stored choice served though it follows the scores less closely, and a closer one not",
+        ("tests/service/test_quantiles.py",),
+    ),
+    Mutation(
         "histogram-without-weights",
         "dpsql/core/printing/shapes/weighted.py",
         'weight = scaled(d, "1", c.weight * prod(floors.values()), 1, floors)',

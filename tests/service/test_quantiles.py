@@ -8,6 +8,7 @@ import pytest
 
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.diagnostics.errors import Rejected
 
 SLICES = (
     "SELECT MEDIAN(age) FILTER (WHERE city = 'Bonn'), MEDIAN(age) FILTER (WHERE city = 'Lyon') FROM members",
@@ -72,3 +73,20 @@ def test_several_quantiles_are_in_order(con: Connection) -> None:
     ):
         high, low, middle, third, seventh = found
         assert low <= third <= middle <= seventh <= high
+
+
+def test_a_stored_answer_serves_what_is_no_more_accurate(con: Connection) -> None:
+    sql = "SELECT MEDIAN(age) FROM members"
+    first = con.sql(sql).run(epsilon=1)
+    worse = con.sql(sql).run(epsilon=Fraction(1, 2))
+    assert worse.spent.epsilon == 0 and worse.fetchall() == first.fetchall()
+    assert con.sql(sql).run(epsilon=2).spent.epsilon == 2
+
+
+def test_weights_divide_between_quantiles_and_numbers(con: Connection) -> None:
+    """A quantile is named like any column; only its error cannot be asked for."""
+    query = con.sql("SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM members")
+    (release,) = query.plan(epsilon=1, weights={"m": 3}).releases
+    assert [m.loss.epsilon for m in release.measured.measurements] == [Fraction(3, 4), Fraction(1, 4)]
+    with pytest.raises(Rejected, match="max_error names m, a quantile"):
+        query.plan(max_error={"m": 3})

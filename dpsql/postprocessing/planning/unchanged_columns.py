@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.aggregates.formula import formula
+from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Cast, Column
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Project, Release, SetKind, SetOperation, Sort, Window
@@ -12,18 +13,27 @@ from dpsql.core.ir.step_count import take
 
 
 def shown_by(
-    node: Node, columns: Sequence[Column], index: ByIdentity[Node, int]
+    node: Node, columns: Sequence[Column], index: ByIdentity[Node, int], quantiles: bool = False
 ) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
-    """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it."""
-    return tuple(tuple(_shown(node, c.uid, release, index) for c in columns) for release in traced_releases(node))
+    """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it.
+
+    quantiles: also those, which have no interval.
+    """
+    releases = traced_releases(node)
+    return tuple(tuple(_shown(node, c.uid, release, index, quantiles) for c in columns) for release in releases)
 
 
-def _shown(node: Node, uid: int, release: Release, index: ByIdentity[Node, int]) -> tuple[int, int] | None:
+def _shown(
+    node: Node, uid: int, release: Release, index: ByIdentity[Node, int], quantiles: bool
+) -> tuple[int, int] | None:
     """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
     origin = origin_of(node, uid, release)
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
-        if output.column.uid == origin and formula(output).no_interval is None:
+        made = formula(output)
+        if output.column.uid == origin and (
+            made.no_interval is None or (quantiles and isinstance(made, QuantileFormula))
+        ):
             return index[release], position
     return None
 
