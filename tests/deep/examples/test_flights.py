@@ -304,3 +304,40 @@ def test_the_examples_own_budget(unit: str, flights_folder: Path) -> None:
             con.sql(sql_of(name)).run()
         (left,) = con.budget.values()
     assert left.total_remaining is not None and left.total_remaining.epsilon >= 0
+
+
+def test_medians_by_month_of_aircraft(flights_folder: Path, flights_tables: duckdb.DuckDBPyConnection) -> None:
+    """At an ε at which chance has no part: within two minutes of the true medians, which count all flights of an
+    aircraft alike, and each at the rank that the limits give it."""
+    sql = (
+        "SELECT month, MEDIAN(dep_delay) AS middle, QUANTILE_DISC(dep_delay, 0.9) AS late, COUNT(dep_delay) AS n "
+        "FROM flights GROUP BY month ORDER BY month"
+    )
+    open_ended = (
+        (flights_folder / "flights.yaml").read_text(encoding="utf-8").replace("{epsilon: 30", "{epsilon: 300000")
+    )
+    (flights_folder / "open_ended.yaml").write_text(open_ended, encoding="utf-8")
+    with dpsql.connect(flights_folder / "open_ended.yaml", ledger=MemoryLedger()) as con:
+        told = con.sql(sql).explain(epsilon=3)
+        assert (
+            told.count(" rows\n") == 2 and "  QUANTILE(dep_delay, 0.9): the middle of one of 211 cells 1 wide" in told
+        )
+        cost = con.sql(sql).cost(epsilon=10**5)
+        answer = con.sql(sql).run(epsilon=10**5)
+        assert cost == answer.spent == con.budget.spent and Fraction(99_999) < cost.epsilon <= 10**5
+    n, k = "COUNT(*) OVER (PARTITION BY tailnum, month)", "COUNT(DISTINCT month) OVER (PARTITION BY tailnum)"
+    true = flights_tables.execute(
+        f"""WITH rows AS (SELECT month, {DELAY} AS x, 30 * 4 / (greatest({n}, 30) * greatest({k}, 4)) AS w
+              FROM flights WHERE tailnum IS NOT NULL),
+            there AS (SELECT month, x, SUM(w) AS w FROM rows WHERE x IS NOT NULL GROUP BY ALL),
+            ranks AS (SELECT *, SUM(w) OVER (PARTITION BY month ORDER BY x) AS le, SUM(w) OVER (PARTITION BY month) AS n
+              FROM there)
+            SELECT month, MIN(x) FILTER (le > 0.5 * n), MIN(x) FILTER (le > 0.9 * n), MAX(n), (
+              SELECT MEDIAN(dep_delay) FROM flights f WHERE f.month = ranks.month AND tailnum IS NOT NULL
+            ) FROM ranks GROUP BY month ORDER BY month"""
+    ).fetchall()
+    rows = answer.fetchall()
+    assert [month for month, *_ in rows] == list(range(1, 13))
+    for (_, middle, late, counted), (_, half, ninth, weight, plain) in zip(rows, true, strict=True):
+        assert abs(middle - half) <= 1 and abs(late - ninth) <= 1 and abs(middle - plain) <= 2
+        assert counted == pytest.approx(weight, rel=0.01)
