@@ -41,6 +41,9 @@ MORE = (
     "SELECT COUNT(*) FROM (SELECT pid, zip FROM patients UNION SELECT pid, name FROM patients)",
     "SELECT (SELECT COUNT(*) FROM events) AS a, AVG(amt) FROM visits",
     "SELECT COUNT(DISTINCT zip), COUNT(DISTINCT big) FROM patients",
+    "SELECT MEDIAN(income), QUANTILE_DISC(age, 0.99) FROM patients WHERE zip > 'a'",
+    "SELECT diag, MEDIAN(CLIP(big, 0, 5)) FROM patients GROUP BY diag",
+    "SELECT MEDIAN(big), QUANTILE_CONT(zip, 0.5) FROM patients",
     "SELECT SUM(CLIP(big, 0, 5)) FROM patients WHERE zip > 'a' AND income > 1",
 )
 ALL = (*dict.fromkeys((*QUERIES, *PROBES, *MORE)),)
