@@ -157,10 +157,9 @@ class AggregateCall:
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
-    end: `low` or `high` for that end of the aggregate's confidence interval instead of its value; else empty.
-    second: the x of `corr(y, x)` and its like; else None.
-    p: of `quantile_cont` and `quantile_disc` the share of values at or below it, above 0 and below 1; else None.
-    written: what the user called it; empty where that is `function`.
+    end: `low` or `high` for that end of its confidence interval; else empty. second: the x of `corr(y, x)`; else None.
+    p: of quantiles the share of values at or below it, above 0 and below 1; descending: 1 - p was written, which counts
+    where p·N lies between two exact values. written: what the user called it; empty where that is `function`.
     """
 
     function: str
@@ -174,6 +173,7 @@ class AggregateCall:
     end: str = ""
     p: Fraction | None = None
     second: Expr | None = None
+    descending: bool = False
     written: str = field(default="", compare=False)
 
 

@@ -7,6 +7,8 @@ DOUBLEs are made of integers on a grid, averages divide such sums, and zeros los
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
 
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
@@ -16,6 +18,7 @@ from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import number
 
 
 def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, private: bool) -> str:
@@ -48,10 +51,34 @@ def _one_zero(sql: str, type_: SqlType, names: Names) -> str:
 
 
 def _plain_call(c: AggregateCall, names: Names) -> str:
+    if c.p is not None:
+        return _plain_quantile(c, c.p, names)
     require_known(c.function, c.span)
     arg = "*" if c.arg is None else spell(c.arg, names)[0]
     called = f"{c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)}"
     return names.dialect.cast(called, c.column.type)
+
+
+_DIGITS = 17
+
+
+def _plain_quantile(c: AggregateCall, p: Fraction, names: Names) -> str:
+    """As written: at or above the share 1 - p where that was asked for, which is another value if p·N is an integer.
+
+    A p that no decimal is, is rounded down: the engine takes the least value with at least the share p below it, and
+    for fewer than 10^11 rows that of a p less than 10^-17 lower is the same (p's denominator is at most 10^6).
+    """
+    assert c.arg is not None
+    if c.function == "quantile_cont" and c.column.type.kind is Kind.DATE:
+        name, arg = c.written or c.function.upper(), c.arg.name if isinstance(c.arg, Column) else "…"
+        raise reject(
+            "DP101", f"{name} of dates over released or public rows is not supported", span=c.span,
+            label="may lie between two days", help=[f"a day that is there:  QUANTILE_DISC({arg}, {number(p)})"],
+        )  # fmt: skip
+    share = floor((1 - p if c.descending else p) * 10**_DIGITS)
+    term = names.dialect.sorted(spell(c.arg, names)[0], descending=c.descending, nulls_first=False)
+    ordered = f"PERCENTILE_{c.function[-4:].upper()}(0.{share:0{_DIGITS}}) WITHIN GROUP (ORDER BY {term})"
+    return names.dialect.cast(f"{ordered}{_where(c, names)}", c.column.type)
 
 
 def _exact_call(c: AggregateCall, names: Names) -> str:

@@ -148,7 +148,9 @@ class AggregateCollector:
         written = "" if isinstance(found.call, exp.ApproxQuantiles) else found.name
         if own.per_row is not None:
             arg = clip(binder, arg, own.per_row)
-        return AggregateCall(function, arg, column, False, condition, span, p=found.p, written=written)
+        return AggregateCall(
+            function, arg, column, False, condition, span, p=found.p, descending=found.descending, written=written
+        )
 
     def _pair(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span, name = binder.span(node), function.upper()

@@ -36,12 +36,17 @@ _INDEX = {"OFFSET": 0, "SAFE_OFFSET": 0, "ORDINAL": 1, "SAFE_ORDINAL": 1}
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A quantile as it was read. name: as written, in capitals. call: the node that bounds may have been written in."""
+    """A quantile as it was read.
+
+    name: as written, in capitals. p: the share at or below it; descending: 1 - p was written. call: the node that
+    bounds may have been written in.
+    """
 
     name: str
     arg: exp.Expr
     p: Fraction
     call: exp.Expr
+    descending: bool = False
 
 
 def quantile(node: exp.Expr, binder: ExprBinder) -> Quantile:
@@ -108,7 +113,7 @@ def _ordered(node: exp.WithinGroup, binder: ExprBinder) -> Quantile:
     arg, descending = _value(term["this"], name, binder), bool(term.get("desc"))
     order = f"ORDER BY {shown(arg, binder)}{' DESC' * descending}"
     p = _share(parts["this"], name, binder, lambda p: f"{name}({p}) WITHIN GROUP ({order})")
-    return Quantile(name, arg, 1 - p if descending else p, call)
+    return Quantile(name, arg, 1 - p if descending else p, call, descending)
 
 
 def _indexed(node: exp.Bracket, binder: ExprBinder) -> Quantile:

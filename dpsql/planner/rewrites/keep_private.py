@@ -12,7 +12,8 @@ Everything else is released:
 - what other private rows are joined with: a public number for each key joins them at no cost, while a private one
   needs their keys to repeat seldom;
 - what is read by MIN, MAX or DISTINCT: they cannot be released over private rows, but can be computed of public
-  numbers.
+  numbers;
+- what is read by quantiles: of noisy numbers they are exact, and chosen among a few groups they are mostly chance.
 
 Under a row unit the two sides of a set operation go together. Where private rows come from one side, the counts of the
 other side stay private as well.
@@ -48,7 +49,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
     """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
     match node:
         case Aggregate(calls=calls):
-            released = bool(calls) and not any(c.function in ("min", "max") for c in calls)
+            released = bool(calls) and not any(c.function in ("min", "max") or c.p is not None for c in calls)
             child = _kept(node.input, True, below_release or released, ctx)
             node = node if child is node.input else replace(node, input=child)
             if not below_any or not node.keys or not ctx.private(node.input):
