@@ -91,7 +91,7 @@ POLICIES = {"rows": POLICY_ROWS, "persons": POLICY_PERSONS}
 def make(folder: Path, people: int = PEOPLE, orders: bool = True) -> Path:
     """The database file of that many people, with their orders or without, made in `folder` unless it is there."""
     name = f"people-{people}" if orders else f"people-only-{people}"
-    return _kept(folder / f"{name}-duckdb-{duckdb.__version__}.duckdb", lambda draft: _write(draft, people, orders))
+    return kept(folder / f"{name}-duckdb-{duckdb.__version__}.duckdb", lambda draft: _write(draft, people, orders))
 
 
 def parquet(folder: Path, table: str, database: Path) -> Path:
@@ -101,7 +101,7 @@ def parquet(folder: Path, table: str, database: Path) -> Path:
         with duckdb.connect(str(database), read_only=True) as connection:
             connection.execute(f"COPY {table} TO '{draft}' (FORMAT parquet)")
 
-    return _kept(folder / f"{database.stem}-{table}.parquet", write)
+    return kept(folder / f"{database.stem}-{table}.parquet", write)
 
 
 def view(plain: duckdb.DuckDBPyConnection, table: str, file: Path | str) -> None:
@@ -119,7 +119,7 @@ def _write(draft: Path, people: int, orders: bool) -> None:
         connection.execute("CHECKPOINT")
 
 
-def _kept(path: Path, write: Callable[[Path], None]) -> Path:
+def kept(path: Path, write: Callable[[Path], None]) -> Path:
     """The file at `path`, written to a draft first, so that it is whole or absent."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks import growth, ledger, limits, memory, noise, planning, queries, samplers, tpch
+from benchmarks import growth, ledger, limits, memory, noise, planning, quantiles, queries, samplers, tpch
 from benchmarks.frame import Figures, Settings
 from benchmarks.peers import contest
 
@@ -33,5 +33,6 @@ PARTS: dict[str, Part] = {
     "memory": memory,
     "tpch": tpch,
     "limits": limits,
+    "quantiles": quantiles,
     "peers": contest,
 }

@@ -47,8 +47,10 @@ class Failed(Exception):
 class Peer:
     """A running adapter."""
 
-    def __init__(self, python: Path, name: str, task: dict[str, Any], patience: float, log: IO[str]) -> None:
-        line = [str(python), str(HERE / name / "adapter.py")]
+    def __init__(
+        self, python: Path, name: str, task: dict[str, Any], patience: float, log: IO[str], adapter: str = "adapter"
+    ) -> None:
+        line = [str(python), str(HERE / name / f"{adapter}.py")]
         self._patience = patience
         self._process = subprocess.Popen(
             line,
@@ -136,11 +138,11 @@ def kept(run: Callable[[], Answer]) -> tuple[Callable[[], object], list[Answer]]
 
 
 @contextmanager
-def started(name: str, folder: Path, task: dict[str, Any], patience: float) -> Iterator[Peer]:
+def started(name: str, folder: Path, task: dict[str, Any], patience: float, adapter: str = "adapter") -> Iterator[Peer]:
     """A peer, ready for queries. Raises NotInstalled, Failed."""
     python = python_of(name, folder / "peers")
     with (folder / "peers" / f"{name}.log").open("w", encoding="utf-8") as log:
-        peer = Peer(python, name, task, patience, log)
+        peer = Peer(python, name, task, patience, log, adapter)
         try:
             yield peer
         finally:

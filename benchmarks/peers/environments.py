@@ -2,7 +2,8 @@
 
     python -m benchmarks.peers.environments [FOLDER] [PEER …]
 
-A peer is a folder beside this file, with requirements.txt and adapter.py. Environments take up to 1 GB each (Spark).
+A peer is a folder beside this file, with requirements.txt and adapter.py, or quantiles.py, or both. Environments take
+up to 1 GB each (Spark).
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ PEERS = {
     "pipelinedp": "PipelineDP",
     "tumult": "Tumult on Spark",
 }
-"""Folder → name."""
+"""Folder → name, of those that are asked the five queries."""
+QUANTILES = {
+    "opendp": "OpenDP",
+    "google": "Google's tree",
+    "smartnoise": "SmartNoise SQL",
+    "smartnoise_core": "SmartNoise Core",
+}
+"""Folder → name, of those that are asked for quantiles."""
 
 
 class NotInstalled(Exception):
@@ -68,7 +76,7 @@ def environment() -> dict[str, str]:
 def main() -> None:
     given = sys.argv[1:]
     folder = Path(given[0]) if given else CACHE / "peers"
-    for peer in given[1:] or PEERS:
+    for peer in given[1:] or {**PEERS, **QUANTILES}:
         try:
             print(peer, python_of(peer, folder), flush=True)
         except NotInstalled as reason:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 import dpsql
-from benchmarks import data, frame, growth, queries, render, targets
+from benchmarks import data, frame, growth, quantiles, queries, render, targets
 from benchmarks.__main__ import main
 from benchmarks.frame import Figures, Settings
 from benchmarks.parts import PARTS
 from benchmarks.peers import contest, environments
-from benchmarks.peers.environments import PEERS
+from benchmarks.peers.environments import PEERS, QUANTILES
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def measured(tables: Path) -> dict[str, Figures]:
     if duckdb.__version__.startswith("1."):
         pytest.skip("on a connection of one's own, Parquet files are read with DuckDB 2 only")
     settings = Settings("quick", tables, people=300, rounds=1)
-    names = ("queries", "growth", "tpch", "limits", "peers")
+    names = ("queries", "growth", "tpch", "limits", "quantiles", "peers")
     return {name: frame.measured(PARTS[name].run, settings) for name in names}
 
 
@@ -165,6 +167,34 @@ def test_a_peer_that_cannot_answer_is_shown_with_the_reason(measured: dict[str, 
     assert "Tumult on Spark, Q5: needs Java" in text
 
 
+def test_the_error_of_a_quantile_is_counted_in_rows_and_in_values() -> None:
+    """The quantiles at 1/2 of 1, 2, 2, 5, 9, 9 are 2 … 5; of five values it is the third."""
+    six, five = np.array([1.0, 2, 2, 5, 9, 9]), np.array([1.0, 2, 2, 5, 9])
+    answers = np.array([0.0, 1, 2, 3, 5, 6, 9, 10])
+    of_six = quantiles.errors(six, Fraction(1, 2), answers)
+    assert of_six["rank"].tolist() == [3, 2, 0, 0, 0, 1, 1, 3]
+    assert of_six["value"].tolist() == [2, 1, 0, 0, 0, 1, 4, 5]
+    of_five = quantiles.errors(five, Fraction(1, 2), answers)
+    assert of_five["rank"].tolist() == [2.5, 1.5, 0, 0.5, 0.5, 1.5, 1.5, 2.5]
+    assert of_five["value"].tolist() == [2, 1, 0, 1, 3, 4, 7, 8]
+
+
+def test_smaller_errors_are_ahead() -> None:
+    small, large = np.arange(100.0), np.arange(100.0) + 50
+    assert quantiles.ahead(small, large) > quantiles.SURE
+    assert quantiles.ahead(large, small) == -quantiles.ahead(small, large)
+    assert quantiles.ahead(small, small) == quantiles.ahead(np.zeros(9), np.zeros(5)) == 0
+
+
+def test_whole_queries_and_draws_are_of_one_plan(measured: dict[str, Figures]) -> None:
+    """Where noise cannot matter both give the one value that is the quantile."""
+    found = measured["quantiles"]["figures"]["sets"]
+    assert list(found) == [one.name for one in quantiles.SETS[:3]]
+    assert found["delays, all"]["rows"] == 328_521
+    assert found["delays, all"]["errors"]["0.5|1.0"]["dpsql"]["rank"][:2] == [0, 0]
+    assert found["delays, all"]["whole"]["0.5|1.0"] == 0
+
+
 def test_java_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(environments, "which", lambda program: None)
     with pytest.raises(environments.NotInstalled, match="Java"):
@@ -172,10 +202,13 @@ def test_java_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", sorted(PEERS))
-def test_a_peer_is_a_folder_with_pinned_versions(name: str) -> None:
+PEER_FILES = [*((name, "adapter.py") for name in PEERS), *((name, "quantiles.py") for name in QUANTILES)]
+
+
+@pytest.mark.parametrize(("name", "file"), PEER_FILES)
+def test_a_peer_is_a_folder_with_pinned_versions(name: str, file: str) -> None:
     folder = contest.HERE / name
-    compile((folder / "adapter.py").read_text(encoding="utf-8"), "adapter.py", "exec")
+    compile((folder / file).read_text(encoding="utf-8"), file, "exec")
     wanted = (folder / "requirements.txt").read_text(encoding="utf-8").split()
     assert wanted and all("==" in line for line in wanted)
 
