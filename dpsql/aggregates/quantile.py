@@ -14,16 +14,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.aggregates.aggregate import Aggregate, Shared
-from dpsql.aggregates.arguments import bounded, declared_interval
+from dpsql.aggregates.arguments import LONGEST, bounded, declared_interval, label
 from dpsql.aggregates.formula import Bounds, Formula
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.registry import EPOCH
 from dpsql.core.ir.components import Component, Measure, Quantile
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.measures.quantile import cells_of, histograms
 from dpsql.core.noise.mechanisms import Exponential
+from dpsql.diagnostics.errors import Rejected, reject
 
 if TYPE_CHECKING:
     from dpsql.core.noise.measurement import Measurement
@@ -87,14 +89,17 @@ class QuantileFormula(Formula):
         return spread[self.component]
 
 
-def rank_error(m: Measurement, level: Fraction) -> float:
+def rank_error(m: Measurement, level: Fraction, any_bounds: bool = False) -> float:
     """Rows that lie between the answer and the quantile, at most, with this probability.
+
+    any_bounds: whatever the bounds of the values are.
 
     *Claim.* P(score > t) ≤ m·e^(-ηt) for m cells. *Why.* All cells of a score above t weigh at most m·e^(-ηt) together,
     and a cell that the quantile lies in weighs 1. A row counts b times in a score, times its weight.
     """
     assert isinstance(m.mechanism, Exponential) and m.component.quantile is not None
-    score = math.log(len(cells_of(m.component)) / float(1 - level)) / float(m.mechanism.eta)
+    cells = m.component.quantile.cells if any_bounds else len(cells_of(m.component))
+    score = math.log(cells / float(1 - level)) / float(m.mechanism.eta)
     return score * float(m.unit)
 
 
@@ -143,11 +148,25 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> QuantileFormula:
     p = call.p
     kind = call.arg.type.kind if call.arg.type.temporal else None
     if kind is not None:
-        call = replace(call, arg=_since_1970(call.arg, facts))
+        since = _since_1970(call.arg, facts)
+        if not facts.value(since).interval.bounded:
+            raise _open_ended(call, call.arg)
+        call = replace(call, arg=since)
     assert call.arg is not None
     bounded(call, facts)
     quantile = Quantile(p, logarithmic=kind is None)
     return QuantileFormula(shared(Component(Measure.QUANTILE, call.arg, call.filter, quantile=quantile)), kind)
+
+
+def _open_ended(call: AggregateCall, arg: Expr) -> Rejected:
+    """The refusal of dates without bounds, which no search finds: octaves around 1970 are none of dates."""
+    shown, (first, last) = expression(arg), (f"{arg.type} '{year}-01-01'" for year in (1950, 2050))
+    shown = shown if len(shown) <= LONGEST else "…"
+    return reject(
+        "DP201", f"{label(call)} has no bounds, so its sensitivity is unbounded", span=arg.span or call.span,
+        label="nothing says between which dates it lies",
+        help=[f"bound it in this query:  CLIP({shown}, {first}, {last})", "custodian: declare bounds of the column"],
+    )  # fmt: skip
 
 
 def _since_1970(arg: Expr, facts: Facts) -> Expr:

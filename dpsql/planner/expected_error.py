@@ -44,8 +44,11 @@ def scale(m: Measurement) -> float:
     return float(m.noise.scale * m.unit)
 
 
-def expected_error(m: Measurement, level: Fraction = LEVEL) -> float:
-    """Half the width of the interval at this confidence, in the released number's unit; of a quantile, in rows."""
+def expected_error(m: Measurement, level: Fraction = LEVEL, any_bounds: bool = False) -> float:
+    """Half the width of the interval at this confidence, in the released number's unit; of a quantile, in rows.
+
+    any_bounds: of a quantile the most, whatever the bounds of the values are.
+    """
     if isinstance(m.mechanism, Exponential):
-        return rank_error(m, level)
+        return rank_error(m, level, any_bounds)
     return float(m.noise.half_width(level) * m.unit)

@@ -33,19 +33,19 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
         if release.empty:
             continue  # nothing was clipped or left out
         taken = [*_limits(release), *_own(release), *_clips(release)]
-        found += [*_public(release), *taken, *_keys(release), *_ranks(release)]
+        found += [*_public(release), *taken, *_keys(release), *ranks_told(release)]
         biased = biased or bool(taken)
     # Names of columns are the analyst's.
     return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
 
 
-def _ranks(release: MeasuredRelease) -> Iterator[str]:
+def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[str]:
     """How far quantiles may be off: a number of rows, as a COUNT of them would count."""
     for output in release.node.outputs:
         if isinstance(formula(output), QuantileFormula):
             (m,) = (release.measurements[i] for i in output.recipe.components)
             if m.known is None:
-                rows = math.ceil(expected_error(m))
+                rows = math.ceil(expected_error(m, any_bounds=any_bounds))
                 lie = "row lies" if rows == 1 else "rows lie"
                 yield f"{output.label}: at 95 %, at most {rows:,} {lie} between the answer and the quantile"
 

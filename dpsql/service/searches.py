@@ -20,7 +20,6 @@ from dpsql.core.release.noisy import NoisyRelease, assembled
 from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.found import limits_found, nothing_found
-from dpsql.planner.searches.limits import Rule
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.service.planning import Question
@@ -78,7 +77,7 @@ def one_search(service: Service, plan: Plan, label: str) -> Plan:
     """The plan in which one search is left: what the others would find stands as 1. Raises Rejected."""
     assert plan.searches is not None
     others = [s.limit for s in plan.searches.limits if s.limit.label != label]
-    known = {limit.label: (0, 1) if limit.rule is Rule.RANGE else 1 for limit in others}
+    known = {limit.label: (0, 1) if limit.rule.of_values else 1 for limit in others}
     return _with(service, plan, known, plan.searches.settings) if known else plan
 
 

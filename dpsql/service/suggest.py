@@ -24,7 +24,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import limits_found
-from dpsql.planner.searches.limits import SHARE, Rule, share_of
+from dpsql.planner.searches.limits import SHARE, share_of
 from dpsql.policy.issues import did_you_mean
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.service import pipeline
@@ -142,7 +142,7 @@ def _alone(session: Session, target: Target, epsilon: Fraction, parts: int) -> P
     """The plan of a question, of whose searches the one that is wanted is left, at this ε; None if it has none."""
     plan = _asked(session, target.sql, epsilon, 1 / (SHARE * parts))
     limits = () if plan.searches is None else tuple(s.limit for s in plan.searches.limits)
-    wanted = next((limit for limit in limits if (limit.rule is Rule.RANGE) == (target.column is not None)), None)
+    wanted = next((limit for limit in limits if limit.rule.of_values == (target.column is not None)), None)
     if wanted is None:
         return None
     share = share_of([limit.rule for limit in limits])

@@ -61,7 +61,8 @@ def refused(sql: str, policy: Policy = SHOP, *, search: bool = False) -> Diagnos
         ("SUM(CLIP(n, AUTO))", (True, True)), ("AVG(clip(weight, auto))", (True, True)),
         ("SUM(CLIP(n, AUTO, AUTO))", (True, True)), ("VAR_POP(CLAMP(weight, 0, AUTO))", (False, True)),
         ("SUM(CLIP(price, AUTO, 100))", (True, False)), ("SUM(2 * CLIP(n - 5, -5, Auto))", (False, True)),
-        ("SUM(CLIP(weight, -0.5, AUTO))", (False, True)),
+        ("SUM(CLIP(weight, -0.5, AUTO))", (False, True)), ("MEDIAN(CLIP(n, AUTO))", (True, True)),
+        ("PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY CLIP(price, 0, AUTO))", (False, True)),
         ("SUM(CLIP(n, AUTO)) FILTER (WHERE n > 3)", (True, True)),
     ],
 )  # fmt: skip
@@ -94,6 +95,8 @@ def test_every_analysis_refuses_what_was_not_searched() -> None:
         ("SELECT CLIP(SUM(CLIP(n, 0, 9)), AUTO) AS s FROM orders", "DP106", "CLIP(SUM(CLIP(n, 0, 9)), AUTO)"),
         ("SELECT COUNT(*) FROM orders GROUP BY CLIP(n, AUTO)", "DP106", "CLIP(n, AUTO)"),
         ("SELECT SUM(CLIP(day, AUTO)) FROM orders", "DP106", "CLIP(day, AUTO)"),
+        ("SELECT MEDIAN(CLIP(day, AUTO)) FROM orders", "DP106", "CLIP(day, AUTO)"),
+        ("SELECT MEDIAN(n) FILTER (WHERE CLIP(n, AUTO) > 1) FROM orders", "DP106", "CLIP(n, AUTO)"),
         ("SELECT SUM(CLIP(n, 0.5, AUTO)) FROM orders", "DP106", "0.5"),
         ("SELECT SUM(CLIP(n, 0, n, AUTO)) FROM orders", "DP106", "CLIP(n, 0, n, AUTO)"),
         ("SELECT SUM(CLIP(n, 'a', AUTO)) FROM orders", "DP106", "CLIP(n, 'a', AUTO)"),

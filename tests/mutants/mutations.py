@@ -51,6 +51,22 @@ MUTATIONS = (
         ("tests/core/measures/test_quantile.py",),
     ),
     Mutation(
+        "cells-of-more-than-64-bits",
+        "dpsql/planner/rewrites/choose_grids.py",
+        "CELL_UNITS = 2**60",
+        "CELL_UNITS = 2**62",
+        "a value far from the other end makes the engine fail, and that tells of it",
+        ("tests/service/test_searched_quantiles.py",),
+    ),
+    Mutation(
+        "bounds-found-for-nothing",
+        "dpsql/planner/searches/shares.py",
+        "own = part_of(settings, policy, share)",
+        "own = part_of(settings, policy, share * 2)",
+        "a search that costs more than its part of what is asked",
+        ("tests/service/test_searched_quantiles.py",),
+    ),
+    Mutation(
         "choice-without-the-factor-2",
         "dpsql/core/noise/mechanisms/exponential.py",
         "PrivacyLoss(epsilon=2 * self.eta * Fraction(l1))",

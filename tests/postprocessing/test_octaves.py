@@ -26,6 +26,7 @@ from dpsql.postprocessing.searches.octaves import (
     limit_of_average,
     limit_of_sum,
     noise_per_unit,
+    range_of_quantiles,
     range_of_values,
 )
 
@@ -282,6 +283,32 @@ def test_a_range_does_not_leave_declared_ends() -> None:
     assert range_of_values(values(), low=0, high=9) == (0, 9)
     assert range_of_values(values()) is range_of_values(values(), low=0) is range_of_values(values(), high=0) is None
     assert range_of_values(values(0), low=-5, high=0) == (-1, 0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "low", "high", "expected"),
+    [
+        ((300, 20_000), None, None, (32, 2**18)),
+        ((-300, 20_000), None, None, (-(2**12), 2**18)),
+        ((-5, -300), None, None, (-(2**12), 0)),
+        ((3,), None, None, (0, 32)),  # no negative value was seen
+        ((0,), None, None, (0, 1)),
+        ((0, 1), None, None, (0, 8)),
+        ((2**61, -(2**62)), None, None, (-(2**62), 2**62)),
+        ((300,), 100, 1000, (100, 1000)),
+        ((300,), None, 10**6, (32, 2**12)),
+        ((-9, 300), 0, None, (32, 2**12)),
+        ((), 0, 9, (0, 9)),
+    ],
+)
+def test_bounds_of_quantiles_go_three_octaves_further(
+    numbers: tuple[int, ...], low: int | None, high: int | None, expected: tuple[int, int]
+) -> None:
+    assert range_of_quantiles(values(*numbers), low, high) == expected
+
+
+def test_bounds_of_quantiles_of_nothing() -> None:
+    assert range_of_quantiles(values()) is range_of_quantiles(values(), low=0) is None
 
 
 def test_weighted_counts_are_compared_with_a_weighted_threshold_once() -> None:

@@ -1,7 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
 The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
-It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128.
+It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128; of cells of a quantile ±2⁶⁰.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _factor(c: Component, factor: Factor) -> Component:
 
 def held_in(c: Component) -> SqlType:
     """The type of `quantized`: what adds up is written in 128 bits where 32 do not hold it."""
-    return INTEGER if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31 else HUGEINT
+    if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31:
+        return INTEGER
+    return HUGEINT if c.quantile is None else BIGINT
 
 
 def _units(c: Component, names: Names) -> str:
@@ -124,10 +126,9 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     scaled = _scaled(d, sql, 1 / c.grid)
     if c.center:
         scaled = f"{scaled} - {c.center}"
-    narrow = held_in(c) == INTEGER
-    inside = (
-        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {d.round_to_integer(scaled, INTEGER if narrow else BIGINT)}"
-    )
+    held = held_in(c)
+    rounded = d.round_to_integer(scaled, INTEGER if held == INTEGER else BIGINT)
+    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {rounded}"
     if sure:
         units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
     else:
@@ -135,7 +136,7 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
             f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
             f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
         )
-    return units if narrow else d.wide(units)
+    return d.wide(units) if held == HUGEINT else units
 
 
 def _scaled(d: Dialect, sql: str, scale: Fraction) -> str:
@@ -160,7 +161,7 @@ def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) 
     if held_in(c) == HUGEINT:
         return _within(d.wide(sql), *(d.wide(str(end)) for end in ends), sure=sure)
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = d.cast(_within(sql, *map(str, ends), sure=sure), INTEGER)
+    units = d.cast(_within(sql, *map(str, ends), sure=sure), held_in(c))
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units

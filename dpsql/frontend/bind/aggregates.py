@@ -140,8 +140,6 @@ class AggregateCollector:
         span, found = binder.span(node), quantile(node, binder)
         own = own_bounds(found.call, found.name.lower(), False)
         arg = binder.bind(found.arg)
-        if clip_ := searched_in(arg):
-            raise misplaced(clip_, f"{found.name} orders")
         require_ordered(arg, found.name, span)
         column = self.numbering.column(function, AGGREGATES[function].result(arg.type), span)
         # Of APPROX_QUANTILES(x, n)[OFFSET(i)], its other name has the p.

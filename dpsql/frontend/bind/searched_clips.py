@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Call, Expr, Literal, walk
+from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import NULL
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.bind.function_names import QUANTILES
 from dpsql.frontend.google.clause import AUTO
 
-SEARCHING = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+SEARCHING = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", *QUANTILES)
 """The aggregates whose values may be searched."""
 
 
@@ -49,9 +51,13 @@ def searched_clip(
         raise reject("DP106", "CLIP takes a value and two bounds", span=span, help=[_FORMS])
     x = bind(args[0])
     if not x.type.numeric:
+        advice = "CLIP(x, lower, upper)"
+        if x.type.temporal:
+            first, last = (f"{x.type} '{year}-01-01'" for year in (2000, 2050))
+            advice = f"CLIP({expression(x)}, {first}, {last})"
         raise reject(
             "DP106", f"AUTO finds the bounds of numbers, not of {x.type}", span=span,
-            help=["write the bounds themselves:  CLIP(x, lower, upper)"],
+            help=[f"write the bounds themselves:  {advice}"],
         )  # fmt: skip
     ends = [Literal(None, NULL, span) if _is_word(a) else bind(a) for a in args[1:]]
     lower, upper = ends if len(ends) == 2 else (ends[0], ends[0])
@@ -67,8 +73,8 @@ def searched_clip(
 def misplaced(clip: Call, what: str) -> Rejected:
     """The refusal of AUTO where nothing is searched."""
     return reject(
-        "DP106", f"AUTO finds the bounds of what SUM, AVG and variances add up, not of what {what}", span=clip.span,
-        label="write numbers here",
+        "DP106", f"AUTO finds the bounds of what SUM, AVG, variances and quantiles are of, not of what {what}",
+        span=clip.span, label="write numbers here",
         help=["write the bounds themselves:  CLIP(x, lower, upper)"],
     )  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
+from dpsql.core.noise.measurement import Measurement
+from dpsql.planner.expected_error import expected_error
 from dpsql.planner.plan import Plan, SearchedLimit
 from dpsql.planner.searches.limits import Rule
 
@@ -17,21 +19,31 @@ EXAMPLES = (9, 12)
 
 @dataclass(frozen=True, slots=True)
 class Multiples:
-    """How numbers are shown that a component has: as they are, or as multiples of a limit. limit: None: as they are."""
+    """How numbers are shown that a component has: as they are, or as multiples of a limit. limit: None: as they are.
+
+    any_bounds: whether it is a quantile of values whose bounds are not found yet.
+    """
 
     limit: SearchedLimit | None = None
     symbol: str = ""
+    any_bounds: bool = False
 
     @classmethod
     def of(cls, plan: Plan, release: int, component: int) -> Multiples:
         """Of a component of a plan."""
         limits = () if plan.searches is None else plan.searches.limits
-        found = [limit for limit in limits if (release, component) in limit.follow]
-        return cls(found[-1], "·".join(symbol_of(plan, limit) for limit in found)) if found else cls()
+        own = [limit for limit in limits if (release, component) in limit.follow]
+        found = [limit for limit in own if limit.limit.rule is not Rule.QUANTILE]
+        symbol = "·".join(symbol_of(plan, limit) for limit in found)
+        return cls(found[-1] if found else None, symbol, any_bounds=len(found) < len(own))
 
     def without(self, component: Component) -> Component:
         """The component without a limit that is not found."""
         return component if self.limit is None else replace(component, of_unit=None)
+
+    def error(self, m: Measurement) -> float:
+        """± at 95 %, of what stands for a limit of 1."""
+        return expected_error(m, any_bounds=self.any_bounds)
 
     def text(self, shown: str) -> str:
         """A number, as text, of what stands for a limit of 1."""
@@ -45,23 +57,24 @@ class Multiples:
             return number
         return {"limit": "found", "factor": number, "search": f"s{self.limit.release}"}
 
-    def examples(self, name: str, error: float) -> Iterator[str]:
-        """What some limits would mean. error: the ± of a limit of 1."""
+    def examples(self, name: str, m: Measurement) -> Iterator[str]:
+        """What some limits would mean for a component."""
         if self.limit is None or "R" in self.symbol:
             return
-        most = self.limit.limit.at_most
+        most, error, rows = self.limit.limit.at_most, self.error(m), " rows" * (m.component.quantile is not None)
         tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
         if tops:
             k = self.symbol.removeprefix("2^")
-            yield f"{name}: " + "; ".join(f"{k} = {at}: ± {_amount(error * 2**at)}" for at in tops)
+            yield f"{name}: " + "; ".join(f"{k} = {at}: ± {_amount(error * 2**at)}{rows}" for at in tops)
         if most is not None:
-            yield f"{name}: a limit of at most {most:,}, ± {_amount(error * most)}; it holds where nothing is found"
+            at_most = f"a limit of at most {most:,}, ± {_amount(error * most)}{rows}"
+            yield f"{name}: {at_most}; it holds where nothing is found"
 
 
 def symbol_of(plan: Plan, limit: SearchedLimit) -> str:
     """`2^k`, or where there are several limits `2^k0`, by their numbers."""
     assert plan.searches is not None
-    if limit.limit.rule is Rule.RANGE:
+    if limit.limit.rule.of_values:
         return f"R{plan.searches.limits.index(limit)}"
     if len(plan.searches.limits) == 1:
         return "2^k"

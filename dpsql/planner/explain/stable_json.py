@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Output
+from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import cells_of
@@ -15,7 +15,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
-from dpsql.planner.expected_error import expected_error, output_error, scale
+from dpsql.planner.expected_error import output_error, scale
 from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import operator
@@ -127,9 +127,16 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
-        "expected_error": shown(expected_error(m)),
-        **({} if m.component.quantile is None else {"error_in": "rows", "cells": len(cells_of(m.component))}),
+        "expected_error": shown(multiples.error(m)),
+        **_cells_json(m.component, multiples),
     }
+
+
+def _cells_json(c: Component, multiples: Multiples) -> dict[str, Any]:
+    """Of a quantile alone. cells: the most, where bounds of the values are not found yet."""
+    if c.quantile is None:
+        return {}
+    return {"error_in": "rows", "cells": c.quantile.cells if multiples.any_bounds else len(cells_of(c))}
 
 
 def _output_json(plan: Plan, number: int, output: Output) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
@@ -17,7 +17,7 @@ from dpsql.core.privacy_loss import largest, show_spent
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import printable
-from dpsql.planner.expected_error import expected_error, scale
+from dpsql.planner.expected_error import scale
 from dpsql.planner.explain.components import amount, cells, component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
 from dpsql.planner.explain.nodes import facts_text, operator
@@ -122,7 +122,8 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
         ("component", "l1", "l2", "l∞", "mechanism", "scale", "loss" if mixed else "ρ" if in_rho else "ε", "± 95 %")
     ]
     examples: list[str] = []
-    for m, multiples in zip(measured.measurements, each or [Multiples()] * len(measured.measurements), strict=True):
+    each = each or [Multiples()] * len(measured.measurements)
+    for m, multiples in zip(measured.measurements, each, strict=True):
         s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
         rows.append(
             (
@@ -133,28 +134,29 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
                 m.mechanism.name,
                 shown(f"{scale(m):.6g}"),
                 str(m.loss) if mixed else f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
-                _error(m, shown),
+                _error(m, multiples),
             )
         )
-        examples += multiples.examples(name, expected_error(m))
+        examples += multiples.examples(name, m)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
-    lines += [f"  {line}" for line in (*examples, *_reach_lines(measured), *_together_lines(measured))]
+    lines += [f"  {line}" for line in (*examples, *_reach_lines(measured, each), *_together_lines(measured))]
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
     return lines
 
 
-def _error(m: Measurement, shown: Callable[[str], str]) -> str:
+def _error(m: Measurement, multiples: Multiples) -> str:
     """Half the width of its interval, or rows; nothing of a quantile of no rows, which is NULL."""
+    error = multiples.text(f"{multiples.error(m):.4g}")
     if m.component.quantile is None:
-        return shown(f"{expected_error(m):.4g}")
-    return "" if m.known is not None else f"{shown(f'{expected_error(m):.4g}')} rows"
+        return error
+    return "" if m.known is not None else f"{'≤ ' * multiples.any_bounds}{error} rows"
 
 
-def _reach_lines(measured: MeasuredRelease) -> list[str]:
+def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[str]:
     """Why a unit changes less than its limits would let it: few groups are possible, or few values."""
     groups, shown = groups_of_a_unit(measured), measured.contribution.released_groups
     found = []
@@ -163,9 +165,11 @@ def _reach_lines(measured: MeasuredRelease) -> list[str]:
         found.append(
             f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
         )
-    for m in measured.measurements:
+    for m, multiples in zip(measured.measurements, each, strict=True):
         if m.component.quantile is not None:
-            found.append(f"{component_name(m.component, measured)}: the middle of one of {cells(m.component)}")
+            most = f"at most {m.component.quantile.cells:,} cells of the bounds that are found"
+            among = most if multiples.any_bounds else cells(m.component)
+            found.append(f"{component_name(m.component, measured)}: the middle of one of {among}")
         if m.component.values is not None:
             found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
     return found

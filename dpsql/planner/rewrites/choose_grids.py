@@ -15,10 +15,11 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
+from types import MappingProxyType
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import most_values
@@ -40,6 +41,8 @@ MOST_UNITS = 2**30
 """B: a clipped value fits a 32-bit integer, which DuckDB adds fastest."""
 BUDGET = 2**40
 """F·r·B: what one unit can add, in sub-units."""
+CELL_UNITS = 2**60
+"""The same of what lies in cells, and is not added up: two of them still differ by less than 2⁶³."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
 MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
@@ -62,22 +65,26 @@ def sum_integers(root: Node, ctx: RewriteContext) -> Node:
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
     """Set grid, center, clip bounds and weight of every component."""
 
+    searching = ctx.searching
+    clips = {} if searching is None else searching.clips
+    found: dict[Expr, Fraction] = {clip: searching.wanted[label].grid for label, clip in clips.items() if searching}
+
     def change(node: Node) -> Node:
         if not isinstance(node, Release):
             return node
-        return gridded(node, derive_once(node.input, ctx.analysis).fact)
+        return gridded(node, derive_once(node.input, ctx.analysis).fact, found)
 
     return transform(root, change)
 
 
-def gridded(node: Release, facts: Facts) -> Release:
-    """The release with grids. facts: of its input."""
+def gridded(node: Release, facts: Facts, found: Mapping[Expr, Fraction] = MappingProxyType({})) -> Release:
+    """The release with grids. facts: of its input. found: what is clipped to bounds that a search finds → its grid."""
     limits = contribution(node, facts)
     bounding = node.input if isinstance(node.input, BoundContributions) else None
     return replace(
         node,
         components=tuple(
-            _gridded(c, facts, limits, bounding, node)
+            _gridded(c, facts, limits, bounding, node, found)
             for c in (_counting(c, node, facts, limits) for c in node.components)
         ),
     )
@@ -115,7 +122,12 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
 
 
 def _gridded(
-    c: Component, facts: Facts, limits: Contribution, bounding: BoundContributions | None, node: Release
+    c: Component,
+    facts: Facts,
+    limits: Contribution,
+    bounding: BoundContributions | None,
+    node: Release,
+    found: Mapping[Expr, Fraction],
 ) -> Component:
     value = None if c.arg is None else facts.value(c.arg)
     if c.of_unit is not None:
@@ -123,9 +135,12 @@ def _gridded(
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
     if rule(c).chosen:
-        assert value is not None and c.quantile is not None
+        assert value is not None and c.quantile is not None and c.arg is not None
         most = min(MOST_CELLS, MOST_ENTRIES // max(1, _public_keys(node))) if _keyed_publicly(node) else PRIVATE_CELLS
-        c = replace(_quantized(c, value, MOST_UNITS), quantile=replace(c.quantile, cells=max(2, most)))
+        own = found.get(c.arg)
+        # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
+        units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
+        c = replace(_quantized(c, value, units, own or Fraction(0)), quantile=replace(c.quantile, cells=max(2, most)))
     if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:

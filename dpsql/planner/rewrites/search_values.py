@@ -1,4 +1,4 @@
-"""What averages and variances are of gets bounds from a search, where it has none and a search may find them.
+"""Averages, variances and quantiles of what has no bounds get some from a search, where it may find them.
 
 Sums of ids need none: their totals are limited (`bound_contributions`). Elsewhere AUTO in a CLIP is a bound that is
 found, too.
@@ -33,7 +33,7 @@ from dpsql.planner.may_search import left_open
 from dpsql.planner.rewrites.choose_grids import gridded, resolution_of
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.searches.histograms import of_values
-from dpsql.planner.searches.limits import Searching
+from dpsql.planner.searches.limits import Rule, Searching
 
 
 def search_values(root: Node, ctx: RewriteContext) -> Node:
@@ -104,7 +104,8 @@ class _Call:
             span = self.facts.value(x).interval
             low_end, high_end = (None if end is None else int(end // grid) for end in (span.lo, span.hi))
             within = low_end, high_end
-        label, found = self.searching.bounds(octaves, expression(opened or x), grid, within)
+        rule = Rule.RANGE if self.call.p is None else Rule.QUANTILE
+        label, found = self.searching.bounds(octaves, expression(opened or x), rule, grid, within)
         ends = [bound(end * grid, t, up) for end, up in zip(found, (False, True), strict=True)]
         clip = Call("clip", (x, *ends), t, x.span)
         self.searching.clips[label] = clip

@@ -18,6 +18,7 @@ from dpsql.postprocessing.searches.octaves import (
     groups_of_private_keys,
     limit_of_average,
     limit_of_sum,
+    range_of_quantiles,
     range_of_values,
 )
 
@@ -39,6 +40,7 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     octaves = Octaves(
         limit.label, limit.words, measured.unit, tuple(column), measurement.noise, cells, first,
         measurement.component.weight, limit.at_most, limit.grid, limit.norm == "l2",
+        limit.rule is Rule.QUANTILE,
     )  # fmt: skip
     match limit.rule:
         case Rule.SUM | Rule.GROUPS:
@@ -48,6 +50,8 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
             return Found(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
         case Rule.RANGE:
             return Found(octaves, range_of_values(octaves, *limit.within), measurement.loss)
+        case Rule.QUANTILE:
+            return Found(octaves, range_of_quantiles(octaves, *limit.within), measurement.loss)
         case _:
             assert_never(limit.rule)
 
@@ -77,7 +81,7 @@ def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
 def _cap(limit: Limit) -> str:
     """The lines of a policy under which a query is answered also where the search finds nothing."""
     rows, values = "max_rows_per_unit: {search: true, at_most: 1000}", "bounds: {search: true, within: [0, 100]}"
-    if limit.rule is Rule.RANGE:
+    if limit.rule.of_values:
         return values
     return f"{values}  and  {rows}" if limit.what.startswith("SUM(") else rows
 

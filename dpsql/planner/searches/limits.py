@@ -21,7 +21,7 @@ from dpsql.core.ir.nodes import GroupKeys, Release
 SHARE: Final = Fraction(1, 4)
 """Of all searches of a query together."""
 MOST_SHARE: Final = Fraction(3, 10)
-"""The same where averages need both a limit on rows and bounds."""
+"""The same where averages or quantiles need both a limit on rows and bounds."""
 
 
 class Rule(Enum):
@@ -31,6 +31,12 @@ class Rule(Enum):
     AVERAGE = "average"
     GROUPS = "groups"
     RANGE = "range"
+    QUANTILE = "quantile"
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it finds bounds of values, and not a limit on totals."""
+        return self in (Rule.RANGE, Rule.QUANTILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,8 @@ class Limit:
     label: the same whenever the same question is compiled. octaves: the release that counts units by their totals. of:
     the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
     cap. grid: what one integer unit of the limit is worth. within: ends that bounds which are found do not leave.
-    norm: whether totals of all groups are added up, or their squares.
+    norm: whether totals of all groups are added up, or their squares. quantiles: whether a limit on the rows that are
+    divided is one of quantiles alone.
     """
 
     label: str
@@ -52,12 +59,15 @@ class Limit:
     grid: Fraction = Fraction(1)
     within: tuple[int | None, int | None] = (None, None)
     norm: Norm = "l1"
+    quantiles: bool = False
 
     @property
     def words(self) -> str:
-        """Whose totals, and what for: averages and totals may each have a limit on the same rows."""
+        """Whose totals, and what for: averages, quantiles and totals may each have a limit on the same."""
         if self.norm == "l2":
             return f"{self.what} (root of the sum of squares over groups)"
+        if self.rule is Rule.QUANTILE or self.quantiles:
+            return f"{self.what} (of quantiles)"
         return f"{self.what} (of averages)" if self.rule is Rule.AVERAGE else self.what
 
 
@@ -93,20 +103,22 @@ class Searching:
         at_most: int | None = None,
         grid: Fraction = Fraction(1),
         norm: Norm = "l1",
+        quantiles: bool = False,
     ) -> tuple[str, int]:
         """The label of a limit, and the limit as far as it is known."""
         label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
-        self.wanted.setdefault(label, Limit(label, octaves, of, what, rule, at_most, grid, norm=norm))
+        wanted = Limit(label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles)
+        self.wanted.setdefault(label, wanted)
         known = self.found.get(label, 1)
         assert isinstance(known, int)
         return label, known
 
     def bounds(
-        self, octaves: Release, what: str, grid: Fraction, within: tuple[int | None, int | None]
+        self, octaves: Release, what: str, rule: Rule, grid: Fraction, within: tuple[int | None, int | None]
     ) -> tuple[str, tuple[int, int]]:
         """The label of bounds of values, and the bounds as far as they are known."""
-        label = fingerprint((Rule.RANGE.value, within), octaves, numbered=True)[:16]
-        self.wanted.setdefault(label, Limit(label, octaves, None, what, Rule.RANGE, None, grid, within))
+        label = fingerprint((rule.value, within), octaves, numbered=True)[:16]
+        self.wanted.setdefault(label, Limit(label, octaves, None, what, rule, None, grid, within))
         known = self.found.get(label, (0, 1))
         assert isinstance(known, tuple)
         return label, known
@@ -125,7 +137,7 @@ class Searching:
         """Number of an output column of a search → its weight, where they differ: bounds have twice the share."""
         if self.share == SHARE:
             return {}
-        ranges = (limit.octaves for limit in self.wanted.values() if limit.rule is Rule.RANGE)
+        ranges = (limit.octaves for limit in self.wanted.values() if limit.rule.of_values)
         return {octaves.outputs[0].column.uid: Fraction(2) for octaves in ranges}
 
     @property
@@ -140,5 +152,6 @@ class Searching:
 
 
 def share_of(rules: Collection[Rule]) -> Fraction:
-    """Of all searches of a query together; more where averages need a limit on rows and bounds, too."""
-    return MOST_SHARE if {Rule.RANGE, Rule.AVERAGE} <= set(rules) else SHARE
+    """Of all searches of a query together; more where averages and quantiles need a limit on rows and bounds, too."""
+    both = Rule.AVERAGE in rules and any(rule.of_values for rule in rules)
+    return MOST_SHARE if both else SHARE

@@ -3,6 +3,7 @@
 - COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups; where the noise is
   Gaussian, counts and sums of several public groups get one on the root of the sum of squares.
 - What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, by the median.
+  Quantiles have the same: the rank is divided by the number of rows.
 - Counts of ids, and private keys, get a limit on groups.
 
 Where the tree proves few rows nothing is searched, and where M and G are declared they stay. A declared C is the most
@@ -24,6 +25,7 @@ from dpsql.core.ir.components import Component, Measure, Norm, Output, UnitTotal
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
 from dpsql.core.ir.render import expression
+from dpsql.core.measures.table import rule
 from dpsql.core.policy.tables import Table
 from dpsql.planner.may_search import left_open
 from dpsql.planner.rewrites.choose_grids import in_units, resolution_of
@@ -64,7 +66,8 @@ class SearchedLimits:
         components = tuple(
             c if i in divided or c.measure is Measure.UNITS else self._limited(c) for i, c in enumerate(node.components)
         )
-        rows = self._rows() if divided else None
+        chosen = all(rule(node.components[i]).chosen for i in divided)
+        rows = self._rows(quantiles=chosen) if divided else None
         present = any(c.measure is Measure.UNITS for c in components)
         return replace(node, input=self._bounding(rows, present), components=components)
 
@@ -146,10 +149,10 @@ class SearchedLimits:
             return BoundContributions(keyed, self.id, keys, None, None, 1, few_groups=True)
         return BoundContributions(keyed, self.id, keys, None, None, self._groups(possible))
 
-    def _rows(self) -> int:
+    def _rows(self, quantiles: bool) -> int:
         """How many rows of an id count in full, of what is divided by their number."""
-        octaves = self._histogram(self.declared.rows).of_rows()
-        return self.searching.limit(octaves, self.keyed, "COUNT(*)", Rule.AVERAGE, self.declared.rows)[1]
+        octaves, most = self._histogram(self.declared.rows).of_rows(), self.declared.rows
+        return self.searching.limit(octaves, self.keyed, "COUNT(*)", Rule.AVERAGE, most, quantiles=quantiles)[1]
 
     def _groups(self, at_most: int | None) -> int:
         octaves = self._histogram(at_most).of_groups()

@@ -22,7 +22,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.planner.notes import limits_told, thresholds_told
+from dpsql.planner.notes import limits_told, ranks_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.rewrites.choose_grids import BUDGET, weighed
@@ -30,9 +30,9 @@ from dpsql.planner.searches.limits import Limit, Rule, Searching
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
 
-OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504"})
+OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504", "DP507"})
 """Warnings that come of limits, which are not known yet."""
-LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE: MOST}
+LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE: MOST, Rule.QUANTILE: MOST}
 """The highest octave of each rule: weights of averages are too coarse beyond, and more groups are not kept."""
 
 
@@ -100,7 +100,7 @@ def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> S
         for i, m in enumerate(r.measured.measurements)
         if m.known is None and _follows(m.component, r.measured.node, limit, searching.clips.get(limit.label))
     }
-    if limit.rule is Rule.RANGE:
+    if limit.rule.of_values:
         clip = searching.clips[limit.label]
         for m in (m for r in rest.releases for m in r.measured.measurements if m.known is None):
             if m.component.arg is not None and clip in walk(m.component.arg):
@@ -154,7 +154,9 @@ def _widths(mechanism: Mechanism) -> tuple[Fraction, Fraction]:
 
 
 def _follows(c: Component, node: Release, limit: Limit, clip: Call | None) -> bool:
-    """Whether the noise of a component is a multiple of the limit. clip: of bounds that are found."""
+    """Whether the noise of a component is a multiple of the limit, or its cells are. clip: of bounds that are found."""
+    if limit.rule is Rule.QUANTILE:
+        return c.arg is not None and c.quantile is not None and any(e == clip for e in walk(c.arg))
     if limit.rule is Rule.RANGE:
         return c.arg == clip and c.measure is Measure.SUM
     if limit.rule is Rule.SUM:
@@ -174,9 +176,17 @@ def _groups(measured: MeasuredRelease) -> int:
 def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[str, ...]:
     """What the reader should know before anything is found."""
     releases = [r.measured for r in rest.releases]
-    unknown = limits_told(releases) | thresholds_told(releases)
-    clips = tuple(f"{one_line(s.limit.what)} is clipped to [" for s in limits if s.limit.rule is Rule.RANGE)
+    unknown = limits_told(releases) | thresholds_told(releases) | _ranks(rest, limits)
+    limited = _ranks(rest, [s for s in limits if s.limit.rule is Rule.AVERAGE], any_bounds=True)
+    clips = tuple(f"{one_line(s.limit.what)} is clipped to [" for s in limits if s.limit.rule.of_values)
     return (
         f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
         *(note for note in rest.notes if note not in unknown and not note.startswith(clips)),
+        *sorted(_ranks(rest, [s for s in limits if s.limit.rule is Rule.QUANTILE], any_bounds=True) - limited),
     )
+
+
+def _ranks(rest: Plan, limits: Sequence[SearchedLimit], any_bounds: bool = False) -> frozenset[str]:
+    """How far quantiles are off that follow these limits. any_bounds: whatever bounds are found."""
+    places = {at for s in limits for at, _ in s.follow}
+    return frozenset(one_line(t) for at in places for t in ranks_told(rest.releases[at].measured, any_bounds))

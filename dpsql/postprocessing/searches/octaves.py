@@ -34,6 +34,8 @@ MOST = 62
 """The highest octave: totals are saturated at ±2^62 before they are counted."""
 _RARE = 500
 """In all empty octaves of a query together, noise reaches the threshold once in so many queries at most."""
+_FURTHER = 3
+"""Octaves of values beyond those seen, for quantiles: see `range_of_quantiles`."""
 _MEAN_GAUSSIAN = Fraction(8, 10)
 """E|Z|/σ of Gaussian noise; that of Laplace noise is its scale."""
 
@@ -48,6 +50,7 @@ class Octaves:
     noise: of each count. cells: the counts of all searches of the query together.
     at_most: the declared cap, in integer units; the last octave ends there. grid: what an integer unit is in SQL.
     roots: a total is the root of the sum of the squares of a unit's totals by group.
+    ordered: the values are ordered, and not added up.
     """
 
     label: str
@@ -61,6 +64,7 @@ class Octaves:
     at_most: int | None = None
     grid: Fraction = Fraction(1)
     roots: bool = False
+    ordered: bool = False
 
     @property
     def signed(self) -> bool:
@@ -158,12 +162,32 @@ def range_of_values(octaves: Octaves, low: int | None = None, high: int | None =
 
     low, high: declared ends, which the range does not leave. None: nothing found, and not both ends are declared.
     """
+    return _range(octaves, low, high, 0)
+
+
+def range_of_quantiles(octaves: Octaves, low: int | None = None, high: int | None = None) -> tuple[int, int] | None:
+    """The same for what is ordered: three octaves more on both sides, not across 0 where no value was seen.
+
+    What lies outside counts as the nearest end, which must not move a quantile; wide bounds cost little, as cells grow
+    with values. In an octave that is not seen there may be as many units as the threshold. Of tails that halve from
+    octave to octave less than an eighth of that is left beyond three: fewer than the quantile may be off by its choice.
+    """
+    return _range(octaves, low, high, _FURTHER)
+
+
+def _range(octaves: Octaves, low: int | None, high: int | None, further: int) -> tuple[int, int] | None:
+    """further: octaves beyond those seen."""
     inside = []
-    for lower, upper in map(octaves.ends, octaves.seen):
+    for key in octaves.seen:
+        lower, upper = octaves.ends(key)
         if (low is None or upper >= low) and (high is None or lower <= high):
-            inside.append((lower if low is None else max(low, lower), upper if high is None else min(high, upper)))
+            inside.append(key)
     if inside:
-        ends = min(lower for lower, _ in inside), max(upper for _, upper in inside)
+        first, last = min(inside), max(inside)
+        first = max(first - further, octaves.keys[0]) if first < 0 else max(0, first - further)
+        last = min(last + further, octaves.keys[-1]) if last > 0 else min(0, last + further)
+        lower, upper = octaves.ends(first)[0], octaves.ends(last)[1]
+        ends = lower if low is None else max(low, lower), upper if high is None else min(high, upper)
     elif low is None or high is None:
         return None
     else:

@@ -74,7 +74,7 @@ def search_notes(found: Sequence[Found]) -> Iterator[str]:
     """The same in plain words."""
     for f in distinct(found):
         yield from _notes(f)
-    if any(f.limit is not None for f in found):
+    if any(f.limit is not None and not f.octaves.ordered for f in found):
         yield "an interval is about what the found limits leave: the part that was cut is not in it"
 
 
@@ -87,7 +87,7 @@ def _notes(f: Found) -> Iterator[str]:
             return
         case (low, high):
             yield f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}"
-            where = "outside them"
+            where = "outside them" + ": they count as the nearest one" * o.ordered
         case limit:
             yield f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}"
             where = "above it"
@@ -97,7 +97,7 @@ def _notes(f: Found) -> Iterator[str]:
     elif number is None:
         yield f"how many {unit} units lie above the declared limit of {what} is not known"
     else:
-        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where} and were cut"
+        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{'' if o.ordered else ' and were cut'}"
     if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"

@@ -15,7 +15,7 @@ TOP = 2**30
 RANGES = [
     (0, 0), (0, 99), (-50, 49), (-7, -7), (0, 10**6), (1, 10**6), (-(10**6), -1), (-(10**6), 0), (-3, 10**6),
     (-(10**6), 3), (999_983, 2 * 10**6 + 3), (-2_000_003, -999_983), (-TOP, TOP), (0, TOP), (TOP - 10**5, TOP),
-    (-TOP, -TOP + 10**5), (-12_345_678, 987_654_321),
+    (-TOP, -TOP + 10**5), (-12_345_678, 987_654_321), (-(2**60), 2**60), (-(2**60), -7),
 ]  # fmt: skip
 RANGE = pytest.mark.parametrize(("lo", "hi"), RANGES)
 MOST = pytest.mark.parametrize("most", [2, 7, 100, 2**12])
@@ -24,7 +24,7 @@ LOGARITHMIC = pytest.mark.parametrize("logarithmic", [False, True])
 
 def around(lo: int, hi: int, cells: Cells) -> list[int]:
     """Ends of the range and of cells, and powers of two, each with its neighbours."""
-    powers = {sign * 2**i for i in range(31) for sign in (-1, 1)}
+    powers = {sign * 2**i for i in range(61) for sign in (-1, 1)}
     edges = {lo, hi, 0, *powers, *cells.starts[:: max(1, len(cells) // 60)], *cells.starts[-50:]}
     return sorted({v + by for v in edges for by in (-1, 0, 1) if lo <= v + by <= hi})
 
