@@ -184,7 +184,9 @@ MUTANTS: dict[str, Mutant] = {
     "1 id for 2": Mutant(one_id_for_two, CASES["replaced ids, grouped"], "l1 norm of the change of COUNT(*)"),
     "shown from T - 1 on": Mutant(one_below_the_threshold, TOWNS, "keys of one side alone: δ ≥"),
     "≥ T where > T was accounted": Mutant(accounted_as_more_than, TOWNS, "keys of one side alone: δ ≥"),
-    "choices four times as sharp": Mutant(sharper_choices(4), CASES["quantile"], "narrower than stated"),
+    "choices four times as sharp": Mutant(
+        sharper_choices(4), replace(CASES["quantile"], epsilon="1"), "narrower than stated"
+    ),
     "choices four times as sharp, zcdp": Mutant(
         sharper_choices(4), CASES["zcdp, quantile beside a count"], "narrower than stated"
     ),
