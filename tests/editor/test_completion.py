@@ -15,7 +15,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
 from dpsql.editor.completion import Candidate, complete, quoted
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, PAIRS
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.lexer import RESERVED
 from dpsql.policy.policy import Policy
@@ -172,7 +172,8 @@ def test_the_words_are_those_of_the_grammar_and_the_registry() -> None:
     assert reserved is not None and {w.upper() for w in reserved[1].split("|")} == RESERVED
     assert {*AGGREGATES, *INTERVAL_ENDS} <= words.AGGREGATES.keys()
     for name in words.AGGREGATES.keys() - {"min", "max"}:
-        argument = {"count_if": "cost > 3", "quantile_cont": "cost, 0.5", "quantile_disc": "cost, 0.5"}.get(
+        pairs = dict.fromkeys(PAIRS, "cost, cost + 1")
+        argument = {"count_if": "cost > 3", "quantile_cont": "cost, 0.5", "quantile_disc": "cost, 0.5", **pairs}.get(
             name, "COUNT(*)" if name in INTERVAL_ENDS else "cost"
         )
         found = check(f"SELECT {name}({argument}) AS x FROM visits", POLICY)
