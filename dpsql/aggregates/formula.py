@@ -25,6 +25,10 @@ class Formula(Recipe):
 
     no_interval: ClassVar[str | None] = None
     """Why its numbers have no interval, if they have none; empty where that goes without saying."""
+    off: ClassVar[str] = ""
+    """How far it is off, where its error is a number of rows: `{rows}`, which `{lie}` somewhere; else empty."""
+    doubt: ClassVar[str] = ""
+    """The same as something that may be, of `{rows}`."""
 
     @property
     def splits(self) -> bool:

@@ -24,6 +24,7 @@ from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.measures.quantile import cells_of, histograms
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.mechanisms import Exponential
 from dpsql.diagnostics.errors import Rejected, reject
 
@@ -38,6 +39,8 @@ class QuantileFormula(Formula):
 
     no_interval: ClassVar[str] = "the error of a quantile is a number of rows"
     to_plan: ClassVar[str] = "the error of a quantile is a number of rows: EXPLAIN shows it"
+    off: ClassVar[str] = "at most {rows} {lie} between the answer and the quantile"
+    doubt: ClassVar[str] = "may be {rows} away from the quantile"
 
     component: int
     temporal: Kind | None = None
@@ -90,16 +93,19 @@ class QuantileFormula(Formula):
 
 
 def rank_error(m: Measurement, level: Fraction, any_bounds: bool = False) -> float:
-    """Rows that lie between the answer and the quantile, at most, with this probability.
+    """Rows that lie between the answer and the quantile, at most, with this probability; or that a mode has fewer than
+    the most frequent value.
 
     any_bounds: whatever the bounds of the values are.
 
-    *Claim.* P(score > t) ≤ m·e^(-ηt) for m cells. *Why.* All cells of a score above t weigh at most m·e^(-ηt) together,
-    and a cell that the quantile lies in weighs 1. A row counts b times in a score, times its weight.
+    *Claim.* P(score > t) ≤ m·e^(-ηt) for m cells, or values. *Why.* All of a score above t weigh at most m·e^(-ηt)
+    together, and the best, a cell that the quantile lies in, weighs 1. A row counts b times in a score, of a mode
+    twice, times its weight.
     """
-    assert isinstance(m.mechanism, Exponential) and m.component.quantile is not None
-    cells = m.component.quantile.cells if any_bounds else len(cells_of(m.component))
-    score = math.log(cells / float(1 - level)) / float(m.mechanism.eta)
+    c = m.component
+    assert isinstance(m.mechanism, Exponential)
+    options = c.quantile.cells if any_bounds and c.quantile is not None else rule(c).options(c)
+    score = math.log(options / float(1 - level)) / float(m.mechanism.eta)
     return score * float(m.unit)
 
 

@@ -9,6 +9,7 @@ from dpsql.aggregates.avg import AVG
 from dpsql.aggregates.count import COUNT, COUNT_IF
 from dpsql.aggregates.covariance import COVARIANCES
 from dpsql.aggregates.extremes import EXTREMES
+from dpsql.aggregates.mode import MODE
 from dpsql.aggregates.quantile import QUANTILES
 from dpsql.aggregates.sum import SUM
 from dpsql.aggregates.variance import VARIANCES
@@ -23,6 +24,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
         *COVARIANCES,
         COUNT_IF,
         *QUANTILES,
+        MODE,
         *EXTREMES,
     )
 }

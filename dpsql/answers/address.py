@@ -59,6 +59,8 @@ class ReleaseAddress:
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
         own = () if component.of_unit is None else (self.octaves.get(component.of_unit.label, ""),)
         setting = (*self.setting, *filter(None, own))
+        if component.choices is not None:
+            component = replace(component, choices=hashed(component.choices))
         return fingerprint(setting, order, keys, self.below, self.node.keys, component, numbered=True)
 
     def address_of_keys(self) -> str:
@@ -131,8 +133,13 @@ class Addresses:
 
     def _hashed(self, source: KeySource) -> KeySource:
         if source not in self._lists:
-            self._lists[source] = KeySource(source.positions, ((digest(source.keys),),), "")
+            self._lists[source] = hashed(source)
         return self._lists[source]
+
+
+def hashed(source: KeySource) -> KeySource:
+    """A list of keys as its hash: what they are counts, however they were found."""
+    return KeySource(source.positions, ((digest(source.keys),),), "")
 
 
 def digest(keys: Sequence[tuple[LiteralValue, ...]]) -> str:

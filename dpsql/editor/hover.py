@@ -13,6 +13,7 @@ from dpsql.checking.report.formats.texts import code_span, markdown
 from dpsql.core.functions.registry import lookup
 from dpsql.core.ir.components import Output
 from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
+from dpsql.core.measures.table import rule
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
 from dpsql.core.release.planned import PlannedRelease
@@ -197,7 +198,7 @@ class _Plan:
         lines = []
         for i in output.recipe.components:
             m = release.measured.measurements[i]
-            rows = " rows" if m.component.quantile else ""
+            rows = " rows" if rule(m.component).chosen else ""
             what = "choice" if rows else "noise"
             lines.append(
                 f"- {_code(component_name(m.component, release.measured))}: sensitivity "

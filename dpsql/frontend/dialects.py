@@ -34,7 +34,7 @@ _SAME: tuple[type[exp.Expr], ...] = (
     exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Cast, exp.TryCast,
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max,
     exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop,
-    exp.Median, exp.PercentileCont, exp.PercentileDisc,
+    exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Mode,
     exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.IntDiv,
     exp.Lower, exp.Upper, exp.StartsWith, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour,
     exp.Minute, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Exists,

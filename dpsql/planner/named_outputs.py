@@ -59,11 +59,13 @@ def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
         )  # fmt: skip
     releases = traced_releases(tree.node)
     outputs = (o for r in releases for o in r.outputs if o.column.uid == origin_of(tree.node, column.uid, r))
-    if any(isinstance(formula(o), QuantileFormula) for o in outputs):
-        return reject(
-            "DP411", f"{wish} names {column.name}, a quantile, whose error is a number of rows",
-            help=["name columns of COUNT and SUM; EXPLAIN shows how many rows a quantile may be off"],
-        )  # fmt: skip
+    for found in map(formula, outputs):
+        if found.off:
+            what = "a quantile" if isinstance(found, QuantileFormula) else "a MODE"
+            return reject(
+                "DP411", f"{wish} names {column.name}, {what}, whose error is a number of rows",
+                help=[f"name columns of COUNT and SUM; EXPLAIN shows how many rows {what} may be off"],
+            )  # fmt: skip
     return reject(
         "DP411",
         f"{wish} names {column.name}, which is computed from released numbers, or which a join or subquery brings in",

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import QuantileFormula, ends, ordered
+from dpsql.aggregates.quantile import ends, ordered
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
@@ -33,21 +33,21 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
         if release.empty:
             continue  # nothing was clipped or left out
         taken = [*_limits(release), *_own(release), *_clips(release)]
-        found += [*_public(release), *taken, *_keys(release), *ranks_told(release)]
+        found += [*_public(release), *taken, *_keys(release), *_choices(release), *ranks_told(release)]
         biased = biased or bool(taken)
     # Names of columns are the analyst's.
     return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
 
 
 def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[str]:
-    """How far quantiles may be off: a number of rows, as a COUNT of them would count."""
+    """How far what is chosen may be off: a number of rows, as a COUNT of them would count."""
     for output in release.node.outputs:
-        if isinstance(formula(output), QuantileFormula):
+        if off := formula(output).off:
             (m,) = (release.measurements[i] for i in output.recipe.components)
             if m.known is None:
                 rows = math.ceil(expected_error(m, any_bounds=any_bounds))
-                lie = "row lies" if rows == 1 else "rows lie"
-                yield f"{output.label}: at 95 %, at most {rows:,} {lie} between the answer and the quantile"
+                said, lie = ("1 row", "lies") if rows == 1 else (f"{rows:,} rows", "lie")
+                yield f"{output.label}: at 95 %, {off.format(rows=said, lie=lie)}"
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
@@ -109,9 +109,9 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
 def _clips(release: MeasuredRelease) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
-        if rule(c).chosen and (moments := ends(c)) is not None:
+        if c.quantile is not None and (moments := ends(c)) is not None:
             yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
-        elif (rule(c).adds_values or rule(c).chosen) and SATURATED not in (-c.lo, c.hi):
+        elif (rule(c).adds_values or c.quantile is not None) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
                 yield f"{unclipped(arg)} is clipped to [{_show(low)}, {_show(high)}]"
 
@@ -159,6 +159,14 @@ def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease) -> 
     if limit.norm == "l1" or not release.node.keys:
         return f"{counted} per {release.unit} counted"
     return f"{noun} per {release.unit} and group counted up to {most}: the root of their squares' sum over all groups"
+
+
+def _choices(release: MeasuredRelease) -> Iterator[str]:
+    """Rows whose value is none of those that a mode is chosen from."""
+    for c in release.node.components:
+        if c.arg is not None and c.choices is not None and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
+            what = expression(c.arg)
+            yield f"rows with another value than the {len(c.choices.keys):,} listed do not count in MODE({what})"
 
 
 def _keys(release: MeasuredRelease) -> Iterator[str]:

@@ -25,6 +25,55 @@ ENUMERATED = "only neighbouring databases show it, and comparing enough of them 
 RACE = "only processes that race show it"
 
 MUTATIONS = (
+    # --- modes ---
+    Mutation(
+        "mode-replaced-as-added",
+        "dpsql/core/measures/mode.py",
+        "Norms(2, 4, 2)",
+        "Norms(1, 1, 1)",
+        "a replaced row priced as one that is added",
+        ("tests/core/measures/test_mode.py",),
+    ),
+    Mutation(
+        "mode-replaced-as-counted",
+        "dpsql/core/measures/mode.py",
+        "Norms(2, 4, 2)",
+        "Norms(2, 2, 1)",
+        "a row that goes from one value to another priced as a COUNT, in which both cancel",
+        ("tests/core/measures/test_mode.py",),
+    ),
+    Mutation(
+        "mode-replaced-ids-of-one-sign",
+        "dpsql/core/ir/components.py",
+        "return -1, 1",
+        "return 0, 1",
+        "half of what a replaced id costs in ρ",
+        ("tests/core/measures/test_mode.py",),
+    ),
+    Mutation(
+        "mode-steeper-scores",
+        "dpsql/core/release/histograms.py",
+        "2 * (most - held), np.full(len(at) + 1, 2 * most,",
+        "4 * (most - held), np.full(len(at) + 1, 4 * most,",
+        "a choice that follows the counts twice as closely as is charged",
+        ("tests/core/measures/test_mode.py",),
+    ),
+    Mutation(
+        "mode-of-values-not-listed",
+        "dpsql/core/release/histograms.py",
+        "listed = at >= 0",
+        "listed = at >= -1",
+        "a row with a value that is not listed counts for a value of another group",
+        ("tests/core/measures/test_mode.py",),
+    ),
+    Mutation(
+        "mode-without-its-list-in-the-address",
+        "dpsql/answers/address.py",
+        "choices=hashed(component.choices)",
+        "choices=None",
+        "the place of a value in another list is served as an answer",
+        ("tests/service/test_modes.py",),
+    ),
     # --- quantiles ---
     Mutation(
         "quantile-smaller-slope",

@@ -467,7 +467,7 @@ def test_item_57_distinct_counts(attack: Attack) -> None:
         "MIN(age)",
         "MAX(name)",
         "histogram(age)",
-        "mode(age)",
+        "mode(name)",
         "approx_count_distinct(age)",
         "skewness(age)",
         "entropy(name)",
@@ -480,9 +480,10 @@ def test_item_57_distinct_counts(attack: Attack) -> None:
     ],
 )
 def test_item_58_other_aggregates_are_refused_by_name(attack: Attack, call: str) -> None:
-    error = attack.refused(f"SELECT {call} FROM patients", "DP101", "DP105")
-    attack.refused(f"SELECT diag, {call} FROM patients GROUP BY diag", "DP101", "DP105")
-    attack.refused(f"SELECT COUNT(*) FROM patients HAVING {call} IS NOT NULL", "DP101", "DP105")
+    codes = ("DP101", "DP105", "DP304")
+    error = attack.refused(f"SELECT {call} FROM patients", *codes)
+    attack.refused(f"SELECT diag, {call} FROM patients GROUP BY diag", *codes)
+    attack.refused(f"SELECT COUNT(*) FROM patients HAVING {call} IS NOT NULL", *codes)
     assert call.split("(")[0].lower()[:3] in str(error).lower()
 
 

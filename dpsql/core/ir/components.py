@@ -66,6 +66,7 @@ class Measure(Enum):
     UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
     COMOMENT = "comoment"  # n·Σy·z - Σy·Σz over all of a public number n of rows
     QUANTILE = "quantile"  # not a sum: the number of a public cell of values, chosen by its rank
+    MODE = "mode"  # not a sum: the number of a public value, chosen by how many rows have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class Component:
     values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
+    choices: of a MODE alone, the public values of arg that one is chosen from, never NULL; a row with another value
+        counts nowhere. None until they are looked for. Its integer units are halves of a row.
     """
 
     measure: Measure
@@ -138,6 +141,7 @@ class Component:
     values: int | None = None
     of_unit: UnitTotal | None = None
     quantile: Quantile | None = None
+    choices: KeySource | None = None
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
@@ -156,13 +160,17 @@ class Component:
             return Fraction(1, self.quantile.p.denominator)
         if self.times is not None:
             return self.grid * self.times.grid * self.step
+        if self.measure is Measure.MODE:
+            return Fraction(1, 2)
         return self.grid**2 * self.step if self.squared else self.grid
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The least and the largest integer of a row that counts; of a quantile, how it moves scores."""
+        """The least and the largest integer of a row that counts; of what is chosen, how it moves scores."""
         if self.quantile is not None:
             return -self.quantile.steepness, self.quantile.steepness
+        if self.measure is Measure.MODE:
+            return -1, 1
         if not self.multiplied:
             return self.lo, self.hi
         least, most = self.products

@@ -44,6 +44,10 @@ class QuantileRule(RowRule):
         """Of no row at all: no cell."""
         return 0
 
+    def options(self, c: Component) -> int:
+        """Its cells."""
+        return len(cells_of(c))
+
 
 def cells_of(c: Component) -> Cells:
     """The cells that a quantile is chosen from."""
@@ -52,9 +56,11 @@ def cells_of(c: Component) -> Cells:
 
 
 def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
-    """Numbers of the quantiles among components, those of one histogram together."""
+    """Numbers of the components that are chosen by histograms; quantiles of the same values have one together."""
     found: dict[Component, list[int]] = {}
     for i, c in enumerate(components):
         if c.quantile is not None:
             found.setdefault(replace(c, quantile=replace(c.quantile, p=Fraction(1, 2))), []).append(i)
+        elif c.choices is not None:
+            found[c] = [i]
     return [tuple(numbers) for numbers in found.values()]

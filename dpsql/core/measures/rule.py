@@ -90,6 +90,10 @@ class MeasureRule(ABC):
         """
         return c.ends[0] * size
 
+    def options(self, c: Component) -> int:
+        """How many there are to choose from, where one is chosen."""
+        raise AssertionError("a component that is not chosen")
+
     def alone(self, c: Component) -> bool:
         """Whether what an id adds is clipped by itself, instead of weighed with all rows of the id."""
         return False

@@ -1,4 +1,4 @@
-"""Membership of a group key in its public list: a condition on the row alone."""
+"""Membership of a value in a public list: a condition on the row alone."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import datetime as dt
 from collections.abc import Sequence
 
 from dpsql.core.ir.components import KeySource
-from dpsql.core.ir.expressions import Column, LiteralValue
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import SqlType
 from dpsql.core.printing.dialect import Dialect
 
 
-def member(d: Dialect, sql: str, column: Column, source: KeySource, place: int) -> str:
-    """Whether a printed key is one of the list's values at this place, NULL included where it is one of them."""
+def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int = 0) -> str:
+    """Whether a printed value is one of the list's values at this place, NULL included where it is one of them."""
     if source.ends is not None:
-        inside, null = _between(d, sql, column, *source.ends), source.keys[-1] == (None,)
+        inside, null = _between(d, sql, type_, *source.ends), source.keys[-1] == (None,)
     else:
         values = [key[place] for key in source.keys]
         held, null = [v for v in values if v is not None], None in values
         if not held:
             return f"({sql} IS NULL)" if null else "FALSE"
         if _is_run(held):
-            inside = _between(d, sql, column, held[0], held[-1])
+            inside = _between(d, sql, type_, held[0], held[-1])
         else:
-            inside = d.member(sql, [d.constant(v, column.type) for v in held])
+            inside = d.member(sql, [d.constant(v, type_) for v in held])
     return f"({inside} OR {sql} IS NULL)" if null else f"({inside})"
 
 
-def _between(d: Dialect, sql: str, column: Column, first: LiteralValue, last: LiteralValue) -> str:
-    return f"{sql} BETWEEN {d.constant(first, column.type)} AND {d.constant(last, column.type)}"
+def _between(d: Dialect, sql: str, type_: SqlType, first: LiteralValue, last: LiteralValue) -> str:
+    return f"{sql} BETWEEN {d.constant(first, type_)} AND {d.constant(last, type_)}"
 
 
 def _is_run(values: Sequence[LiteralValue]) -> bool:

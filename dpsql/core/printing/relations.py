@@ -217,7 +217,7 @@ class Emitter:
         for source in lists:
             for place, position in enumerate(source.positions if not source.covers else ()):
                 column = node.items[position].column
-                conditions.append(member(self.dialect, sql[column.uid], column, source, place))
+                conditions.append(member(self.dialect, sql[column.uid], column.type, source, place))
         return replace(below, names=self._names(sql, tagged.fact.env)).filtered(*conditions)
 
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:

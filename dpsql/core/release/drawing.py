@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from dpsql.core.engine import Engine, RawTable, guarded
 from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
@@ -91,12 +92,12 @@ class Noise:
     def choose(self, place: int, exact: Histograms) -> Noisy:
         """For each group the number of a cell, chosen by the measurement's mechanism from all public cells."""
         measurement = self._once(place)
-        mechanism, quantile = measurement.mechanism, measurement.component.quantile
-        if not isinstance(mechanism, Exponential) or quantile is None:
+        mechanism, component = measurement.mechanism, measurement.component
+        if not isinstance(mechanism, Exponential) or not rule(component).chosen:
             raise TypeError("not a measurement that chooses")
         chosen = []
         for group in range(len(exact)):
-            first, counts, scores = exact.runs(group, quantile.p.numerator, quantile.p.denominator)
+            first, counts, scores = exact.scored(group, component)
             run, at = mechanism.choose(counts, scores)
             chosen.append(first[run] + at)
         return Noisy(Integers.of(chosen), _MADE_BY_NOISE)

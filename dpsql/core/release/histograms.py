@@ -1,15 +1,21 @@
-"""How many rows of each group lie in each public cell of values: what quantiles are chosen by. Private."""
+"""How many rows of each group lie in each public cell of values, or have each public value. Private.
+
+What quantiles and modes are chosen by: the scores of all cells, as `measures/quantile.py` and `mode.py` define them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.noise.integer_columns import LIMIT, Integers
 from dpsql.core.numbers.cells import Cells
+from dpsql.core.release.key_matching import places
 
 Entries = tuple[tuple[int, int], ...]
 """Of one group: the first integer of each cell with rows in it, upwards, and what those weigh."""
@@ -21,11 +27,12 @@ Runs = tuple[list[int], list[int], list[int]]
 class Histograms:
     """One histogram for each group.
 
-    cells: public. ends: where the entries of each group end; at, weights: the number of a cell, upwards within a group
-    and each once, and what its rows weigh. chosen: for each group the number of its histogram, -1 for an empty one.
+    cells: public; or the listed values. ends: where the entries of each group end; at, weights: the number of a
+    cell, upwards within a group and each once, and what its rows weigh. chosen: for each group the number of its
+    histogram, -1 for an empty one.
     """
 
-    cells: Cells
+    cells: Cells | KeySource
     ends: NDArray[np.intp]
     at: NDArray[np.intp]
     weights: Integers
@@ -36,17 +43,23 @@ class Histograms:
 
     @classmethod
     def of(
-        cls, cells: Cells, groups: NDArray[np.intp], height: int, starts: Sequence[int], weights: Sequence[int]
+        cls,
+        cells: Cells | KeySource,
+        groups: NDArray[np.intp],
+        height: int,
+        told: Sequence[Any],
+        weights: Sequence[int],
     ) -> Histograms:
-        """From entries in any order. groups: of each entry its group, below `height`. starts: the first integer of its
-        cell.
+        """From entries in any order. groups: of each entry its group, below `height`. told: the first integer of its
+        cell, or its value; one that is not listed counts nowhere.
         """
-        at = np.searchsorted(np.array(cells.starts, dtype=np.int64), np.array(starts, dtype=np.int64), side="right") - 1
+        at, size = _numbers(cells, told), _size(cells)
+        listed = at >= 0
         # Entries of one cell of one group are added up: a group may be told twice, as NULL and as a value of its own.
-        flat, place = np.unique(groups * len(cells) + at, return_inverse=True)
-        summed = Integers.of(weights).added_at(place, len(flat))
-        ends = np.searchsorted(flat // len(cells), np.arange(height), side="right")
-        return cls(cells, ends.astype(np.intp), (flat % len(cells)).astype(np.intp), summed, np.arange(height))
+        flat, place = np.unique((groups * size + at)[listed], return_inverse=True)
+        summed = Integers(Integers.of(weights).array[listed]).added_at(place, len(flat))
+        ends = np.searchsorted(flat // size, np.arange(height), side="right")
+        return cls(cells, ends.astype(np.intp), (flat % size).astype(np.intp), summed, np.arange(height))
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -59,25 +72,23 @@ class Histograms:
             chosen = np.append(self.chosen, -1)[np.where(at < 0, len(self), at)]
         return Histograms(self.cells, self.ends, self.at, self.weights, chosen)
 
-    def entries(self, group: int) -> Entries:
-        """The cells of a group that rows lie in."""
-        there, starts = self._there(group), self.cells.starts
-        at, weights = self.at[there].tolist(), self.weights.array[there].tolist()
-        return tuple((starts[cell], weight) for cell, weight in zip(at, weights, strict=True))
+    def scored(self, group: int, c: Component) -> Runs:
+        """Runs of all cells with their scores in a group, as a component is chosen by."""
+        if c.quantile is not None:
+            return self.runs(group, c.quantile.p.numerator, c.quantile.p.denominator)
+        return self.runs_of_mode(group)
 
-    def _there(self, group: int) -> slice:
-        """Which entries are those of a group."""
-        number = int(self.chosen[group])
-        if number < 0:
-            return slice(0)
-        return slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+    def entries(self, group: int) -> Entries:
+        """The cells of a quantile that rows of a group lie in."""
+        assert isinstance(self.cells, Cells)
+        starts, (at, weights) = self.cells.starts, self._entries(group)
+        return tuple((starts[cell], weight) for cell, weight in zip(at.tolist(), weights.tolist(), strict=True))
 
     def runs(self, group: int, above: int, below: int) -> Runs:
         """Runs of all cells with the scores of the quantile above/below of a group, in the order of the cells."""
-        there = self._there(group)
-        at, weights = self.at[there], self.weights.array[there]
+        at, weights = self._entries(group)
         if not len(at):
-            return [0], [len(self.cells)], [0]
+            return [0], [_size(self.cells)], [0]
         total = sum(weights.tolist())
         kind = np.int64 if total * below <= LIMIT else object
         le = np.cumsum(weights.astype(kind))
@@ -85,13 +96,44 @@ class Histograms:
         # The cells of entries, and before each and after the last the empty ones between them.
         own = np.maximum(np.maximum(below * lt - above * total, above * total - below * le), 0)
         edges = np.concatenate([np.zeros(1, dtype=kind), le])
-        empty = np.abs(below * edges - above * total)
+        return self._laid_out(at, own, np.abs(below * edges - above * total))
+
+    def runs_of_mode(self, group: int) -> Runs:
+        """Runs of all values with twice what the rows of each weigh less than those of the most frequent one."""
+        at, weights = self._entries(group)
+        if not len(at):
+            return [0], [_size(self.cells)], [0]
+        most = max(weights.tolist())
+        held = weights.astype(np.int64 if 2 * most <= LIMIT else object)
+        return self._laid_out(at, 2 * (most - held), np.full(len(at) + 1, 2 * most, dtype=held.dtype))
+
+    def _entries(self, group: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Cells with rows, and what these weigh."""
+        number = int(self.chosen[group])
+        if number < 0:
+            return self.at[:0], self.weights.array[:0]
+        there = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+        return self.at[there], self.weights.array[there]
+
+    def _laid_out(self, at: NDArray[np.intp], own: NDArray[Any], empty: NDArray[Any]) -> Runs:
+        """All cells. own: scores of those with rows; empty: of those before each of them and after the last."""
         starts = np.concatenate([np.zeros(1, dtype=np.intp), at + 1])
-        sizes = np.append(at, len(self.cells)) - starts
+        sizes = np.append(at, _size(self.cells)) - starts
         first = np.empty(2 * len(at) + 1, dtype=np.intp)
-        count, score = np.empty_like(first), np.empty(2 * len(at) + 1, dtype=kind)
+        count, score = np.empty_like(first), np.empty(2 * len(at) + 1, dtype=own.dtype)
         first[0::2], first[1::2] = starts, at
         count[0::2], count[1::2] = sizes, 1
         score[0::2], score[1::2] = empty, own
         real = count > 0
         return first[real].tolist(), count[real].tolist(), score[real].tolist()
+
+
+def _size(cells: Cells | KeySource) -> int:
+    return len(cells.keys if isinstance(cells, KeySource) else cells)
+
+
+def _numbers(cells: Cells | KeySource, told: Sequence[Any]) -> NDArray[np.intp]:
+    """The number of each cell or value that is told; -1 for none."""
+    if isinstance(cells, KeySource):
+        return places(cells.keys, list(zip(told)))
+    return np.searchsorted(np.array(cells.starts, dtype=np.int64), np.array(told, dtype=np.int64), side="right") - 1

@@ -253,7 +253,8 @@ def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
     histograms: dict[int, Histograms] = {}
     for statement, table, at in zip(planned.statements, tables, at_each, strict=True):
         if statement.cells is not None:
-            found = Histograms.of(statement.cells, at, len(distinct), *table.columns[width:])
+            told, weights = table.columns[width:]
+            found = Histograms.of(statement.cells, at, len(distinct), with_texts(told), weights)
             histograms |= dict.fromkeys(statement.components, found)
             continue
         for i, values in zip(statement.components, table.columns[width:], strict=True):

@@ -65,9 +65,10 @@ class AggregateCollector:
                 label="only released numbers have an interval",
                 help=[f"SELECT COUNT(*) AS n, {name.upper()}(n) … ; arithmetic over aggregates has no interval"],
             )  # fmt: skip
-        if call.p is not None:
+        if call.p is not None or call.function == "mode":
+            what = "MODE" if call.p is None else "quantile"
             raise reject(
-                "DP106", f"{name.upper()} of a quantile is not known: its error is a number of rows", span=span,
+                "DP106", f"{name.upper()} of a {what} is not known: its error is a number of rows", span=span,
                 help=["EXPLAIN shows how many rows it may be off"],
             )  # fmt: skip
         return replace(call, column=self.numbering.column(name, DOUBLE, span), span=span, end=INTERVAL_ENDS[name])
@@ -184,6 +185,8 @@ def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | N
             "DP101", f"{function.upper()} with a second argument gives a list of values, and is not supported",
             span=binder.span(node), help=[f"one value, close to them:  {close}"],
         )  # fmt: skip
+    if isinstance(node, exp.WithinGroup):
+        return _ordered(node, function, binder)
     if not isinstance(node, exp.Anonymous):
         found: exp.Expr | None = checked(node, binder.source, "this", "big_int").get("this")
         return found
@@ -194,6 +197,19 @@ def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | N
             help=[AGGREGATES[function].signature],
         )  # fmt: skip
     return given[0]  # type: ignore[no-any-return]
+
+
+def _ordered(node: exp.WithinGroup, function: str, binder: ExprBinder) -> exp.Expr:
+    """MODE() WITHIN GROUP (ORDER BY x [DESC]): the order breaks ties, which noise breaks here."""
+    args = checked(node, binder.source, "this", "expression")
+    terms = checked(args["expression"], binder.source, "expressions")["expressions"]
+    if checked(args["this"], binder.source, "this") or len(terms) != 1:
+        raise reject(
+            "DP106", f"{function.upper()} takes one ORDER BY expression, and no argument beside it",
+            span=binder.span(node), help=[f"write  {function.upper()}({shown(terms[0].this, binder)})"],
+        )  # fmt: skip
+    found: exp.Expr = checked(terms[0], binder.source, "this", "desc", "nulls_first")["this"]
+    return found
 
 
 def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:

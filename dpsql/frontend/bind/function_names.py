@@ -153,6 +153,7 @@ AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.Quantile: "quantile_disc",
     exp.ApproxQuantile: "quantile_disc",
     exp.ApproxQuantiles: "quantile_disc",
+    exp.Mode: "mode",
 }
 """The parser's classes for aggregates that have one; all others are called by the names in the table of aggregates."""
 
@@ -163,7 +164,7 @@ def aggregate_name(node: exp.Expr) -> str | None:
         name = str(node.this).lower()
         return name if name in AGGREGATES else None
     match node:
-        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as call):
+        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() | exp.Mode() as call):
             node = call
         case exp.Bracket(this=exp.ApproxQuantiles() as call):
             node = call

@@ -43,7 +43,7 @@ _PARTS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute",
 
 _AGGREGATES = (
     "supported aggregates: COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, QUANTILE_CONT, "
-    "QUANTILE_DISC, COVAR_POP, CORR, REGR_SLOPE"
+    "QUANTILE_DISC, MODE, COVAR_POP, CORR, REGR_SLOPE"
 )
 _ONE_ROW = "it would show a value of a single row; count the rows of each value with GROUP BY instead"
 
@@ -53,7 +53,7 @@ def of_aggregate(node: exp.AggFunc) -> str:
     match node:
         case exp.ApproxDistinct():
             return "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
-        case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last() | exp.Mode():
+        case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last():
             return _ONE_ROW
         case _:
             return _AGGREGATES

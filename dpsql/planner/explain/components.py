@@ -31,8 +31,19 @@ def component_name(c: Component, measured: MeasuredRelease) -> str:
     return name if c.per_group is None else f"{name} in [{', '.join(map(amount, c.per_group))}] per id and group"
 
 
-def cells(c: Component) -> str:
-    """The cells of a quantile, e.g. `10,001 cells 0.01 wide`."""
+def chosen_from(c: Component, any_bounds: bool = False) -> str:
+    """What one is chosen from, e.g. `the middle of one of 10,001 cells 0.01 wide`.
+
+    any_bounds: the bounds of the values are not found yet.
+    """
+    if c.choices is not None:
+        return f"one of {len(c.choices.keys):,} values, {c.choices.origin}"
+    if any_bounds and c.quantile is not None:
+        return f"the middle of one of at most {c.quantile.cells:,} cells of the bounds that are found"
+    return f"the middle of one of {_cells(c)}"
+
+
+def _cells(c: Component) -> str:
     found, kind = cells_of(c), ordered(c)[1]
     if kind is not None:
         width = dt.timedelta(**{"days" if kind is Kind.DATE else "microseconds": float(found.width * c.grid)})

@@ -10,7 +10,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.quantile import cells_of
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
@@ -123,7 +123,7 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
         "linf": shown(_number(s.linf * m.unit)),
         "mechanism": m.mechanism.name,
         "scale": shown(scale(m)),
-        "grid": _number(m.component.grid if m.component.quantile else m.component.worth),
+        "grid": _number(m.component.grid if rule(m.component).chosen else m.component.worth),
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
@@ -133,10 +133,11 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
 
 
 def _cells_json(c: Component, multiples: Multiples) -> dict[str, Any]:
-    """Of a quantile alone. cells: the most, where bounds of the values are not found yet."""
-    if c.quantile is None:
+    """Of what is chosen. cells: of a quantile the most, where bounds of the values are not found yet."""
+    if not rule(c).chosen:
         return {}
-    return {"error_in": "rows", "cells": c.quantile.cells if multiples.any_bounds else len(cells_of(c))}
+    most = c.quantile.cells if c.quantile is not None and multiples.any_bounds else rule(c).options(c)
+    return {"error_in": "rows", "cells": most}
 
 
 def _output_json(plan: Plan, number: int, output: Output) -> dict[str, Any]:

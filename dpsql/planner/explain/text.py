@@ -9,6 +9,7 @@ from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
@@ -18,7 +19,14 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import printable
 from dpsql.planner.expected_error import scale
-from dpsql.planner.explain.components import amount, cells, component_name, groups_of_a_unit, key_source, together
+from dpsql.planner.explain.components import (
+    amount,
+    chosen_from,
+    component_name,
+    groups_of_a_unit,
+    key_source,
+    together,
+)
 from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
 from dpsql.planner.explain.nodes import facts_text, operator
 from dpsql.planner.plan import Charge, Plan
@@ -149,9 +157,9 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
 
 
 def _error(m: Measurement, multiples: Multiples) -> str:
-    """Half the width of its interval, or rows; nothing of a quantile of no rows, which is NULL."""
+    """Half the width of its interval, or rows; nothing of a choice among no rows, which is NULL."""
     error = multiples.text(f"{multiples.error(m):.4g}")
-    if m.component.quantile is None:
+    if not rule(m.component).chosen:
         return error
     return "" if m.known is not None else f"{'≤ ' * multiples.any_bounds}{error} rows"
 
@@ -166,10 +174,9 @@ def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[s
             f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
         )
     for m, multiples in zip(measured.measurements, each, strict=True):
-        if m.component.quantile is not None:
-            most = f"at most {m.component.quantile.cells:,} cells of the bounds that are found"
-            among = most if multiples.any_bounds else cells(m.component)
-            found.append(f"{component_name(m.component, measured)}: the middle of one of {among}")
+        if rule(m.component).chosen:
+            among = chosen_from(m.component, multiples.any_bounds)
+            found.append(f"{component_name(m.component, measured)}: {among}")
         if m.component.values is not None:
             found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
     return found

@@ -38,9 +38,10 @@ from dpsql.planner.group_keys.search import Part, TooLong
 from dpsql.planner.group_keys.single_unit_groups import single_unit_keys
 from dpsql.planner.rewrites.context import RewriteContext
 
-_KEY_KINDS = frozenset(
+KEY_KINDS = frozenset(
     {Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.UUID, Kind.TIME}
 )
+"""What can be a key, and be listed."""
 
 
 def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
@@ -111,7 +112,7 @@ def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
     if parts is None:
         return node
     facts = derive_once(keyed.input, ctx.analysis).fact
-    sources = tuple(source_of(p, _origin([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
+    sources = tuple(source_of(p, origin_of_keys([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
     if _size(sources) + others <= ctx.analysis.max_keys:
         return replace(node, input=replace(keyed, sources=sources))
     if not long_lists_give_way(ctx.analysis.policy):
@@ -152,9 +153,9 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
 
 def _check_kind(item: Item, facts: Facts) -> None:
     kind = facts.value(item.expr).type.kind
-    if kind not in _KEY_KINDS:
+    if kind not in KEY_KINDS:
         advice = {
-            Kind.DOUBLE: _whole(item.expr, facts),
+            Kind.DOUBLE: as_whole(item.expr, facts),
             Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
         raise reject(
@@ -170,7 +171,7 @@ def _check_kind(item: Item, facts: Facts) -> None:
         )  # fmt: skip
 
 
-def _whole(expr: Expr, facts: Facts) -> str:
+def as_whole(expr: Expr, facts: Facts) -> str:
     """How a key that is a DOUBLE becomes a whole number."""
 
     def floored(e: Expr) -> Expr:
@@ -188,7 +189,7 @@ def _whole(expr: Expr, facts: Facts) -> str:
     return f"round it to whole numbers:  CAST({text if is_whole else f'floor({text})'} AS INTEGER), or use CASE"
 
 
-def _origin(items: Sequence[Item], part: Part, facts: Facts) -> str:
+def origin_of_keys(items: Sequence[Item], part: Part, facts: Facts) -> str:
     """Where keys come from, for EXPLAIN."""
     names = ", ".join(i.column.name for i in items)
     if part.tables == ("VALUES",):

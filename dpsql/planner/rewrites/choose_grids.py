@@ -46,9 +46,9 @@ CELL_UNITS = 2**60
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
 MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
-"""Cells of a quantile; of one by private keys, whose number must decide on nothing."""
+"""Cells of a quantile, or values of a mode; of one by private keys, whose number must decide on nothing."""
 MOST_ENTRIES = 2**24
-"""Cells of a quantile times public keys."""
+"""These times public keys."""
 
 
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
@@ -134,13 +134,12 @@ def _gridded(
         return replace(c, weight=_weight_of_total(c, c.of_unit, bounding))  # its grid came with its limit
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
-    if rule(c).chosen:
-        assert value is not None and c.quantile is not None and c.arg is not None
-        most = min(MOST_CELLS, MOST_ENTRIES // max(1, _public_keys(node))) if _keyed_publicly(node) else PRIVATE_CELLS
-        own = found.get(c.arg)
+    if c.quantile is not None:
+        assert value is not None and c.arg is not None
+        cells, own = max(2, most_cells(node)), found.get(c.arg)
         # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
-        c = replace(_quantized(c, value, units, own or Fraction(0)), quantile=replace(c.quantile, cells=max(2, most)))
+        c = replace(_quantized(c, value, units, own or Fraction(0)), quantile=replace(c.quantile, cells=cells))
     if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
@@ -166,12 +165,12 @@ def _gridded(
     return replace(c, weight=weight)
 
 
-def _keyed_publicly(node: Release) -> bool:
-    return key_sources(node) is not None
-
-
-def _public_keys(node: Release) -> int:
-    return prod(len(source.keys) for source in key_sources(node) or ())
+def most_cells(node: Release) -> int:
+    """How many cells, or values, anything may be chosen from in each group of a release."""
+    sources = key_sources(node)
+    if sources is None:
+        return PRIVATE_CELLS
+    return min(MOST_CELLS, MOST_ENTRIES // max(1, prod(len(source.keys) for source in sources)))
 
 
 def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fraction:

@@ -1,7 +1,8 @@
 """Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
-Predicates and group keys see raw values. NULL stays NULL; NaN and ±∞ become NULL. A date or time is clipped in MIN and
-MAX, whose values may be group keys (the month of a first order), and in quantiles.
+Predicates, group keys and MODE, whose values are listed as keys are, see raw values. NULL stays NULL; NaN and ±∞ become
+NULL. A date or time is clipped in MIN and MAX, whose values may be group keys (the month of a first order), and in
+quantiles.
 
 Example:
     >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
@@ -38,7 +39,7 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
 
 def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
     extreme = call.function in ("min", "max")  # DISTINCT changes nothing there
-    if call.arg is None or (call.distinct and not extreme):
+    if call.arg is None or call.function == "mode" or (call.distinct and not extreme):
         return call
 
     def change(e: Expr) -> Expr:

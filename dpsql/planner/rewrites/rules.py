@@ -17,6 +17,7 @@ from dpsql.planner.rewrites.follow_paths import follow_paths
 from dpsql.planner.rewrites.inline_projections import inline_projections
 from dpsql.planner.rewrites.keep_private import keep_private
 from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
+from dpsql.planner.rewrites.list_choices import list_choices
 from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
 from dpsql.planner.rewrites.place_conditions import place_conditions
@@ -42,6 +43,7 @@ RULES: tuple[Rewrite, ...] = (
     searched_clips,
     expand_aggregates,
     add_group_keys,
+    list_choices,
     bound_contributions,
     choose_components,
     choose_grids,

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final
 
 from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
@@ -205,27 +204,26 @@ def _averages(own: _Release) -> Iterator[Diagnostic]:
         return
 
 
-# --- DP507: quantiles of a few rows ----------------------------------------------------------------------------------
+# --- DP507: quantiles and modes of a few rows ------------------------------------------------------------------------
 
 
 def _ranks(own: _Release) -> Iterator[Diagnostic]:
-    """The first quantile that may be as many rows off as half of a group of the declared size has."""
+    """The first quantile or mode that may be as many rows off as half of a group of the declared size has."""
     rows = _rows_of_a_mean(own)
     if rows is None or rows.count < 1:
         return
     for output in own.measured.node.outputs:
-        if (
-            not isinstance(formula(output), QuantileFormula)
-            or own.measured.measurements[_place(output)].known is not None
-        ):
+        doubt = formula(output).doubt
+        if not doubt or own.measured.measurements[_place(output)].known is not None:
             continue
+        component = own.measured.measurements[_place(output)].component
         off = expected_error(own.measured.measurements[_place(output)])
         if 2 * off < rows.count:
             continue
         yield _warning(
             own, "DP507", output,
-            f"{_named(output)} is of about {_rows(rows.count)}, and may be {_amount(off)} rows away from the quantile",
-            "mostly the public cells decide the answer",
+            f"{_named(output)} is of about {_rows(rows.count)}, and {doubt.format(rows=f'{_amount(off)} rows')}",
+            "mostly the public cells decide the answer" if component.quantile else "mostly chance decides the answer",
             _or(
                 _enough_for(own, 2 * off / rows.count, partial(_near, output=output, rows=rows.count)),
                 "take it over fewer and larger groups, or with smaller limits",

@@ -23,6 +23,7 @@ import pytest
 
 from dpsql.core.ir.components import Quantile
 from dpsql.core.ir.nodes import key_sources
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.printing.shapes import weighted
@@ -159,18 +160,17 @@ FORMS = {
 
 
 def histograms_of(planned: PlannedRelease, store: Store) -> dict[noisy.Key, list[Runs]]:
-    """Key → of each quantile the runs of its cells, for exactly the keys that may be released."""
+    """Key → of each quantile or mode the runs of its cells, for exactly the keys that may be released."""
     found = noisy._fetch(planned, Ask(store, SALT))
     sources = key_sources(planned.measured.node)
     keys = found.keys if sources is None else noisy.public_keys(sources, len(planned.measured.node.keys))
     shown: dict[noisy.Key, list[Runs]] = {key: [] for key in keys}
     for m, column in zip(planned.measured.measurements, found.of(keys), strict=True):
-        if m.component.quantile is None:
+        if not rule(m.component).chosen:
             continue
         assert isinstance(column, Histograms)
-        p = m.component.quantile.p
         for i, key in enumerate(keys):
-            shown[key].append(tuple(zip(*column.runs(i, p.numerator, p.denominator), strict=True)))
+            shown[key].append(tuple(zip(*column.scored(i, m.component), strict=True)))
     return shown
 
 
@@ -186,7 +186,7 @@ def observed(form: Form) -> tuple[list[Measurement], list[dict[noisy.Key, list[R
             found.append(histograms_of(planned, store))
     finally:
         store.close()
-    return [m for m in planned.measured.measurements if m.component.quantile is not None], found
+    return [m for m in planned.measured.measurements if rule(m.component).chosen], found
 
 
 # --- what follows of it ----------------------------------------------------------------------------------------------
@@ -264,10 +264,10 @@ def decimal(x: Fraction) -> Decimal:
     return DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))
 
 
-def in_epsilon(m: Measurement) -> tuple[Fraction, Decimal]:
+def in_epsilon(m: Measurement, share: Fraction = EPSILON) -> tuple[Fraction, Decimal]:
     """η that an ε pays for, and the ε that is stated, enlarged by what 50 digits cannot tell."""
     own = Fraction(m.sensitivity.l1), m.sensitivity.l2_squared
-    made = PureExponential.calibrate(PureExponential.size(*own), EPSILON)
+    made = PureExponential.calibrate(PureExponential.size(*own), share)
     loss = made.loss(*own)
     assert loss.rho == loss.delta == 0
     return made.eta, DIGITS.multiply(decimal(loss.epsilon), Decimal("1.0000000000000000000000000000001"))

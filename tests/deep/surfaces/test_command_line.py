@@ -73,7 +73,7 @@ REFUSED: dict[int, tuple[str, str]] = {
     54: ("SELECT COUNT(*) FROM patients WHERE name COLLATE nocase = 'BOB'", "DP105"),
     55: ("SELECT COUNT(*) FROM patients WHERE CAST(ts AS TIMESTAMPTZ) IS NULL", "DP106"),
     56: ("SELECT COUNT(*) FROM visits v JOIN patients p ON v.pid = p.pid + 1", "DP230"),
-    58: ("SELECT mode(age) FROM patients", "DP105"),
+    58: ("SELECT entropy(age) FROM patients", "DP105"),
     59: ("SELECT SUM(CLIP(big, 0, (SELECT MAX(big) FROM patients))) FROM patients", "DP115"),
 }
 

@@ -1,9 +1,10 @@
 """The exponential mechanism: P(cell) proportional to e^(-η·score), over public cells.
 
-(McSherry & Talwar 2007.) Let every score of one group move by at most Δ between neighbours. Then ln P(cell) moves by at
-most 2ηΔ: by ηΔ for the score and by ηΔ for the sum that it is divided by. Groups are drawn by themselves, so that with
-Σ Δ ≤ l1 a release costs ε = 2η·l1. The log-ratios of one group lie in a range of 2ηΔ, which costs ρ = (2ηΔ)²/8
-(Cesar & Rogers 2021, bounded range): with Σ Δ² ≤ l2² a release costs ρ = η²·l2²/2.
+(McSherry & Talwar 2007.) Let every score of one group move by at most ± Δ between neighbours, but for a number that all
+of them have in common, which changes no probability. Then ln P(cell) moves by at most 2ηΔ: by ηΔ for the score and by
+ηΔ for the sum that it is divided by. Groups are drawn by themselves, so that with Σ Δ ≤ l1 a release costs ε = 2η·l1.
+The log-ratios of one group lie in a range of 2ηΔ, which costs ρ = (2ηΔ)²/8 (Cesar & Rogers 2021, bounded range): with
+Σ Δ² ≤ l2² a release costs ρ = η²·l2²/2.
 
 There are two families, because only one of both prices is charged: the one that the query's noise is counted in.
 """

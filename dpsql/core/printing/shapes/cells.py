@@ -1,6 +1,6 @@
-"""Histograms of values by public cells, which quantiles are chosen by: a row for each group and cell with rows in it.
+"""Histograms that quantiles and modes are chosen by: a row for each group and public cell of values with rows in it.
 
-    r: the rows that count, each with its keys and its value y in grid units
+    r: the rows that count, each with its keys and its value y: in grid units, or, of a MODE, as it is
     w: one row per (id, group) with the weight of each of its rows; only under a limit
     result: for each group and cell the number of rows, or Σ of their weights
 
@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.quantile import cells_of
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import condition
+from dpsql.core.printing.expressions import condition, spell
 from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.statement import Statement
 
 
@@ -37,11 +38,21 @@ def histogram(
     keys: SQL of the key columns. unit: SQL of the id, where rows have weights. weights: steps of a WITH of which the
     last is w, with columns u, k0 … and ww.
     """
-    d, names, cells = block.names.dialect, [f"k{i}" for i in range(len(keys))], cells_of(c)
+    d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
     listed = [f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True)]
-    listed.append(f"{d.cast(quantized(c, block.names), BIGINT)} AS y")
+    cells: Cells | KeySource
+    if c.choices is None:
+        cells = cells_of(c)
+        value, cell = d.cast(quantized(c, block.names), BIGINT), start(d, "r.y", cells)
+    else:
+        assert c.arg is not None
+        cells, cell = c.choices, "r.y"
+        value, known = spell(c.arg, block.names)
+        if not cells.covers:
+            block = block.filtered(member(d, value, known.type, cells))
+    listed.append(f"{value} AS y")
     if weights:
         listed.append(f"{unit} AS u")
     rows = f"(SELECT {', '.join(listed)}\n{block.clause()}) AS r"
@@ -50,7 +61,7 @@ def histogram(
         same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
         rows += f"\nJOIN w ON {same}"
         counted = d.total("w.ww", BIGINT)
-    shown = [*(f"r.{name}" for name in names), f"{start(d, 'r.y', cells)} AS c", f"{counted} AS m"]
+    shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
     by = ", ".join(str(i + 1) for i in range(len(names) + 1))
     steps = ",\n".join(weights)
     head = f"WITH {steps}\n" if weights else ""

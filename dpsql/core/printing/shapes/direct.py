@@ -58,8 +58,8 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case Measure.COMOMENT:
             return comoment(c, names)
-        case Measure.QUANTILE:
-            raise AssertionError("a quantile is chosen by a histogram")
+        case Measure.QUANTILE | Measure.MODE:
+            raise AssertionError("what is chosen has a histogram of its own")
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from dpsql.core.ir.components import KeySource
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.kept_first import SALT
 
@@ -15,14 +16,14 @@ from dpsql.core.printing.kept_first import SALT
 class Statement:
     """One SELECT: first the group columns in order, then one integer per listed component.
 
-    cells: it has a row for each group and cell instead, with the first integer of the cell and what its rows weigh: the
-    histogram of all listed components.
+    cells: it has a row for each group and cell instead, with the first integer of the cell, or the listed value, and
+    what its rows weigh: the histogram of all these components.
     """
 
     sql: str
     components: tuple[int, ...]
     shape: str
-    cells: Cells | None = None
+    cells: Cells | KeySource | None = None
 
     def salted(
         self,

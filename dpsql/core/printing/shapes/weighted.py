@@ -69,7 +69,7 @@ class _Parts:
 def weighted(
     node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
-    """The statement for counts and sums, one for each COUNT(DISTINCT …), and one for each histogram of quantiles."""
+    """The statement for counts and sums, one for each COUNT(DISTINCT …), and one for each histogram."""
     bounding, limits = below.node, below.fact.contribution
     assert isinstance(bounding, BoundContributions) and limits is not None
     block = Emitter(d, tables, released, Aliases()).block(below)

@@ -1,0 +1,95 @@
+"""MODE in a session: what it answers, what is charged, what is served again, what needs no data.
+
+At ε 10,000 a value that has dozens of rows more than any other is missed with a probability below e^-1000.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from dpsql.answers.address import Addresses
+from dpsql.api.connection import Connection
+from dpsql.core.ledger.memory import MemoryLedger
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer"),
+    [
+        ("SELECT MODE(city) FROM members WHERE age % 2 = 1", [("Lyon",)]),
+        ("SELECT MODE(age) FROM members WHERE age > 0 AND age < 3 AND city = 'Lyon'", [(1,)]),
+        ("SELECT MODE(age < 70) FROM members", [(True,)]),
+        ("SELECT MODE(joined) FILTER (WHERE age = 40) FROM members WHERE month(joined) = 2", [(dt.date(2020, 2, 10),)]),
+        ("SELECT MODE(fee) FROM members WHERE fee IN (3, 7.5, 400)", [(Decimal("3.00"),)]),
+        ("SELECT MODE(note) FROM members WHERE note IN ('n1', 'x')", [("n1",)]),
+        ("SELECT MODE() WITHIN GROUP (ORDER BY city DESC) FROM members WHERE age % 2 = 0", [("Bonn",)]),
+        # NULLs count nowhere, however many they are
+        ("SELECT MODE(CASE WHEN age < 70 THEN NULL ELSE city = 'Lyon' END) FROM members WHERE age <> 70", [(True,)]),
+        # by groups, beside others, above the release
+        ("SELECT city, MODE(age % 2) AS m FROM members WHERE city <> 'Oslo' GROUP BY city", [("Bonn", 0), ("Lyon", 1)]),
+        (
+            "SELECT city, MODE(age % 2) AS m, COUNT(*) > 1000 AS many FROM members WHERE city <> 'Oslo' GROUP BY city "
+            "HAVING MODE(age % 2) = 1 ORDER BY m",
+            [("Lyon", 1, True)],
+        ),
+        ("SELECT m, COUNT(*) FROM (SELECT city, MODE(age % 2) AS m FROM members WHERE city <> 'Oslo' GROUP BY city) "
+         "GROUP BY m ORDER BY m", [(0, 1), (1, 1)]),
+        ("SELECT upper(MODE(city)) || '!' FROM members WHERE age % 2 = 1", [("LYON!",)]),
+        # ids with several rows, private keys
+        ("SELECT MODE(hours < 9) FROM visits", [(True,)]),
+        ("SELECT note, MODE(city) FILTER (WHERE age % 2 = 1) AS m FROM members GROUP BY note",
+         [("n0", "Lyon"), ("n1", "Lyon"), ("n2", "Lyon")]),
+    ],
+)  # fmt: skip
+def test_the_most_frequent_value_in_its_type(con: Connection, sql: str, answer: list[tuple[object, ...]]) -> None:
+    found = con.sql(sql).run(epsilon=10_000, delta=1e-9 if "note," in sql else 0).fetchall()
+    assert sorted(found, key=str) == answer
+    assert [[type(v) for v in row] for row in sorted(found, key=str)] == [[type(v) for v in row] for row in answer]
+
+
+def test_each_mode_pays_its_share(con: Connection, ledger: MemoryLedger) -> None:
+    query = con.sql(
+        "SELECT MODE(city) FILTER (WHERE age < 9), MODE(city) FILTER (WHERE age > 9), COUNT(*) FROM members"
+    )
+    assert query.cost(epsilon=1) == query.run(epsilon=1).spent == ledger.spent("member")
+    assert ledger.spent("member").epsilon == 1 and ledger.spent("member").delta == 0
+
+
+def test_an_answer_is_served_again_and_no_other(con: Connection, ledger: MemoryLedger) -> None:
+    first = con.sql("SELECT MODE(city) FROM members").run(epsilon=1)
+    again = con.sql("SELECT mode() WITHIN GROUP (ORDER BY city) FROM members").run(epsilon=1)
+    assert again.spent.epsilon == 0 and again.fetchall() == first.fetchall()
+    for number, other in enumerate(
+        (
+            "SELECT MODE(city = 'Bonn') FROM members",
+            "SELECT MODE(city) FROM members WHERE city <> 'Oslo'",
+            "SELECT MODE(city) FILTER (WHERE age > 3) FROM members",
+            "SELECT note, MODE(city) FROM members WHERE note IN ('n0', 'n1') GROUP BY note",
+        ),
+        2,
+    ):
+        assert con.sql(other).run(epsilon=1).spent.epsilon == 1, other
+        assert ledger.spent("member").epsilon == number
+
+
+def test_the_list_is_part_of_the_address(con: Connection) -> None:
+    """What is stored is the place of a value in its list; where the list came from changes nothing."""
+    plan = con.sql("SELECT MODE(city) FROM members").plan(epsilon=1)
+    (component,) = plan.releases[0].measured.node.components
+    listed, address = component.choices, Addresses(plan, "1").of(0).address
+    assert listed is not None
+    other, elsewhere = replace(listed, keys=tuple(reversed(listed.keys))), replace(listed, origin="elsewhere")
+    assert address(replace(component, choices=other)) != address(component)
+    assert address(replace(component, choices=elsewhere)) == address(component)
+
+
+def test_no_rows_and_empty_groups(con: Connection) -> None:
+    """Of rows that nobody has NULL, for nothing; of a group that happens to be empty some value, for its price."""
+    none = con.sql("SELECT MODE(city) FROM members WHERE FALSE").run(epsilon=1)
+    assert none.fetchall() == [(None,)] and none.spent.epsilon == 0
+    empty = con.sql("SELECT city, MODE(age) AS m FROM members WHERE age > 90 GROUP BY city").run(epsilon=1)
+    assert [city for city, _ in empty.fetchall()] == ["Bonn", "Lyon", "Oslo"] and empty.spent.epsilon == 1
+    assert all(90 < value <= 100 for _, value in empty.fetchall())
