@@ -93,3 +93,8 @@ def test_no_rows_and_empty_groups(con: Connection) -> None:
     empty = con.sql("SELECT city, MODE(age) AS m FROM members WHERE age > 90 GROUP BY city").run(epsilon=1)
     assert [city for city, _ in empty.fetchall()] == ["Bonn", "Lyon", "Oslo"] and empty.spent.epsilon == 1
     assert all(90 < value <= 100 for _, value in empty.fetchall())
+
+
+def test_weights_may_name_a_mode(con: Connection) -> None:
+    plan = con.sql("SELECT MODE(city) AS m, COUNT(*) AS n FROM members").plan(epsilon=1, weights={"m": 3})
+    assert [float(m.loss.epsilon) for m in plan.releases[0].measured.measurements] == [0.75, 0.25]

@@ -137,14 +137,14 @@ def _alike(p: Prepared, parts: Terms) -> bool:
 
 
 def _require_additive(prepared: Sequence[Prepared]) -> None:
-    """Refuses a wish beside quantiles, whose error is no width. Raises Rejected DP411."""
+    """Refuses a wish beside quantiles and modes, whose error is no width. Raises Rejected DP411."""
     for p in prepared:
         for output in p.node.outputs:
             if any(rule(p.node.components[i]).chosen for i in output.recipe.components):
                 raise reject(
                     "DP411", f"the error of {output.label or output.column.name} is a number of rows, so no ε can be "
                     "planned for it", span=output.span,
-                    help=["give an ε: EXPLAIN shows how many rows a quantile may be off"],
+                    help=["give an ε: EXPLAIN shows how many rows it may be off"],
                 )  # fmt: skip
 
 

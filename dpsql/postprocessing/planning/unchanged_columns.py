@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Cast, Column
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Project, Release, SetKind, SetOperation, Sort, Window
@@ -17,7 +16,7 @@ def shown_by(
 ) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
     """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it.
 
-    quantiles: also those, which have no interval.
+    quantiles: also those, and modes, which have no interval.
     """
     releases = traced_releases(node)
     return tuple(tuple(_shown(node, c.uid, release, index, quantiles) for c in columns) for release in releases)
@@ -31,9 +30,7 @@ def _shown(
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
         made = formula(output)
-        if output.column.uid == origin and (
-            made.no_interval is None or (quantiles and isinstance(made, QuantileFormula))
-        ):
+        if output.column.uid == origin and (made.no_interval is None or (quantiles and made.off)):
             return index[release], position
     return None
 
