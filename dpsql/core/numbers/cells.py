@@ -13,6 +13,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
+FINEST = 10
+"""Binary digits of growing cells, at most: each is 1/512 of its values wide, or less. Finer ones would take cells from
+the equal ones, which large values need where they lie close together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -28,11 +32,10 @@ class Cells:
         """At most so many cells, as fine as that allows."""
         if hi - lo < most:
             return cls(lo, hi, 1, 0)
-        each = most // 2 if logarithmic else most
-        digits = 0
-        while logarithmic and _growing(lo, hi, digits + 1) <= each:
-            digits += 1
-        return cls(lo, hi, -(-(hi - lo + 1) // each), digits)
+        digits = growing = 0
+        while logarithmic and digits < FINEST and (more := _growing(lo, hi, digits + 1)) <= most // 2:
+            digits, growing = digits + 1, more
+        return cls(lo, hi, -(-(hi - lo + 1) // (most - growing)), digits)
 
     @property
     def starts(self) -> tuple[int, ...]:

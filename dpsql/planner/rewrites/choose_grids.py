@@ -27,7 +27,7 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
-from dpsql.core.ir.expressions import Call, Expr, columns_of
+from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources, one_group
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
@@ -47,6 +47,15 @@ LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
 MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
 """Cells of a quantile, or values of a mode; of one by private keys, whose number must decide on nothing."""
+SECOND = 10**6
+ROUND_STEPS = (
+    *(10**i for i in range(6)),
+    *(s * SECOND for s in (1, 2, 5, 10, 15, 30)),
+    *(m * 60 * SECOND for m in (1, 2, 5, 10, 15, 30)),
+    *(h * 3600 * SECOND for h in (1, 2, 3, 6, 12)),
+    *(d * 86400 * SECOND for d in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+)
+"""Microseconds between the timestamps that a quantile of them is chosen from."""
 MOST_ENTRIES = 2**24
 """These times public keys."""
 
@@ -139,7 +148,9 @@ def _gridded(
         cells, own = max(2, most_cells(node)), found.get(c.arg)
         # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
-        c = replace(_quantized(c, value, units, own or Fraction(0)), quantile=replace(c.quantile, cells=cells))
+        c = replace(c, quantile=replace(c.quantile, cells=cells))
+        rounded = None if own is not None else _in_round_steps(c, value, cells)
+        c = rounded or _quantized(c, value, units, own or Fraction(0))
     if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
@@ -266,6 +277,29 @@ def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction
         if grid >= least and max(abs(low), abs(high), abs(low + center), abs(high + center)) <= most:
             return replace(c, grid=grid, center=int(center), lo=low, hi=high)
         grid *= 2
+
+
+def _in_round_steps(c: Component, value: Value, most: int) -> Component | None:
+    """Timestamps: the least step that divides a day, or a whole number of days, at which there are at most so many.
+
+    A quantile of them is a round time, and mostly exact where the times of the rows are round. None of anything else.
+    """
+    match c.arg:
+        case Call(function="clip", args=(Call(function="date_diff", args=(Literal(value="microsecond"), *_)), *_)):
+            pass
+        case Call(function="date_diff", args=(Literal(value="microsecond"), *_)):
+            pass
+        case _:
+            return None
+    lo, hi = value.interval.lo, value.interval.hi
+    if c.quantile is None or c.quantile.logarithmic or lo is None or hi is None:
+        return None
+    for step in ROUND_STEPS:
+        # Within the bounds: no answer lies beyond what a timestamp can be.
+        low, high = -(-lo // step), hi // step
+        if low <= high < low + most:
+            return replace(c, grid=Fraction(step), center=0, lo=int(low), hi=int(high))
+    return None
 
 
 def _factor(arg: Expr, value: Value, most: int) -> Factor:

@@ -83,3 +83,10 @@ def test_growing_cells_are_fine_where_values_are_small() -> None:
         assert (last - first) <= value / 500
     uniform = Cells.of(0, 10**9, 2**16, False)
     assert len({uniform.ends(i)[1] - uniform.ends(i)[0] for i in range(len(uniform) - 1)}) == 1
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(90_000, 10_500_000), (0, 10**8), (0, TOP)])
+def test_most_cells_are_equal_ones(lo: int, hi: int) -> None:
+    """So large values that lie close together are told apart, too."""
+    cells = Cells.of(lo, hi, 2**16, True)
+    assert (hi - lo) // cells.width > 54_000 and cells.digits

@@ -1,0 +1,68 @@
+"""Quantiles of timestamps are chosen from round times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.measures.quantile import cells_of
+from dpsql.planner.rewrites.choose_grids import MOST_CELLS
+
+POLICY = """
+version: 1
+name: round-times
+tables:
+  t:
+    unit: {rows: 1}
+    columns:
+      at: {type: timestamp, nullable: false}
+budgets:
+  total: {epsilon: 1e18}
+"""
+MOST = 10**9
+"""An ε at which the cell of the quantile is chosen but for a probability of e^(-10^9) or so."""
+
+
+@pytest.fixture(scope="module")
+def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    file = tmp_path_factory.mktemp("times") / "policy.yaml"
+    file.write_text(POLICY, encoding="utf-8")
+    hours = "TIMESTAMP '2013-05-06' + INTERVAL (i // 7) HOUR"
+    with duckdb.connect() as plain:
+        plain.execute(f"CREATE TABLE t AS SELECT {hours} AS at FROM range(97) r(i)")
+        with dpsql.connect(plain, policy=file, ledger=MemoryLedger()) as connection:
+            yield connection
+
+
+def test_full_hours_are_answered_exactly(con: dpsql.Connection) -> None:
+    at = "CLIP(at, TIMESTAMP '2013-01-01', TIMESTAMP '2014-01-01')"
+    found = con.sql(f"SELECT QUANTILE_DISC({at}, 0.5) AS m, QUANTILE_DISC({at}, 0.9) AS h FROM t").run(epsilon=MOST)
+    assert found.rows[0] == (datetime(2013, 5, 6, 6), datetime(2013, 5, 6, 12))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [
+        ("2013-01-01", "2014-01-02", timedelta(minutes=10)),
+        ("2013-01-01", "2013-02-01", timedelta(minutes=1)),
+        ("2013-01-01", "2013-01-02", timedelta(seconds=2)),
+        ("2013-01-01 10:00:00", "2013-01-01 10:00:01", timedelta(microseconds=100)),
+        ("2013-01-01 10:00:00", "2013-01-01 10:00:00.000123", timedelta(microseconds=1)),
+        ("1820-01-01", "2020-01-01", timedelta(days=2)),
+        ("0001-01-01", "9999-12-31", timedelta(days=100)),
+    ],
+)
+def test_steps_are_the_least_round_ones(con: dpsql.Connection, low: str, high: str, step: timedelta) -> None:
+    sql = f"SELECT MEDIAN(CLIP(at, TIMESTAMP '{low}', TIMESTAMP '{high}')) AS m FROM t"
+    (release,) = con.sql(sql).plan(epsilon=1).releases
+    (m,) = release.measured.measurements
+    cells, epoch = cells_of(m.component), datetime(1970, 1, 1)
+    assert cells.width * m.component.grid == step // timedelta(microseconds=1) and len(cells) <= MOST_CELLS
+    first, last = (epoch + timedelta(microseconds=int(end * m.component.grid)) for end in (cells.lo, cells.hi))
+    assert timedelta(0) <= first - datetime.fromisoformat(low) < step
+    assert timedelta(0) <= datetime.fromisoformat(high) - last < step
