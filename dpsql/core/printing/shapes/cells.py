@@ -88,10 +88,13 @@ def start(d: Dialect, y: str, cells: Cells) -> str:
 
 def _up(v: str, top: int, digits: int, over: bool = False) -> str:
     """The first integer of the growing cell of v ≥ 0, at most top; over: that of the next one."""
-    steps = range(max(1, top.bit_length() - digits + 1))
-    arms = []
-    for s in steps:
-        first = v if s == 0 else f"{v} - {v} % {1 << s}"
-        found = f"{first} + {1 << s}" if over else first
-        arms.append(f"WHEN {v} < {1 << (digits + s)} THEN {found}" if s + 1 < len(steps) else f"ELSE {found}")
-    return arms[0].removeprefix("ELSE ") if len(arms) == 1 else f"CASE {' '.join(arms)} END"
+
+    def among(low: int, high: int) -> str:
+        """Of a v whose last low … high - 1 digits, one of these numbers, are not looked at: half of them at a time."""
+        if high - low > 1:
+            half = (low + high) // 2
+            return f"CASE WHEN {v} < {1 << (digits + half - 1)} THEN {among(low, half)} ELSE {among(half, high)} END"
+        first = v if low == 0 else f"({v} & {-(1 << low)})"
+        return f"{first} + {1 << low}" if over else first
+
+    return among(0, max(1, top.bit_length() - digits + 1))
