@@ -43,6 +43,8 @@ CANDIDATES = {"OpenDP 101": 101, "OpenDP 65,536": 65_536}
 OWN = "dpsql"
 SURE = 4
 """Standard deviations from which on a difference is one."""
+FEWEST = 10
+"""Answers below which nothing is judged."""
 FEW = 1_000
 """Rows below which no quantile is an answer."""
 Errors = NDArray[np.float64]
@@ -50,7 +52,7 @@ Errors = NDArray[np.float64]
 
 def run(settings: Settings) -> Figures:
     """All sets and contestants, and the times."""
-    draws, patience = settings.pick(20, 1_000, 4_000), settings.pick(1, 2, 60)
+    draws, patience = settings.pick(20, 1_000, 4_000), settings.pick(1, 12, 60)
     scale, people = settings.pick("0.01", "0.1", "1"), settings.people or settings.pick(300, 1_000_000, 4_000_000)
     sets = settings.pick(SETS[:3], SETS, SETS)
     columns = [opened(one, settings.folder, scale) for one in sets]
@@ -145,8 +147,13 @@ def errors(values: Values, p: Fraction, answers: Values) -> dict[str, Errors]:
 
 
 def ahead(mine: Errors, other: Errors) -> float:
-    """Standard deviations by which `mine` are smaller than chance explains (rank-sum test); below 0: larger."""
+    """Standard deviations by which `mine` are smaller than chance explains (rank-sum test); below 0: larger.
+
+    Of few answers nothing is said.
+    """
     m, n = len(mine), len(other)
+    if min(m, n) < FEWEST:
+        return 0.0
     theirs = np.sort(other)
     above = n - np.searchsorted(theirs, mine, side="right")
     same = np.searchsorted(theirs, mine, side="right") - np.searchsorted(theirs, mine, side="left")
