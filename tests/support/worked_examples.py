@@ -277,6 +277,10 @@ def _line(node: Node) -> str:
 
 
 def _component(c: Component) -> str:
+    if c.measure is Measure.MODE:
+        assert c.arg is not None
+        among = "" if c.choices is None else f" of {', '.join(repr(value) for (value,) in c.choices.keys)}"
+        return f"MODE({_written(c.arg)}){among}"
     if c.measure is Measure.UNITS:
         return "number of units"
     text = "*" if c.arg is None else _written(c.arg)

@@ -4,7 +4,7 @@ Rows with another value, and NULLs, count nowhere.
 
 Example:
     >>> before_after(list_choices, "SELECT MODE(region) FROM patients")
-    release MODE(region)  →  release MODE(region), region ∈ ('north', 'south')
+    release MODE(region)  →  release MODE(region) of 'north', 'south'
     └─ scan patients         └─ scan patients
 """
 
