@@ -83,18 +83,18 @@ def test_a_comoment_is_that_of_exactly_its_rows() -> None:
     """It is rounded down to steps, whatever its sign, and is 0 of any other number of rows."""
     product, names = _component((-3, 4), (-6, 5))
     connection, chance = duckdb.connect(), random.Random(5)
-    connection.execute("CREATE TABLE t (y BIGINT, x DOUBLE)")
     for n, step in ((1, 1), (2, 1), (5, 4), (6, 16)):
         c = replace(product, measure=Measure.COMOMENT, rows=n, step=step)
         assert c.times is not None
-        sql = comoment(c, names)
-        for _ in range(40):
-            rows = [(chance.randint(-9, 9), float(chance.randint(-9, 9))) for _ in range(n)]
-            connection.execute("DELETE FROM t")
-            connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        databases = [[(chance.randint(-9, 9), chance.randint(-9, 9)) for _ in range(n)] for _ in range(40)]
+        moments = []
+        for rows in databases:
             u = [_clipped(max(min(a, 4), -3), c.grid, c.center, c.lo, c.hi) for a, _ in rows]
             v = [_clipped(max(min(b, 5), -6), c.times.grid, c.times.center, c.times.lo, c.times.hi) for _, b in rows]
-            moment = n * sum(a * b for a, b in zip(u, v, strict=True)) - sum(u) * sum(v)
-            assert connection.execute(f"SELECT {sql} FROM t").fetchall() == [(moment // step,)]
-            connection.execute("INSERT INTO t VALUES (4, 5)")
-            assert connection.execute(f"SELECT {sql} FROM t").fetchall() == [(0,)]
+            moments.append((n * sum(a * b for a, b in zip(u, v, strict=True)) - sum(u) * sum(v)) // step)
+        assert n == 1 or len({*moments}) > n
+        for more, expected in (((), moments), (((4, 5),), [0] * len(databases))):
+            listed = [f"({i}, {y}, {x})" for i, rows in enumerate(databases) for y, x in (*rows, *more)]
+            table = f"(SELECT i, y::BIGINT AS y, x::DOUBLE AS x FROM (VALUES {', '.join(listed)}) AS v(i, y, x)) AS t"
+            sql = f"SELECT {comoment(c, names)} FROM {table} GROUP BY i ORDER BY i"
+            assert connection.execute(sql).fetchall() == [(m,) for m in expected]
