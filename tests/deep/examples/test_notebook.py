@@ -29,7 +29,8 @@ def test_it_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (tmp_path / variable).mkdir()
         monkeypatch.setenv(variable, str(tmp_path / variable))
     notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    place = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=900, startup_timeout=900, resources=place).execute()
     shown: list[dict[str, Any]] = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
     texts = [o["text"] for o in shown if o["output_type"] == "stream"]
     pages = [o["data"].get("text/html", "") for o in shown if "data" in o]
