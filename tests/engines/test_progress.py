@@ -131,5 +131,5 @@ def test_rich_is_loaded_when_there_is_something_to_show() -> None:
         "import sys, duckdb; from dpsql.engines.duckdb.engine import DuckDBEngine;"
         "e = DuckDBEngine.wrap(duckdb.connect(), progress=True); e.fetch('SELECT 1'); print('rich' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout.strip() == "False"

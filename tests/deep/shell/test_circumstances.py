@@ -111,7 +111,7 @@ def test_ctrl_c_away_from_a_terminal(folder: Path) -> None:
         shell.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             shell.wait(60)
-    _, said = shell.communicate(timeout=60)
+    _, said = shell.communicate(timeout=600)
     assert shell.returncode == 130 and "Traceback" not in said
 
 
