@@ -328,26 +328,51 @@ IN = "(SELECT x FROM more)"
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "why"),
     [
-        f"SELECT COUNT(*) FROM codes WHERE n = 1 OR n IN {IN}",
-        f"SELECT COUNT(*) FROM codes WHERE NOT (n = 1 OR n IN {IN})",
-        f"SELECT COUNT(*) FROM codes WHERE NOT (n = 1 AND n NOT IN {IN})",
-        f"SELECT COUNT(*) FROM codes WHERE CASE WHEN n IN {IN} THEN true END",
-        f"SELECT COUNT(*) FROM codes WHERE (EXISTS {IN}) IS TRUE",
-        f"SELECT COUNT(*) FROM codes WHERE EXISTS {IN} = (n = 1)",
-        f"SELECT n IN {IN} FROM codes",
-        f"SELECT EXISTS {IN}",
-        f"SELECT COUNT(*) FROM codes GROUP BY n IN {IN}",
-        f"SELECT COUNT(*) FILTER (WHERE n IN {IN}) FROM codes",
-        f"SELECT SUM(CASE WHEN EXISTS {IN} THEN 1 END) FROM codes",
-        f"SELECT COUNT(*) FROM codes ORDER BY EXISTS {IN}",
-        f"SELECT COUNT(*) FROM codes JOIN more ON EXISTS {IN}",
-        f"SELECT label FROM codes GROUP BY label HAVING COUNT(*) > 3 OR label = ANY {IN}",
+        (f"SELECT COUNT(*) FROM codes WHERE NOT (n = 1 OR n IN {IN})", "may be NULL"),
+        (f"SELECT COUNT(*) FROM codes WHERE NOT (n = 1 AND n NOT IN {IN})", "may be NULL"),
+        (f"SELECT COUNT(*) FROM codes WHERE CASE WHEN n = 1 THEN n IN {IN} END", "may be NULL"),
+        (f"SELECT COUNT(*) FROM codes WHERE CASE n = 1 WHEN n IN {IN} THEN TRUE END", "may be NULL"),
+        (f"SELECT n IN {IN} FROM codes", "may be NULL"),
+        (f"SELECT COUNT(*) FROM codes GROUP BY n IN {IN}", "may be NULL"),
+        (f"SELECT COUNT(*) FROM codes WHERE (EXISTS {IN}) IS TRUE", "equalities"),
+        (f"SELECT COUNT(*) FROM codes WHERE EXISTS {IN} = (n = 1)", "equalities"),
+        (f"SELECT EXISTS {IN}", "equalities"),
+        (f"SELECT SUM(CASE WHEN EXISTS {IN} THEN 1 END) FROM codes", "equalities"),
+        (f"SELECT COUNT(*) FROM codes ORDER BY EXISTS {IN}", "equalities"),
+        (f"SELECT COUNT(*) FROM codes WHERE n = 1 OR n < ANY {IN}", "condition of WHERE or HAVING"),
+        (f"SELECT COUNT(*) FROM codes JOIN more ON EXISTS {IN}", "condition of WHERE or HAVING"),
+        (f"SELECT COUNT(*) FROM codes QUALIFY ROW_NUMBER() OVER () = 1 OR n IN {IN}", "condition of WHERE or HAVING"),
     ],
 )
-def test_conditions_inside_other_expressions(sql: str) -> None:
-    assert "condition of WHERE or HAVING" in refused(sql, "DP111", IN)
+def test_conditions_inside_other_expressions(sql: str, why: str) -> None:
+    assert why in refused(sql, "DP111", IN)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT COUNT(*) FROM codes WHERE n = 1 OR code IN (SELECT x FROM more)", ["left code = x"]),
+        ("SELECT COUNT(*) FROM codes WHERE n = 1 OR (code, n) IN (SELECT x, n FROM more)", ["left code = x and n = n"]),
+        ("SELECT COUNT(*) FROM codes WHERE n = 1 OR n = ANY (SELECT x FROM more)", ["left n = x"]),
+        ("SELECT n IN (SELECT n FROM more) FROM codes", ["left n = n"]),
+        ("SELECT n NOT IN (SELECT n FROM more) FROM codes", ["left n = n"]),
+        ("SELECT n IN (SELECT n FROM more) a FROM codes GROUP BY a", ["left n = n"]),
+        ("SELECT n IN (SELECT n FROM more) a FROM codes GROUP BY n IN (SELECT n FROM more)", ["left n = n"]),
+        ("SELECT COUNT(*) FILTER (WHERE code IN (SELECT x FROM more)) FROM codes", ["left code = x"]),
+        ("SELECT SUM(CASE WHEN code IN (SELECT x FROM more) THEN 1 END) FROM codes", ["left code = x"]),
+        ("SELECT COUNT(*) FROM codes c WHERE NOT (n = 1 OR EXISTS (SELECT 1 FROM more WHERE more.code = c.code))",
+         ["left code = code"]),
+        ("SELECT code FROM codes GROUP BY code HAVING COUNT(*) > 3 OR code IN (SELECT x FROM more)", ["left code = x"]),
+    ],
+)  # fmt: skip
+def test_conditions_as_values_look_up_distinct_rows(sql: str, expected: list[str]) -> None:
+    node = bound(sql)
+    assert joins(node) == expected
+    (right,) = [n.right for n in walk(node) if isinstance(n, Join)]
+    assert isinstance(right, Aggregate) and not right.calls
+    require_resolved(node)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, SubqueryHandler
+from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, MembershipHandler, SubqueryHandler
 from dpsql.frontend.bind.function_names import INTERVAL_ENDS, PAIRS, QUANTILES, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.quantiles import quantile, require_ordered, shown
@@ -26,11 +26,12 @@ from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
 class AggregateCollector:
     """Binds aggregates when the expression binder meets them; equal calls share one output column.
 
-    subquery: binds scalar subqueries in arguments and filters, over the rows that are aggregated.
+    subquery, membership: bind subqueries in arguments and filters, over the rows that are aggregated.
     """
 
     numbering: Numbering
     subquery: SubqueryHandler | None = None
+    membership: MembershipHandler | None = None
     calls: list[AggregateCall] = field(default_factory=list)
 
     def reads(self, expr: Expr) -> bool:
@@ -42,7 +43,7 @@ class AggregateCollector:
         if isinstance(node, exp.Anonymous) and str(node.this).lower() in INTERVAL_ENDS:
             return self._shared(self._end(node, binder))
         inner = replace(binder, aggregate=None, subquery=self.subquery, clause=IN_AGGREGATES, aliases={})
-        inner.window = inner.grouping = None
+        inner.window, inner.grouping, inner.membership = None, None, self.membership
         return self._shared(self.bound(node, inner))
 
     def _shared(self, call: AggregateCall) -> Expr:

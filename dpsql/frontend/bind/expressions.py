@@ -38,11 +38,15 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from"
 _SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 
+MEMBERSHIPS = (exp.In, exp.Exists, exp.EQ)
+"""Conditions that may hold a subquery."""
+
 IN_AGGREGATES = "an aggregate"
 """The clause of arguments and filters of aggregates."""
 
 AggregateHandler = Callable[[exp.Expr, "ExprBinder"], Expr]
 SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
+MembershipHandler = Callable[[exp.Expr, "ExprBinder"], Expr | None]
 
 
 @dataclass(slots=True)
@@ -63,6 +67,7 @@ class ExprBinder:
     clause: str
     aggregate: AggregateHandler | None = None
     subquery: SubqueryHandler | None = None
+    membership: MembershipHandler | None = None
     outer: Outer | None = None
     aliases: Mapping[str, Expr] = field(default_factory=dict)
     window: AggregateHandler | None = None
@@ -81,6 +86,10 @@ class ExprBinder:
             shifted = calendar_shift(self, node)
             if shifted is not None:
                 return shifted
+        if self.membership is not None and isinstance(node, MEMBERSHIPS):
+            found = self.membership(node, self)
+            if found is not None:
+                return found
         handler = SYNTAX.get(type(node))
         if handler is not None:
             return handler(self, node)

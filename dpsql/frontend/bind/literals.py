@@ -186,10 +186,9 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
     try:
         match target.kind:
             case Kind.DATE:
-                return Literal(dt.date.fromisoformat(stripped), DATE, span)
+                return Literal(_instant(stripped).date(), DATE, span)
             case Kind.TIMESTAMP:
-                value = dt.datetime.fromisoformat(stripped)
-                return None if value.tzinfo is not None else Literal(value, TIMESTAMP, span)
+                return Literal(_instant(stripped), TIMESTAMP, span)
             case Kind.INTEGER | Kind.DECIMAL:
                 held = Decimal(stripped)
                 if not held.is_finite() or abs(held.adjusted()) > MOST_DIGITS:
@@ -206,6 +205,22 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
     except (ValueError, InvalidOperation, OverflowError):
         return None
     return None
+
+
+_INSTANT = re.compile(
+    r"(\d{1,4})([-/ \\])(\d{1,2})\2(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?", re.ASCII
+)
+"""1995-4-10, 1995/04/10 8:05, 1995-04-10T08:05:00.5: what DuckDB reads. Digits below a microsecond drop."""
+
+
+def _instant(text: str) -> dt.datetime:
+    """The time that a text means; of a day its midnight. Raises ValueError if it is none, or has a time zone."""
+    found = _INSTANT.fullmatch(text)
+    if found is None:
+        raise ValueError
+    year, _, month, day, hour, minute, second, fraction = found.groups()
+    micros = int((fraction or "").ljust(6, "0")[:6])
+    return dt.datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)
 
 
 def months(node: exp.Interval) -> int | None:

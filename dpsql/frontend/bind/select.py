@@ -101,7 +101,7 @@ class SelectBinder:
         together = Together()
         if "where" in args:
             binder = self._binder(source.entries, "WHERE")
-            binder.subquery = rows.scalar
+            binder.subquery, binder.membership = rows.scalar, rows.membership
             with together.attempt():
                 predicate = rows.condition(binder, args["where"])
                 source = replace(source, node=rows.around(source.node, predicate, self.span(args["where"])))
@@ -156,21 +156,23 @@ class SelectBinder:
         together: Together,
     ) -> _Clauses:
         """SELECT first, because the clauses after it may use its aliases. Raises Rejected with all that is wrong."""
-        aggregates, groupings = AggregateCollector(self.numbering, rows.scalar), GroupingCalls(self.numbering)
+        aggregates = AggregateCollector(self.numbering, rows.scalar, rows.membership)
+        groupings = GroupingCalls(self.numbering)
         windows = WindowCollector(self.numbering, windows_of(args.get("windows", []), binder))
         binder.aggregate, binder.subquery, binder.window, binder.grouping = aggregates, above.scalar, windows, groupings
+        binder.membership = rows.membership
         named, binder.failed = self._items(self._star_expanded(args["expressions"], source), binder, source, together)
         found = _Clauses(named, aggregates, windows, groupings)
         aliases = {n.lower(): e for n, e in reversed(named)}
         binder.aliases = unless_column(aliases, source.entries)
         with together.attempt():
             if "having" in args:
-                binder.clause, binder.window = "HAVING", None
+                binder.clause, binder.window, binder.membership = "HAVING", None, above.membership
                 found.having = above.condition(binder, args["having"])
                 self._no_window(found.having, windows, "HAVING")
         with together.attempt():
             if "qualify" in args:
-                binder.clause, binder.window = "QUALIFY", windows
+                binder.clause, binder.window, binder.membership = "QUALIFY", windows, None
                 found.qualify = condition(binder, args["qualify"])
         with together.attempt():
             if "distinct" in args:
@@ -182,7 +184,7 @@ class SelectBinder:
             windows.require_all_valid(binder)
         with together.attempt():
             keyed = self._binder(source.entries, "GROUP BY")
-            keyed.failed = binder.failed
+            keyed.failed, keyed.membership = binder.failed, rows.membership
             found.groups = groups_of(
                 args.get("group"), named, aliases, keyed, lambda e: aggregates.reads(e) or windows.reads(e)
             )

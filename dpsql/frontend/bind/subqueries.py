@@ -1,7 +1,8 @@
 """Subqueries in expressions: each becomes a join around the rows of the clause that it stands in.
 
-A condition (IN, EXISTS, = ANY) keeps or drops rows: a SEMI or ANTI join. A scalar subquery adds a column and neither
-multiplies nor drops rows: it has one row by construction, or one per key of its correlated equalities.
+A condition (IN, EXISTS, = ANY) keeps or drops rows: a SEMI or ANTI join; one that is a value looks rows up
+(`membership.py`). A scalar subquery adds a column and neither multiplies nor drops rows: it has one row by
+construction, or one per key of its correlated equalities.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.correlated import existence, exposed, refused, rows_of
 from dpsql.frontend.bind.expressions import ExprBinder, condition
 from dpsql.frontend.bind.from_clause import Ctes
+from dpsql.frontend.bind.membership import distinct, is_asked, may_be_null, not_tied
 from dpsql.frontend.bind.outer_query import Outer
 from dpsql.frontend.bind.row_facts import never_null, one_row
 from dpsql.frontend.bind.scope import Relation
@@ -55,7 +57,7 @@ _ANY: dict[type[exp.Expr], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class Match:
     """`subjects op ANY (query)`, negated or not; EXISTS has no subjects."""
 
     query: exp.Expr
@@ -65,7 +67,7 @@ class _Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attached:
+class Attached:
     """A join that is to be put around the rows of a clause; `equalities` and `residual` read those rows on the left."""
 
     kind: JoinKind
@@ -97,8 +99,8 @@ class Subqueries:
     within: Callable[[Outer], Query]
     columns: set[int] = field(default_factory=set)
     """Numbers of all columns that the collected joins add or compare with."""
-    _scalars: list[_Attached] = field(default_factory=list)
-    _matches: list[_Attached] = field(default_factory=list)
+    _scalars: list[Attached] = field(default_factory=list)
+    _matches: list[Attached] = field(default_factory=list)
     _known: dict[exp.Expr, Expr] = field(default_factory=dict)
 
     # --- what the clauses call -------------------------------------------------------------------------------------
@@ -110,10 +112,30 @@ class Subqueries:
             known = self._known[node] = self._scalar(node, binder)
         return replace(known, span=query_span(node, binder.source.text))
 
+    def membership(self, node: exp.Expr, binder: ExprBinder) -> Expr | None:
+        """IN, EXISTS or = ANY over a subquery as a value over the rows after `around`; None if it is anything else.
+
+        Raises Rejected.
+        """
+        if isinstance(node, exp.Paren | exp.Not) or (match := match_of(node, binder)) is None:
+            return None
+        at = query_span(match.query, binder.source.text)
+        known = self._known.get(node)
+        if known is None:
+            semi = self._matched(match, binder, None, exact=not is_asked(node))
+            if semi.residual is not None or not semi.equalities:
+                raise not_tied(at)
+            right = distinct(semi.right, semi.equalities, binder.numbering, at)
+            pairs = tuple(Equality(p.left, k.column) for p, k in zip(semi.equalities, right.keys, strict=True))
+            self.columns |= {k.column.uid for k in right.keys}
+            self._scalars.append(Attached(JoinKind.LEFT, right, pairs, None, at))
+            known = self._known[node] = binder.call("is_not_null", (right.keys[0].column,), at)
+        return replace(known, span=at)
+
     def condition(self, binder: ExprBinder, node: exp.Expr) -> Expr | None:
         """The terms of WHERE or HAVING that are no subqueries; those that are wait for `around`. Raises Rejected."""
         inner = checked(node, binder.source, "this")["this"]
-        terms = [(term, _match(term, binder)) for term in _terms(inner)]
+        terms = [(term, match_of(term, binder)) for term in _terms(inner)]
         if all(match is None for _, match in terms):
             return self._without_outer(condition(binder, node))
         together, plain = Together(), []
@@ -162,7 +184,8 @@ class Subqueries:
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
-    def _matched(self, match: _Match, binder: ExprBinder, predicate: Expr | None) -> _Attached:
+    def _matched(self, match: Match, binder: ExprBinder, predicate: Expr | None, exact: bool = False) -> Attached:
+        """exact: its value is shown or negated, so that it must not be NULL."""
         at = query_span(match.query, binder.source.text)
         relation, outer = self._bound(match.query, exists=not match.subjects)
         node = relation.node
@@ -180,6 +203,8 @@ class Subqueries:
             bound = binder.bind(subject)
             compared = binder.call(match.op, (bound, entry.column), bound.span or at)
             sure = never_null(bound, left, self.policy) and never_null(entry.column, node, self.policy)
+            if exact and not sure:
+                raise may_be_null(binder.source.text[(bound.span or at).start : (bound.span or at).end], at)
             if match.negated and not sure:
                 compared = binder.call("coalesce", (compared, Literal(True, BOOLEAN, at)), at)
             terms.append(compared)
@@ -190,7 +215,7 @@ class Subqueries:
         residual = conjunction(t for t in rest if not (columns_of(t) and columns_of(t) <= own))
         right = lifted if only is None else Filter(lifted, only, at)
         kind = JoinKind.ANTI if match.negated else JoinKind.SEMI
-        return self._closed(_Attached(kind, right, pairs, residual, at), outer)
+        return self._closed(Attached(kind, right, pairs, residual, at), outer)
 
     def _paired(self, terms: list[Expr], right: Node) -> tuple[tuple[Equality, ...], list[Expr]]:
         """Plain equalities between the two sides, and all other terms."""
@@ -216,7 +241,7 @@ class Subqueries:
                 "a subquery in an expression must have exactly one row", at, rows_of(relation.node),
                 "compute one value from all rows:  (SELECT MAX(x) FROM …),  without GROUP BY, HAVING and LIMIT",
             )  # fmt: skip
-        self._scalars.append(self._closed(_Attached(JoinKind.CROSS, relation.node, (), None, at, True), outer))
+        self._scalars.append(self._closed(Attached(JoinKind.CROSS, relation.node, (), None, at, True), outer))
         return relation.entries[0].column
 
     def _decorrelated(self, relation: Relation, outer: Outer, at: Span, binder: ExprBinder) -> Expr:
@@ -227,10 +252,10 @@ class Subqueries:
         node = relation.node
         item = node.items[0].expr if isinstance(node, Project) else None
         below = node.input if isinstance(node, Project) else node
-        beside: list[_Attached] = []
+        beside: list[Attached] = []
         while isinstance(below, Sort) or (isinstance(below, Join) and below.scalar and below.kind is JoinKind.CROSS):
             if isinstance(below, Join):
-                beside.append(_Attached(below.kind, below.right, (), None, below.span or at, True))
+                beside.append(Attached(below.kind, below.right, (), None, below.span or at, True))
             below = below.input if isinstance(below, Sort) else below.left
         if item is None or not isinstance(below, Aggregate) or below.keys:
             raise refused(
@@ -253,7 +278,7 @@ class Subqueries:
                 keys[right] = Item(binder.numbering.column(name, right.type, right.span), right)
             pairs.append(Equality(left, replace(keys[right].column, span=right.span)))
         grouped = replace(below, keys=tuple(keys.values()))
-        attached = _Attached(JoinKind.LEFT, grouped, tuple(pairs), None, at, True)
+        attached = Attached(JoinKind.LEFT, grouped, tuple(pairs), None, at, True)
         self._scalars += [*beside[::-1], self._closed(attached, outer)]
         counts = {c.column.uid for c in below.calls if c.function == "count"}
 
@@ -279,7 +304,7 @@ class Subqueries:
         outer.terms += [t for t in terms if columns_of(t) & outer.columns]
         return conjunction(t for t in terms if not columns_of(t) & outer.columns)
 
-    def _closed(self, attached: _Attached, outer: Outer) -> _Attached:
+    def _closed(self, attached: Attached, outer: Outer) -> Attached:
         """Checks that the right side reads nothing of the left one, and remembers its columns."""
         for node in walk(attached.right):
             for e in expressions(node):
@@ -314,17 +339,17 @@ def _terms(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _match(node: exp.Expr, binder: ExprBinder) -> _Match | None:
+def match_of(node: exp.Expr, binder: ExprBinder) -> Match | None:
     """A term that is IN, EXISTS or = ANY over a subquery, or NOT of one; None if it is anything else."""
     negated = False
     while isinstance(node, exp.Paren | exp.Not):
         negated ^= isinstance(node, exp.Not)
         node = node.this
     if isinstance(node, exp.Exists):
-        return _Match(checked(node, binder.source, "this")["this"], (), "eq", negated)
+        return Match(checked(node, binder.source, "this")["this"], (), "eq", negated)
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         args = checked(node, binder.source, "this", "query")
-        return _Match(args["query"], _row(args["this"]), "eq", negated)
+        return Match(args["query"], _row(args["this"]), "eq", negated)
     other = node.args.get("expression")
     if type(node) in _ANY and isinstance(other, exp.Any) and isinstance(other.this, exp.Query):
         args = checked(node, binder.source, "this", "expression")
@@ -334,7 +359,7 @@ def _match(node: exp.Expr, binder: ExprBinder) -> _Match | None:
                 "rows can be compared with = ANY only", query_span(other.this, binder.source.text),
                 help="compare one value, or use  (a, b) IN (SELECT …)",
             )  # fmt: skip
-        return _Match(other.this, subjects, op, negated)
+        return Match(other.this, subjects, op, negated)
     return None
 
 

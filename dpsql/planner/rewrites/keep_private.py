@@ -48,6 +48,8 @@ def keep_private(root: Node, ctx: RewriteContext) -> Node:
 def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext) -> Node:
     """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
     match node:
+        case Aggregate(inner=True):  # the distinct rows that IN looks values up in: nobody asked for a release
+            return replace(node, input=_kept(node.input, True, False, ctx), inner=ctx.private(node.input))
         case Aggregate(calls=calls):
             released = bool(calls) and not any(c.function in ("min", "max") or c.p is not None for c in calls)
             child = _kept(node.input, True, below_release or released, ctx)

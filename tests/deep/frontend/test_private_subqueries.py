@@ -41,6 +41,12 @@ WHERE_PEOPLE = (
     "born IN (SELECT code FROM codes)",
     "born NOT IN (SELECT code FROM codes WHERE code IS NOT NULL)",
     "born NOT IN (SELECT code FROM codes)",
+    "({v0} OR pid IN (SELECT pid FROM visits WHERE {v}))",
+    "({v0} OR NOT pid IN (SELECT pid FROM visits WHERE {v}))",
+    "NOT ({v0} OR EXISTS (SELECT 1 FROM visits v WHERE v.pid = people.pid AND {v}))",
+    "CASE WHEN born IN (SELECT code FROM codes) THEN {v0} ELSE born > 1 END",
+    "(pid IN (SELECT pid FROM visits WHERE {v})) = {v0}",
+    "(born IN (SELECT age FROM visits v WHERE v.pid = people.pid) OR {v0})",
 )
 WHERE_LOG = (
     "code IN (SELECT code FROM codes WHERE label = 'u')",
@@ -63,6 +69,7 @@ CALLS = (
 def _query(rng: random.Random) -> str:
     table, conditions = rng.choice((("people", WHERE_PEOPLE), ("log", WHERE_LOG)))
     terms = rng.sample(conditions, rng.choice((1, 1, 2)))
+    terms = [term.replace("{v0}", "(born IS NULL)") for term in terms]
     number, inside = ("born", "born > 0") if table == "people" else ("age", "flag")
     calls = ", ".join(rng.sample(CALLS, rng.choice((1, 2))))
     sql = f"SELECT {calls.replace('{v}', inside)} FROM {table} WHERE {' AND '.join(terms)}"
