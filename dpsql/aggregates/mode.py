@@ -27,7 +27,6 @@ class Mode(Formula):
     """The value that was chosen; NULL of rows that are known to be none."""
 
     no_interval: ClassVar[str] = "the error of a MODE is a number of rows"
-    to_plan: ClassVar[str] = "the error of a MODE is a number of rows: EXPLAIN shows it"
     off: ClassVar[str] = "the count of the answer is at most {rows} below the largest"
     doubt: ClassVar[str] = "the count of its answer may be {rows} below the largest"
 

@@ -1,6 +1,7 @@
 """MEDIAN, quantiles, percentiles: a public cell of values, chosen by the exponential mechanism.
 
-The answer is the middle of the cell. How far it is from the quantile is known in rows, not in values: `rank_error`.
+The answer is the middle of the cell. How far it is from the quantile is known in rows, not in values
+(`core/noise/rank_error.py`).
 Both names are one mechanism; QUANTILE_CONT of integers has the type of a DOUBLE.
 """
 
@@ -24,12 +25,9 @@ from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.measures.quantile import cells_of, histograms
-from dpsql.core.measures.table import rule
-from dpsql.core.noise.mechanisms import Exponential
 from dpsql.diagnostics.errors import Rejected, reject
 
 if TYPE_CHECKING:
-    from dpsql.core.noise.measurement import Measurement
     from dpsql.core.release.noisy import NoisyRelease
 
 
@@ -38,7 +36,6 @@ class QuantileFormula(Formula):
     """The middle of the cell that was chosen, in the column's type; NULL of rows that are known to be none."""
 
     no_interval: ClassVar[str] = "the error of a quantile is a number of rows"
-    to_plan: ClassVar[str] = "the error of a quantile is a number of rows: EXPLAIN shows it"
     off: ClassVar[str] = "at most {rows} {lie} between the answer and the quantile"
     doubt: ClassVar[str] = "may be {rows} away from the quantile"
 
@@ -90,23 +87,6 @@ class QuantileFormula(Formula):
     def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
         """As of the ranks."""
         return spread[self.component]
-
-
-def rank_error(m: Measurement, level: Fraction, any_bounds: bool = False) -> float:
-    """Rows that lie between the answer and the quantile, at most, with this probability; or that a mode has fewer than
-    the most frequent value.
-
-    any_bounds: whatever the bounds of the values are.
-
-    *Claim.* P(score > t) ≤ m·e^(-ηt) for m cells, or values. *Why.* All of a score above t weigh at most m·e^(-ηt)
-    together, and the best, a cell that the quantile lies in, weighs 1. A row counts b times in a score, of a mode
-    twice, times its weight.
-    """
-    c = m.component
-    assert isinstance(m.mechanism, Exponential)
-    options = c.quantile.cells if any_bounds and c.quantile is not None else rule(c).options(c)
-    score = math.log(options / float(1 - level)) / float(m.mechanism.eta)
-    return score * float(m.unit)
 
 
 def ordered(c: Component) -> tuple[Expr, Kind | None]:

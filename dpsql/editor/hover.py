@@ -16,7 +16,6 @@ from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
 from dpsql.core.measures.table import rule
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
-from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
@@ -24,8 +23,9 @@ from dpsql.editor.describe import bounds_text, keys_text, type_text
 from dpsql.editor.scope import JOIN_WORDS, Field, Place, Relation, place_at
 from dpsql.frontend.text.lexer import Token, grouped, statement_at, tokens
 from dpsql.frontend.text.split import split_text
-from dpsql.planner.expected_error import expected_error, output_error, scale
+from dpsql.planner.expected_error import output_error, scale
 from dpsql.planner.explain.components import component_name
+from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import facts_text
 from dpsql.planner.plan import Plan
 from dpsql.policy.tools.show import promises, whose_rows
@@ -186,27 +186,31 @@ class _Plan:
         if self.plan is None:
             return []
         at = self._at(token)
-        found: list[tuple[int, PlannedRelease, Output]] = []
-        for release in self.plan.releases:
+        found: list[tuple[int, int, Output]] = []
+        for number, release in enumerate(self.plan.releases):
             for output in release.measured.node.outputs:
                 span = output.column.span
                 if span is not None and span.start <= at < span.end:
-                    found.append((span.end - span.start, release, output))
+                    found.append((span.end - span.start, number, output))
         if not found:
             return []
-        _, release, output = min(found, key=lambda f: f[0])
+        _, number, output = min(found, key=lambda f: f[0])
+        measured = self.plan.releases[number].measured
         lines = []
         for i in output.recipe.components:
-            m = release.measured.measurements[i]
+            m, multiples = measured.measurements[i], Multiples.of(self.plan, number, i)
+            shown, error = multiples.text, multiples.error(measured, i)
             rows = " rows" if rule(m.component).chosen else ""
             what = "choice" if rows else "noise"
+            most = " at most" if multiples.any_bounds else ""
             lines.append(
-                f"- {_code(component_name(m.component, release.measured))}: sensitivity "
-                f"{float(m.sensitivity.l1 * m.unit):.6g} (l1), {m.mechanism.name} {what} of scale "
-                f"{scale(m):.6g}{rows}, ± {expected_error(m):.4g}{rows} at 95 %"
+                f"- {_code(component_name(multiples.without(m.component), measured))}: sensitivity "
+                f"{shown(f'{float(m.sensitivity.l1 * m.unit):.6g}')} (l1), {m.mechanism.name} {what} of scale "
+                f"{shown(f'{scale(m):.6g}')}{rows}"
+                + ("" if error is None else f",{most} ± {shown(f'{error:.4g}')}{rows} at 95 %")
             )
-        error = output_error(release.measured, output.recipe)
-        if error is not None and len(lines) > 1:
+        error = output_error(measured, output.recipe)
+        if error is not None and len(lines) > 1 and self.plan.searches is None:
             lines.append(f"- together ± {error:.4g} at 95 %")
         price = f"ρ {float(self.plan.loss.rho):.4g}" if self.plan.loss.rho else f"ε {float(self.plan.loss.epsilon):.4g}"
         return ["\n".join(lines), f"for {price} of the whole query"]

@@ -6,14 +6,15 @@ import math
 from fractions import Fraction
 
 from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import rank_error
 from dpsql.aggregates.weighted_sum import squared
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Recipe
 from dpsql.core.ir.nodes import Release
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import Exponential
+from dpsql.core.noise.rank_error import rank_error
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 
@@ -44,11 +45,15 @@ def scale(m: Measurement) -> float:
     return float(m.noise.scale * m.unit)
 
 
-def expected_error(m: Measurement, level: Fraction = LEVEL, any_bounds: bool = False) -> float:
-    """Half the width of the interval at this confidence, in the released number's unit; of a quantile, in rows.
+def expected_error(
+    measured: MeasuredRelease, place: int, level: Fraction = LEVEL, any_bounds: bool = False
+) -> float | None:
+    """Of a component half the width of its interval at this confidence, in the released number's unit; of what is
+    chosen in rows, and None of no rows, which is NULL.
 
     any_bounds: of a quantile the most, whatever the bounds of the values are.
     """
-    if isinstance(m.mechanism, Exponential):
-        return rank_error(m, level, any_bounds)
-    return float(m.noise.half_width(level) * m.unit)
+    m = measured.measurements[place]
+    if not rule(m.component).chosen:
+        return float(m.noise.half_width(level) * m.unit)
+    return None if m.known is not None else float(rank_error(measured.measurements, place, level, any_bounds))

@@ -6,14 +6,12 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from dpsql.aggregates.formula import formula
-from dpsql.aggregates.quantile import QuantileFormula
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.releases_of_plan import Releases
+from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.errors import reject
-from dpsql.postprocessing.planning.unchanged_columns import is_key, origin_of, shown_by, traced_releases
+from dpsql.postprocessing.planning.unchanged_columns import is_key, shown_by
 
 
 def outputs_named(
@@ -32,7 +30,7 @@ def outputs_named(
     unchanged: group keys, constants, arithmetic. whole: False for a tree of which parts were left out, once the whole
     one has been asked: what no release shows any more asks for nothing.
     """
-    shown = shown_by(tree.node, columns, found.index, quantiles=wish == "weights")
+    shown = shown_by(tree.node, columns, found.index, quantiles=True)
     outputs: dict[int, list[Fraction]] = {}
     for name, amount in named.items():
         bearers = [i for i, c in enumerate(columns) if c.name == name]
@@ -51,21 +49,24 @@ def outputs_named(
     return outputs
 
 
+def chosen_columns(tree: Tagged[Facts], columns: Sequence[Column]) -> frozenset[str]:
+    """Names, in small letters, of the columns that show a quantile or mode unchanged: their error is in rows."""
+    index = releases_of(tree).index
+    noisy, shown = (shown_by(tree.node, columns, index, quantiles=wanted) for wanted in (False, True))
+    return frozenset(
+        c.name.casefold()
+        for without, sources in zip(noisy, shown, strict=True)
+        for c, number, source in zip(columns, without, sources, strict=True)
+        if source is not None and number is None
+    )
+
+
 def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:
     if is_key(tree.node, column.uid):
         return reject(
             "DP411", f"{wish} names {column.name}, a group key, which has no noise",
             help=["name columns of COUNT and SUM"],
         )  # fmt: skip
-    releases = traced_releases(tree.node)
-    outputs = (o for r in releases for o in r.outputs if o.column.uid == origin_of(tree.node, column.uid, r))
-    for found in map(formula, outputs):
-        if found.off:
-            what = "a quantile" if isinstance(found, QuantileFormula) else "a MODE"
-            return reject(
-                "DP411", f"{wish} names {column.name}, {what}, whose error is a number of rows",
-                help=[f"name columns of COUNT and SUM; EXPLAIN shows how many rows {what} may be off"],
-            )  # fmt: skip
     return reject(
         "DP411",
         f"{wish} names {column.name}, which is computed from released numbers, or which a join or subquery brings in",

@@ -43,9 +43,10 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
     """How far what is chosen may be off: a number of rows, as a COUNT of them would count."""
     for output in release.node.outputs:
         if off := formula(output).off:
-            (m,) = (release.measurements[i] for i in output.recipe.components)
-            if m.known is None:
-                rows = math.ceil(expected_error(m, any_bounds=any_bounds))
+            (place,) = output.recipe.components
+            error = expected_error(release, place, any_bounds=any_bounds)
+            if error is not None:
+                rows = math.ceil(error)
                 said, lie = ("1 row", "lies") if rows == 1 else (f"{rows:,} rows", "lie")
                 yield f"{output.label}: at 95 %, {off.format(rows=said, lie=lie)}"
 

@@ -29,7 +29,8 @@ class Plan:
     public: facts about public tables the plan relies on; checked again before the run.
     complete: every public fact was known; a static plan may lack key lists and cannot be run.
     notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
-    max_error: output column → the largest half-width at `confidence` that ε was found for; empty where ε was given.
+    max_error: output column → the largest half-width, or number of rows, at `confidence` that ε was found for; empty
+    where ε was given.
     allow_dearer: stored answers may cost the account more than `cost`.
     unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
     coverage: what tells how many units are above the limits, where that was asked for.

@@ -28,8 +28,8 @@ class Options(TypedDict, total=False):
 
     rho: what the query may spend in all, in place of ε; under zCDP.
     max_error: column → the largest half-width of its interval at `confidence`, in place of ε: the least that meets all
-        of them is spent. Columns of COUNT and SUM can be named; what else is measured gets as much as the least of the
-        named ones.
+        of them is spent. Columns of COUNT and SUM can be named, and of quantiles and MODE, whose error is in rows; what
+        else is measured gets as much as the least of the named ones.
     confidence: of `max_error` and of `accuracy`; 0.95 if it is left out.
     weights: column → its part of ε in proportion to the others', which have 1.
     allow_dearer: take stored answers that others have bought also where these cost more than what is asked, which they

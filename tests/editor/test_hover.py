@@ -56,6 +56,7 @@ def said(text: str, flights: bool = False) -> str:
         ("SELECT |percentile_disc(cost, 0.9) FROM visits", "WITHIN GROUP (ORDER BY x)"),
         ("SELECT |QUANTILE(cost, 0.9) FROM visits", " rows at 95 %"),
         ("SELECT |APPROX_QUANTILE(cost, 0.9) FROM visits", " rows at 95 %"),
+        ("SELECT |MEDIAN(CLIP(cost, AUTO)) FROM visits", ", at most ± "),
         ("SELECT AVG(cost), |COUNT(*) FROM visits", "`COUNT(*)`: sensitivity 20 (l1)"),
         ("SELECT |AVG(cost) FROM visits", "`COUNT(cost)`: sensitivity 20 (l1)"),
         ("SELECT |SUM(costt) FROM visits", "Sum; x needs bounds"),

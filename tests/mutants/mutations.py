@@ -246,6 +246,31 @@ MUTATIONS = (
         "choices of several slices of ids charged as one",
         ("tests/service/test_quantiles.py",),
     ),
+    # --- ranks ---
+    Mutation(
+        "ranks-of-one-quantile-alone",
+        "dpsql/core/noise/rank_error.py",
+        "found = log(options * max(before, after) / (1 - confidence), _BITS).hi",
+        "found = log(options / (1 - confidence), _BITS).hi",
+        "quantiles that are put in order miss the error that is told",
+        ("tests/core/noise/test_rank_error.py",),
+    ),
+    Mutation(
+        "ranks-of-the-own-share",
+        "dpsql/core/noise/rank_error.py",
+        "scores(components, place, confidence, any_bounds) * max(rows)",
+        "scores(components, place, confidence, any_bounds) * rows[0]",
+        "the error of a quantile of a small share becomes that of another one",
+        ("tests/core/noise/test_rank_error.py",),
+    ),
+    Mutation(
+        "ranks-planned-for-half-of-them",
+        "dpsql/core/noise/rank_error.py",
+        "components[i].worth / components[i].weight / rows",
+        "components[i].worth / components[i].weight / (2 * rows)",
+        "a choice is twice as far off as was asked",
+        ("tests/core/noise/test_rank_error.py",),
+    ),
     # --- noise ---
     Mutation(
         "laplace-scale-halved",

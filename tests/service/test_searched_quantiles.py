@@ -162,3 +162,15 @@ def test_refusals_say_how_to_go_on(con: dpsql.Connection) -> None:
         repair = refused.value.diagnostics[0].help[0].partition(":  ")[2]
         answer = con.sql(f"SELECT MEDIAN({repair}) AS m FROM rows").run(epsilon=SURE)
         assert lies((answer.rows[0][0] - dt.date(2020, 1, 1)).days, 0.5, N)
+
+
+def test_an_error_in_rows_is_planned_once_the_bounds_are_found() -> None:
+    """Before it is refused, by name; then it is met, with the cells of the bounds that were found."""
+    with opened() as con:
+        query = con.sql("SELECT MEDIAN(CLIP(n, AUTO)) AS middle FROM rows")
+        with pytest.raises(dpsql.Error) as refusal:
+            query.plan(max_error={"middle": 30})
+        assert "DP411" in str(refusal.value) and "run the query with an epsilon first" in str(refusal.value)
+        query.run(epsilon=SURE)
+        text = query.explain(max_error={"middle": 30})
+        assert text.startswith("epsilon ") and " for middle within 30 rows" in text and " 30 rows\n" in text

@@ -2,16 +2,17 @@
 
 A query's components are independent, so each gets the least that its own columns ask for (`least_rate.py`;
 `accuracy_of_pairs.py` for sums of two components), and the query costs their sum. Those that cost the largest of their
-losses together (`parallel_composition.py`) get all that one of them needs. What serves no named column (columns that
-were not named, the counts that decide on private keys) gets as much as the least of those that do. Of both families the
-cheaper one is taken.
+losses together (`parallel_composition.py`) get all that one of them needs. What is chosen gets the least η that keeps
+it within so many rows (`rank_error.py`), and so do the quantiles that it is put in order with. What serves no named
+column (columns that were not named, the counts that decide on private keys) costs as much as the least of those that
+do. Of both families the cheaper one is taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpsql.core.analysis.facts import Facts
@@ -27,8 +28,9 @@ from dpsql.core.noise.calibration import (
     prepare,
     splits,
 )
-from dpsql.core.noise.least_rate import rate_for, rate_of_sum
+from dpsql.core.noise.least_rate import on_grid, place_of, rate_for, rate_of_sum
 from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.rank_error import least_etas, rank_error
 from dpsql.core.noise.request import Request
 from dpsql.core.noise.widths import joint_width
 from dpsql.core.numbers.normal import root
@@ -49,19 +51,18 @@ def meet(
     """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
 
     request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
-    interval at this confidence, > 0.
+    interval at this confidence, > 0; of a quantile or mode, how many rows it may be off.
     Returns what is measured, and the request with what it costs in place of ε and ρ.
     Raises Rejected: as `measure`; DP411 for columns whose error depends on the data, or that have none; DP410 for an
     error that no accepted noise is large enough for.
     """
     prepared = prepare(releases, {})
-    _require_additive(prepared)
-    wishes = tuple(_wished(p, errors) for p in prepared)
+    wishes = tuple(_wished(p, errors, confidence) for p in prepared)
     _require_noise(prepared, wishes)
     found = []
     for split in splits(prepared, replace(request, epsilon=_NOMINAL, rho=None)):
         pricing = Pricing(split.family, confidence, request.accountant == "zcdp" and split.family.pure)
-        shares = _shares(prepared, wishes, pricing)
+        shares = _shares(prepared, wishes, pricing, split)
         if shares is not None:
             own = replace(split, shares=shares)
             found.append((_price(prepared, own, request.accountant), own))
@@ -90,21 +91,29 @@ class Wishes:
     widths: for each component the widest half-width in its integer units; None if no named column is made of it alone.
     pairs: the narrowest wish for each sum whose columns have the noise of two components.
     counts: the components whose counts are added up in a column, with its widest half-width in their integer units.
+    rows: for each named choice how many rows it may be off. etas: for each choice that this needs, the least η.
     """
 
     widths: tuple[int | None, ...]
     pairs: tuple[Pair, ...]
     counts: tuple[tuple[tuple[int, ...], int], ...] = ()
+    rows: Mapping[int, Fraction] = field(default_factory=dict)
+    etas: Mapping[int, Fraction] = field(default_factory=dict)
 
 
-def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
+def _wished(p: Prepared, errors: Mapping[int, Fraction], confidence: Fraction) -> Wishes:
     """Raises Rejected DP411."""
     widths: list[int | None] = [None] * len(p.node.components)
     pairs: dict[tuple[int, int], Pair] = {}
     counts: list[tuple[tuple[int, ...], int]] = []
+    rows: dict[int, Fraction] = {}
     for output in p.node.outputs:
         error = errors.get(output.column.uid)
         if error is None:
+            continue
+        if (place := _chosen(p, output)) is not None:
+            if p.worst[place].l1:
+                rows[place] = min(error, rows.get(place, error))
             continue
         match _noisy(p, output):
             case ((_, worth), _, *_) as parts if _alike(p, parts):
@@ -116,7 +125,22 @@ def _wished(p: Prepared, errors: Mapping[int, Fraction]) -> Wishes:
                 known_wish = pairs.get((i, n))
                 narrowest = error if known_wish is None else min(error, known_wish.error)
                 pairs[i, n] = Pair(i, n, (one, other), narrowest)
-    return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts))
+    return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts), rows, _etas(p, rows, confidence))
+
+
+def _chosen(p: Prepared, output: Output) -> int | None:
+    """The component of an output that is chosen; None of a number with noise."""
+    return next((i for i in output.recipe.components if rule(p.node.components[i]).chosen), None)
+
+
+def _etas(p: Prepared, rows: Mapping[int, Fraction], confidence: Fraction) -> dict[int, Fraction]:
+    """Choice → the least η of `DIGITS` binary digits that all named ones need of it."""
+    found: dict[int, Fraction] = {}
+    for place, most in rows.items():
+        for i, eta in least_etas(p.node.components, place, confidence, most).items():
+            near = place_of(eta)
+            found[i] = max(found.get(i, Fraction(0)), on_grid(near + (on_grid(near) < eta)))
+    return found
 
 
 def _noisy(p: Prepared, output: Output) -> Terms:
@@ -136,34 +160,25 @@ def _alike(p: Prepared, parts: Terms) -> bool:
     return len({(replace(p.node.components[i], filter=None), worth) for i, worth in parts}) == 1
 
 
-def _require_additive(prepared: Sequence[Prepared]) -> None:
-    """Refuses a wish beside quantiles and modes, whose error is no width. Raises Rejected DP411."""
-    for p in prepared:
-        for output in p.node.outputs:
-            if any(rule(p.node.components[i]).chosen for i in output.recipe.components):
-                raise reject(
-                    "DP411", f"the error of {output.label or output.column.name} is a number of rows, so no ε can be "
-                    "planned for it", span=output.span,
-                    help=["give an ε: EXPLAIN shows how many rows it may be off"],
-                )  # fmt: skip
-
-
 def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
-    if any(wish.pairs or wish.counts or any(width is not None for width in wish.widths) for wish in wishes):
+    named = (
+        wish.pairs or wish.counts or wish.rows or any(width is not None for width in wish.widths) for wish in wishes
+    )
+    if any(named):
         return
     noisy = [p.node for p in prepared if any(s.l1 for s in p.worst)]
     if noisy:
         raise reject(
             "DP411", "max_error names only numbers that are exact, but the query measures others, too",
-            span=noisy[0].span, help=["name a column of COUNT or SUM with noise, or give an ε"],
+            span=noisy[0].span, help=["name a column with noise, or give an ε"],
         )  # fmt: skip
 
 
 def _shares(
-    prepared: Sequence[Prepared], wishes: Sequence[Wishes], pricing: Pricing
+    prepared: Sequence[Prepared], wishes: Sequence[Wishes], pricing: Pricing, split: Split
 ) -> tuple[tuple[Fraction, ...], ...] | None:
-    """What each component has to cost: ε for Laplace noise, ρ for Gaussian noise. None if no noise is that large."""
+    """What each component has to cost: ε for what is priced purely, else ρ. None if no noise is that large."""
     needs = []
     for p, wish in zip(prepared, wishes, strict=True):
         own: dict[int, Fraction] = {}
@@ -183,21 +198,41 @@ def _shares(
             if joint is None:
                 return None
             own |= joint
+        for i, eta in wish.etas.items():
+            try:
+                loss = split.choice(eta).loss(Fraction(p.worst[i].l1), p.worst[i].l2_squared)
+            except ValueError:
+                return None
+            own[i] = loss.epsilon or loss.rho
         needs.append(own)
-    least = min((need for own in needs for need in own.values()), default=Fraction(0))
+    each = list(zip(prepared, needs, strict=True))
+    squared = [[pricing.squared and not rule(c).chosen for c in p.node.components] for p in prepared]
+    least = min(
+        (
+            pure_to_rho(x) if alone[i] else x
+            for (_, own), alone in zip(each, squared, strict=True)
+            for i, x in own.items()
+        ),
+        default=Fraction(0),
+    )
+    pure = root(2 * least).lo if pricing.squared else least
+    assert pure is not None
     return tuple(
-        tuple(p.together([own.get(i, least) for i in range(len(p.worst))], max))
-        for own, p in zip(needs, prepared, strict=True)
+        tuple(p.together([own.get(i, pure if alone[i] else least) for i in range(len(p.worst))], max))
+        for (p, own), alone in zip(each, squared, strict=True)
     )
 
 
 def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -> Fraction | None:
     """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
-    each = zip(prepared, split.shares, strict=True)
-    shares = [max(own[i] for i in parallel) for p, own in each for parallel in p.parallel_groups]
-    whole = sum(shares, Fraction(0))
+    whole = Fraction(0)
+    for p, own in zip(prepared, split.shares, strict=True):
+        for parallel in p.parallel_groups:
+            dearest = max(parallel, key=lambda i: own[i])
+            pure = split.mechanism(p.node.components[dearest]).pure
+            whole += pure_to_rho(own[dearest]) if accountant == "zcdp" and pure else own[dearest]
     if accountant == "zcdp":
-        return sum(map(pure_to_rho, shares), Fraction(0)) if split.family.pure else whole
+        return whole
     if split.family.pure:
         return whole
     return rho_to_epsilon(whole, split.conversion_delta) if whole <= LARGEST_CONVERTED else None
@@ -211,6 +246,8 @@ def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], 
         for pair in wish.pairs:
             parts = [(release.measurements[i], w) for i, w in zip((pair.sum, pair.count), pair.worth, strict=True)]
             met = met and joint_width(parts, confidence) <= pair.error
+        for place, rows in wish.rows.items():
+            met = met and rank_error(release.measurements, place, confidence) <= rows
         for places, widest in wish.counts:
             met = met and joint_width([(release.measurements[i], Fraction(1)) for i in places], confidence) <= widest
         if not met:

@@ -8,7 +8,8 @@ from typing import Any
 
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
-from dpsql.core.noise.measurement import Measurement
+from dpsql.core.measures.table import rule
+from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.planner.expected_error import expected_error
 from dpsql.planner.plan import Plan, SearchedLimit
 from dpsql.planner.searches.limits import Rule
@@ -41,9 +42,9 @@ class Multiples:
         """The component without a limit that is not found."""
         return component if self.limit is None else replace(component, of_unit=None)
 
-    def error(self, m: Measurement) -> float:
-        """± at 95 %, of what stands for a limit of 1."""
-        return expected_error(m, any_bounds=self.any_bounds)
+    def error(self, measured: MeasuredRelease, place: int) -> float | None:
+        """± at 95 %, of what stands for a limit of 1; None of a choice among no rows, which is NULL."""
+        return expected_error(measured, place, any_bounds=self.any_bounds)
 
     def text(self, shown: str) -> str:
         """A number, as text, of what stands for a limit of 1."""
@@ -57,11 +58,12 @@ class Multiples:
             return number
         return {"limit": "found", "factor": number, "search": f"s{self.limit.release}"}
 
-    def examples(self, name: str, m: Measurement) -> Iterator[str]:
+    def examples(self, name: str, measured: MeasuredRelease, place: int) -> Iterator[str]:
         """What some limits would mean for a component."""
-        if self.limit is None or "R" in self.symbol:
+        error = self.error(measured, place)
+        if self.limit is None or "R" in self.symbol or error is None:
             return
-        most, error, rows = self.limit.limit.at_most, self.error(m), " rows" * (m.component.quantile is not None)
+        most, rows = self.limit.limit.at_most, " rows" * rule(measured.measurements[place].component).chosen
         tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
         if tops:
             k = self.symbol.removeprefix("2^")

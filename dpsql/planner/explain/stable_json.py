@@ -127,7 +127,7 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
         "epsilon": float(loss.epsilon),
         "delta": float(measured.threshold.delta) if measured.threshold and measured.node.threshold == index else 0.0,
         "rho": float(loss.rho),
-        "expected_error": shown(multiples.error(m)),
+        "expected_error": None if (error := multiples.error(measured, index)) is None else shown(error),
         **_cells_json(m.component, multiples),
     }
 

@@ -10,7 +10,7 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import rule
-from dpsql.core.noise.measurement import MeasuredRelease, Measurement
+from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.units import unit_named
@@ -29,6 +29,7 @@ from dpsql.planner.explain.components import (
 )
 from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
 from dpsql.planner.explain.nodes import facts_text, operator
+from dpsql.planner.named_outputs import chosen_columns
 from dpsql.planner.plan import Charge, Plan
 from dpsql.postprocessing.planning.interval_notes import interval_lines
 
@@ -131,7 +132,7 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     ]
     examples: list[str] = []
     each = each or [Multiples()] * len(measured.measurements)
-    for m, multiples in zip(measured.measurements, each, strict=True):
+    for place, (m, multiples) in enumerate(zip(measured.measurements, each, strict=True)):
         s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
         rows.append(
             (
@@ -142,10 +143,10 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
                 m.mechanism.name,
                 shown(f"{scale(m):.6g}"),
                 str(m.loss) if mixed else f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
-                _error(m, multiples),
+                _error(measured, place, multiples),
             )
         )
-        examples += multiples.examples(name, m)
+        examples += multiples.examples(name, measured, place)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
@@ -156,12 +157,14 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     return lines
 
 
-def _error(m: Measurement, multiples: Multiples) -> str:
+def _error(measured: MeasuredRelease, place: int, multiples: Multiples) -> str:
     """Half the width of its interval, or rows; nothing of a choice among no rows, which is NULL."""
-    error = multiples.text(f"{multiples.error(m):.4g}")
-    if not rule(m.component).chosen:
-        return error
-    return "" if m.known is not None else f"{'≤ ' * multiples.any_bounds}{error} rows"
+    error = multiples.error(measured, place)
+    if error is None:
+        return ""
+    shown = multiples.text(f"{error:.4g}")
+    chosen = rule(measured.measurements[place].component).chosen
+    return f"{'≤ ' * multiples.any_bounds}{shown} rows" if chosen else shown
 
 
 def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[str]:
@@ -233,10 +236,14 @@ def _cost(plan: Plan, charge: Charge) -> str:
 
 
 def _goal(plan: Plan) -> list[str]:
-    """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50 at 95 %`."""
+    """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50, middle within 20 rows at 95 %`."""
     if not plan.max_error:
         return []
     loss = plan.loss
     price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
-    errors = ", ".join(f"{column} ± {amount(error)}" for column, error in plan.max_error.items())
+    chosen = chosen_columns(plan.tree, plan.columns)
+    errors = ", ".join(
+        f"{column} within {amount(error)} rows" if column.casefold() in chosen else f"{column} ± {amount(error)}"
+        for column, error in plan.max_error.items()
+    )
     return [f"{price} for {errors} at {amount(plan.confidence * 100)} %"]

@@ -214,16 +214,14 @@ def _ranks(own: _Release) -> Iterator[Diagnostic]:
         return
     for output in own.measured.node.outputs:
         doubt = formula(output).doubt
-        if not doubt or own.measured.measurements[_place(output)].known is not None:
-            continue
-        component = own.measured.measurements[_place(output)].component
-        off = expected_error(own.measured.measurements[_place(output)])
-        if 2 * off < rows.count:
+        off = expected_error(own.measured, _place(output)) if doubt else None
+        if off is None or 2 * off < rows.count:
             continue
         yield _warning(
             own, "DP507", output,
             f"{_named(output)} is of about {_rows(rows.count)}, and {doubt.format(rows=f'{_amount(off)} rows')}",
-            "mostly the public cells decide the answer" if component.quantile else "mostly chance decides the answer",
+            "mostly the public cells decide the answer" if own.measured.measurements[_place(output)].component.quantile
+            else "mostly chance decides the answer",
             _or(
                 _enough_for(own, 2 * off / rows.count, partial(_near, output=output, rows=rows.count)),
                 "take it over fewer and larger groups, or with smaller limits",
@@ -238,7 +236,7 @@ def _place(output: Output) -> int:
 
 
 def _near(measured: MeasuredRelease, output: Output, rows: int) -> bool:
-    return 2 * expected_error(measured.measurements[_place(output)]) < rows
+    return 2 * (expected_error(measured, _place(output)) or 0) < rows
 
 
 def _rows_of_a_mean(own: _Release) -> Most | None:
@@ -259,7 +257,7 @@ def _noise_of_mean(measured: MeasuredRelease, output: Output, rows: int) -> tupl
     if mean is None:
         return None
     i, half = mean
-    return expected_error(measured.measurements[i]) / rows, float(half)
+    return (expected_error(measured, i) or 0.0) / rows, float(half)
 
 
 def _is_met(measured: MeasuredRelease, output: Output, rows: int) -> bool:
