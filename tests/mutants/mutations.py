@@ -25,6 +25,15 @@ ENUMERATED = "only neighbouring databases show it, and comparing enough of them 
 RACE = "only processes that race show it"
 
 MUTATIONS = (
+    # --- data as it is ---
+    Mutation(
+        "data-time-may-raise",
+        "dpsql/engines/duckdb/read_as.py",
+        'f"TRY_CAST({quoted(name)}',
+        'f"CAST({quoted(name)}',
+        "one row with a far time makes every query fail",
+        ("tests/engines/test_read_as.py",),
+    ),
     # --- modes ---
     Mutation(
         "mode-replaced-as-added",

@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.core.ir import types
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
-from dpsql.core.policy.tables import ForeignKey, Key
+from dpsql.core.policy.tables import ForeignKey, Key, ValuesDomain
 from dpsql.core.policy.units import RowUnit
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import parse_policy
@@ -51,6 +51,18 @@ def test_draft_loads_and_fails_closed() -> None:
     assert not visits.columns["visit_id"].is_nullable and visits.columns["day"].is_nullable
     assert all(c.bounds is None and c.domain is None for c in visits.columns.values())
     assert "secret_label" not in text and "Or an id: {column: person_id}" in text
+
+
+def test_the_list_of_an_enum_is_proposed_and_not_declared() -> None:
+    state = CatalogueColumn("state", "VARCHAR", enumerated=("open", "it's", "a: b"))
+    long = CatalogueColumn("code", "VARCHAR", enumerated=tuple(f"code{i}" for i in range(51)))
+    text = draft_policy(Catalogue((CatalogueTable("orders", (state, long)),)))
+    assert all(c.domain is None for c in parse_policy(text).tables["orders"].columns.values())
+    (line,) = [line for line in text.splitlines() if "state" in line]
+    assert "as a domain it is public" in line and "code50" not in text and "lists 51 values" in text
+    proposed = line[line.index("domain: ") : line.index("]") + 1]
+    declared = parse_policy(text.replace("state: {type: varchar}", f"state: {{type: varchar, {proposed}}}"))
+    assert declared.tables["orders"].columns["state"].domain == ValuesDomain(("open", "it's", "a: b"), True)
 
 
 def test_draft_with_sources_and_without_tables() -> None:

@@ -10,11 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CatalogueColumn:
-    """A column as the engine has it; `type` in the engine's spelling."""
+    """A column as the engine has it; `type` in the engine's spelling.
+
+    enumerated: what the type itself lists (an ENUM's texts), for a draft to propose. They may have been made of private
+        rows: no query is planned by them, and no message compares them with anything.
+    """
 
     name: str
     type: str
     nullable: bool = True
+    enumerated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.parquet import Place, believing_views, folded
+from dpsql.engines.duckdb.read_as import enum_values, may_become_null, read_as, relation_sql
 from dpsql.engines.duckdb.views import reads_of
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -38,6 +39,7 @@ class Relation:
     name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
     collated: True if a column has a collation, or, for a view, may have one.
     credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
+    casts: its columns that are read as another type, and as which; see read_as.py.
     """
 
     place: Place
@@ -46,11 +48,12 @@ class Relation:
     hides: bool
     collated: bool
     credulous: bool = False
+    casts: tuple[tuple[str, str], ...] = ()
 
     @property
     def sql(self) -> str:
-        """Fully qualified and quoted."""
-        return ".".join(map(quoted, self.place))
+        """As it stands in FROM: fully qualified and quoted, its columns of the types that policies know."""
+        return relation_sql(".".join(map(quoted, self.place)), self.casts)
 
 
 def relations_of(
@@ -77,12 +80,17 @@ def relations_of(
     macros = [sql for (sql,) in rows(_MACROS)] if views else []  # the text of a macro is not the view's
     any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
     credulous = believing_views(views, macros, merges_zeros)
+    casts: dict[Place, list[tuple[str, str]]] = {}
+    for *place, column, type_, _ in rows(_COLUMNS):
+        if (known := read_as(type_)) is not None:
+            casts.setdefault((place[0], place[1], place[2]), []).append((column, known))
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
         collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
         merges = collated and not plain(*place)
-        relations.append(Relation(place, _name(place, home, hidden), view, hidden, merges, place in credulous))
+        name, cast = _name(place, home, hidden), tuple(casts.get(place, ()))
+        relations.append(Relation(place, name, view, hidden, merges, place in credulous, cast))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 
@@ -128,7 +136,9 @@ def catalogue_of(rows: Rows, relations: tuple[Relation, ...], home: str) -> Cata
     """The schema of all relations that are called by a name of their own, by name."""
     columns: dict[Place, list[CatalogueColumn]] = {}
     for database, schema, table, column, type_, nullable in rows(_COLUMNS):
-        columns.setdefault((database, schema, table), []).append(CatalogueColumn(column, type_, bool(nullable)))
+        known, may_be_null = read_as(type_) or type_, bool(nullable) or may_become_null(type_)
+        found = CatalogueColumn(column, known, may_be_null, enum_values(type_))
+        columns.setdefault((database, schema, table), []).append(found)
     constraints: dict[Place, list[tuple[Any, ...]]] = {}
     for database, schema, table, *rest in rows(_CONSTRAINTS):
         constraints.setdefault((database, schema, table), []).append(tuple(rest))

@@ -15,6 +15,8 @@ from dpsql.policy.file.scalars import usable_name
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"null", "true", "false"}
+_MOST_PROPOSED = 50
+"""Longest list of an ENUM that is proposed as a domain."""
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -117,11 +119,20 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
         case Kind.DATE | Kind.TIMESTAMP:
             return f"{line}   # bounds: [first, last]"
         case Kind.VARCHAR:
-            return f"{line}   # domain: [a, b]"
+            return f"{line}   # {_proposed(column.enumerated)}"
         case Kind.LIST:
             return f"{line}   # max_length: n"
         case _:
             return line
+
+
+def _proposed(values: tuple[str, ...]) -> str:
+    """What a list of group keys may be; that of the type is for a person to make public: rows may have made it."""
+    if not values:
+        return "domain: [a, b]"
+    if len(values) > _MOST_PROPOSED:
+        return f"domain: [a, b]; its type lists {len(values)} values, which no answer shows unless they stand here"
+    return f"DECIDE: domain: {_list(values)}   which is what its type lists; as a domain it is public"
 
 
 def _candidates(table: CatalogueTable, known: Mapping[str, SqlType]) -> list[str]:
