@@ -260,7 +260,9 @@ def policy_schema(
 def policy_init(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="DATA...", help="A DuckDB file and/or Parquet, CSV or JSON files (patterns in quotes)."),
+        typer.Argument(
+            metavar="DATA...", help="A DuckDB file and/or Parquet, CSV or JSON files, folders (patterns in quotes)."
+        ),
     ],
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")] = None,
     name: Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import SqlType
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.source import SourceCall
+from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
 from dpsql.engines import duckdb
 
@@ -83,6 +83,13 @@ def open_files(database: Path | None, sources: Mapping[str, SourceCall], directo
     from dpsql.engines.duckdb.engine import DuckDBEngine
 
     return DuckDBEngine.open(database, sources, directory)
+
+
+def csv_options(path: str) -> tuple[tuple[str, Option], ...]:
+    """Options of `read_csv` that say how this file is written, guessed from its first rows; none if nobody can tell."""
+    from dpsql.engines.duckdb import csv_form
+
+    return csv_form.csv_options(path)
 
 
 def make_database(path: Path, script: str) -> None:

@@ -222,3 +222,29 @@ def test_a_view_that_wants_what_the_lock_took_away(folder: Path) -> None:
         engine.table_sql("outside")
     assert caught.value.diagnostics[0].code == "DP006"
     engine.close()
+
+
+def test_names_of_folders_that_are_of_another_type_are_null(tmp_path: Path) -> None:
+    """To DuckDB, one such folder is an error of every query."""
+    types = "hive_partitioning = true, hive_types = {'year': 'bigint', 'day': 'DATE'}"
+    with duckdb.connect() as con:
+        for folder in ("year=2024/day=2024-02-03", "year=x/day=2024-02-30", "year=__HIVE_DEFAULT_PARTITION__/day="):
+            (tmp_path / "r" / folder).mkdir(parents=True)
+            con.execute(f"COPY (SELECT -0.0::DOUBLE AS v) TO '{tmp_path}/r/{folder}/a.parquet'")
+    engine = DuckDBEngine.open(None, {"r": f"read_parquet('r/**/*.parquet', {types})"}, tmp_path)
+    table = engine.describe().table("r")
+    assert table is not None and {c.name: (c.type, c.nullable) for c in table.columns} == {
+        "v": ("DOUBLE", True), "year": ("BIGINT", True), "day": ("DATE", True),
+    }  # fmt: skip
+    found = engine.fetch(f"SELECT year, CAST(day AS VARCHAR), v FROM {engine.table_sql('r')} ORDER BY year NULLS LAST")
+    assert list(found.rows()) == [(2024, "2024-02-03", 0.0), (None, None, 0.0), (None, None, 0.0)]
+    engine.close()
+    for wrong in (
+        "hive_types = {'year': 'BIGINT) FROM x --'}",
+        "hive_types = 'BIGINT'",
+        "hive_types = {'a': 'BIGINT[]'}",
+    ):
+        with pytest.raises(CannotOpen, match="hive_types"):
+            DuckDBEngine.open(
+                None, {"r": f"read_parquet('r/**/*.parquet', hive_partitioning = true, {wrong})"}, tmp_path
+            )

@@ -27,6 +27,22 @@ RACE = "only processes that race show it"
 MUTATIONS = (
     # --- data as it is ---
     Mutation(
+        "data-partition-may-raise",
+        "dpsql/engines/duckdb/parquet.py",
+        'f"TRY_CAST({quoted(name)}',
+        'f"CAST({quoted(name)}',
+        "one folder with another name makes every query fail",
+        ("tests/engines/test_open.py",),
+    ),
+    Mutation(
+        "data-names-of-macros",
+        "dpsql/engines/duckdb/stored_views.py",
+        "return None if rows(SHADOWED) else",
+        "return None if not rows('SELECT 1') else",
+        "a macro of the database runs in place of a function that the analysis knows",
+        ("tests/engines/test_stored_views.py",),
+    ),
+    Mutation(
         "data-time-may-raise",
         "dpsql/engines/duckdb/read_as.py",
         'f"TRY_CAST({quoted(name)}',

@@ -37,6 +37,7 @@ class CatalogueTable:
 
     reads: what its rows are made of, by names that mean the same in one catalogue: itself first, then, of a view or a
         source, the tables and files behind it.
+    source: of a view that is nothing but the rows of files, what stands for it in a policy; else empty.
     """
 
     name: str
@@ -45,6 +46,7 @@ class CatalogueTable:
     unique: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[CatalogueKey, ...] = ()
     reads: tuple[str, ...] = ()
+    source: str = ""
 
     def column(self, name: str) -> CatalogueColumn | None:
         """The column of this name, whatever its case."""

@@ -17,6 +17,7 @@ from dpsql.engines.duckdb.files import refusal, unusable
 from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
+from dpsql.engines.duckdb.stored_views import looks_up
 from dpsql.engines.resources import Limits
 
 Connection = duckdb.DuckDBPyConnection
@@ -38,6 +39,14 @@ def attach(connection: Connection, database: Path, directory: Path) -> None:
         problem = refusal(said, duckdb.__version__)
     what, help = problem
     raise cannot_open(f"database `{database}` {what}", help, f"the file is {path}")
+
+
+def find_names(*connections: Connection) -> None:
+    """Let stored views of the attached database find its tables, on each of these connections."""
+    setting = looks_up(lambda sql: connections[0].execute(sql).fetchall(), ATTACHED)
+    if setting is not None:
+        for connection in connections:
+            connection.execute(setting)
 
 
 def create_view(connection: Connection, table: str, call: SourceCall, written: str | SourceCall) -> None:

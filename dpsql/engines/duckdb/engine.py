@@ -30,6 +30,7 @@ from dpsql.engines.duckdb.connections import (
     attach,
     create_view,
     dispose,
+    find_names,
     lock_down,
     own_cursor,
     set_each,
@@ -40,6 +41,8 @@ from dpsql.engines.duckdb.reading import read
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
+from dpsql.engines.duckdb.stored_views import overlooks, source_of, unreadable
+from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Frame
 from dpsql.engines.progress import watched
 from dpsql.engines.resources import Limits
@@ -119,6 +122,8 @@ class DuckDBEngine:
                 copy_frame(connection, table, frame)
             second = connection.cursor()
             set_each(second, progress)
+            if database is not None:
+                find_names(connection, second)
             lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
             return cls(connection, ATTACHED, spill, progress, second=second)
         except duckdb.Error:
@@ -295,16 +300,16 @@ class DuckDBEngine:
                 "store the table without COLLATE: group keys and joins compare text byte by byte",
             )
         if relation.credulous:
-            raise cannot_open(
-                f"`{name}` is, or may read, a view of Parquet files, in which DuckDB would overlook values",
-                "use a  source:  in the policy, or, with DuckDB 2, make it of  read_parquet('…', can_have_nan = true)",
-            )
+            raise overlooks(name, self._source_of(relation), self._locked)
         if relation.view and relation not in self._readable:
             with contextlib.suppress(EngineError):
                 guarded(lambda: self._rows(f"SELECT * FROM {relation.sql} LIMIT 0"), self.interrupt)
                 self._readable.add(relation)
             if relation not in self._readable:
-                raise cannot_open(
-                    f"the view `{name}` cannot be read",
-                    "a view may only use tables of its own database: files are given as  source:  in the policy",
-                )
+                raise unreadable(name, self._reads(relation), self._rows)
+
+    def _reads(self, relation: Relation) -> tuple[str, ...]:
+        return reads_of(self._rows, [r.place for r in self._load()])[relation.place]
+
+    def _source_of(self, relation: Relation) -> str | None:
+        return source_of(relation.text, self._reads(relation))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dpsql.core.policy.source import SourceCall
+from dpsql.core.policy.source import SourceCall, Struct
 from dpsql.core.printing.dialects.duckdb import quoted
 
 Place = tuple[str, str, str]
@@ -37,9 +37,25 @@ def source_sql(call: SourceCall, floats: Sequence[str] = ()) -> str:
 
     floats: columns whose -0.0 are to become 0.0.
     """
-    careful = call.with_options((("can_have_nan", True),)) if call.reader == "read_parquet" else call
-    sums = ", ".join(f"{quoted(name)} + 0 AS {quoted(name)}" for name in floats)
-    return f"SELECT *{f' REPLACE ({sums})' if floats else ''} FROM {careful.sql()}"
+    plain, parts = _partitions(call)
+    careful = plain.with_options((("can_have_nan", True),)) if call.reader == "read_parquet" else plain
+    items = [f"{quoted(name)} + 0 AS {quoted(name)}" for name in floats if name not in parts]
+    items += [f"TRY_CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in parts.items()]
+    replaced = f" REPLACE ({', '.join(items)})" if items else ""
+    return f"SELECT *{replaced} FROM {careful.sql()}"
+
+
+def _partitions(call: SourceCall) -> tuple[SourceCall, Mapping[str, str]]:
+    """The call without `hive_types`, and what they are: to DuckDB, a folder whose name is of another type is an error.
+
+    Such a name becomes NULL, as `__HIVE_DEFAULT_PARTITION__` is. The types are known ones; see sources.py.
+    """
+    types = next((value for name, value in call.options if name == "hive_types"), None)
+    if not isinstance(types, Struct):
+        return call, {}
+    rest = tuple((n, v) for n, v in call.options if n not in ("hive_types", "hive_types_autocast"))
+    options = (*rest, ("hive_types_autocast", False))
+    return SourceCall(call.reader, call.paths, options), {name: str(type_) for name, type_ in types.items}
 
 
 def believing_views(views: Mapping[Place, str], macros: Iterable[str], merges_zeros: bool) -> frozenset[Place]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpsql.core.engine import cannot_open
@@ -12,6 +12,7 @@ from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.parquet import Place, believing_views, folded
 from dpsql.engines.duckdb.read_as import enum_values, may_become_null, read_as, relation_sql
+from dpsql.engines.duckdb.stored_views import source_of
 from dpsql.engines.duckdb.views import reads_of
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -39,6 +40,7 @@ class Relation:
     name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
     collated: True if a column has a collation, or, for a view, may have one.
     credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
+    text: the SQL of a view that is stored.
     casts: its columns that are read as another type, and as which; see read_as.py.
     """
 
@@ -49,6 +51,7 @@ class Relation:
     collated: bool
     credulous: bool = False
     casts: tuple[tuple[str, str], ...] = ()
+    text: str = field(default="", compare=False)
 
     @property
     def sql(self) -> str:
@@ -81,16 +84,16 @@ def relations_of(
     any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
     credulous = believing_views(views, macros, merges_zeros)
     casts: dict[Place, list[tuple[str, str]]] = {}
-    for *place, column, type_, _ in rows(_COLUMNS):
+    for database, schema, table, column, type_, _ in rows(_COLUMNS):
         if (known := read_as(type_)) is not None:
-            casts.setdefault((place[0], place[1], place[2]), []).append((column, known))
+            casts.setdefault((database, schema, table), []).append((column, known))
     relations: list[Relation] = []
     for database, schema, table, view, sql in found:
         place, hidden = (database, schema, table), hides(database, schema, table)
         collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
         merges = collated and not plain(*place)
         name, cast = _name(place, home, hidden), tuple(casts.get(place, ()))
-        relations.append(Relation(place, name, view, hidden, merges, place in credulous, cast))
+        relations.append(Relation(place, name, view, hidden, merges, place in credulous, cast, sql or ""))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 
@@ -163,4 +166,5 @@ def _table(
         for kind, own, table, others in constraints
         if kind == "FOREIGN KEY"
     )
-    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign, reads)
+    source = (r.view and source_of(r.text, reads)) or ""
+    return CatalogueTable(r.name, columns, primary[0] if primary else (), unique, foreign, reads, source)

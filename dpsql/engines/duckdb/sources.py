@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 
 from dpsql.core.engine import cannot_open
-from dpsql.core.policy.source import SourceCall, SourceError, parse_source
+from dpsql.core.ir.types import Kind, parse_type
+from dpsql.core.policy.source import Option, SourceCall, SourceError, Struct, parse_source
 
 _WILD = frozenset("*?[]")
 
@@ -48,10 +49,28 @@ def expand_source(table: str, source: str | SourceCall, directory: Path) -> Sour
             f"the source of table `{table}` has an option that is not supported: {', '.join(unknown)}",
             f"options of {call.reader}: {', '.join(sorted(_OPTIONS[call.reader]))}",
         )
+    call = _with_known_types(table, call)
     files: list[str] = []
     for written, path in zip(call.paths, call.absolute(directory).paths, strict=True):
         files.extend(_files(table, written, path, directory))
     return call.with_paths(tuple(files))
+
+
+def _with_known_types(table: str, call: SourceCall) -> SourceCall:
+    """The types of `hive_types` as DuckDB spells them: they are printed without quotes."""
+    options: list[tuple[str, Option]] = []
+    for name, value in call.options:
+        if name == "hive_types":
+            items = value.items if isinstance(value, Struct) else ()
+            types = [(column, parse_type(type_) if isinstance(type_, str) else None) for column, type_ in items]
+            if not types or any(type_ is None or type_.kind is Kind.LIST for _, type_ in types):
+                raise cannot_open(
+                    f"the source of table `{table}` has hive_types that are not understood",
+                    "name each partition column with its type:  hive_types = {'year': 'BIGINT', 'day': 'DATE'}",
+                )
+            value = Struct(tuple((column, str(type_)) for column, type_ in types))
+        options.append((name, value))
+    return SourceCall(call.reader, call.paths, tuple(options))
 
 
 def _parsed(table: str, source: str | SourceCall) -> SourceCall:

@@ -19,8 +19,8 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 
 _VIEWS = "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal"
 _MACROS = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE NOT internal"
-_NAME = r'(?:"(?:[^"]|"")*"|[^\s".(),]+)'
-_BODY = re.compile(rf"CREATE (?:TEMP |TEMPORARY )?VIEW {_NAME}(?:\.{_NAME})* (?:\({_NAME}(?:, ?{_NAME})*\) )?AS ")
+NAME = r'(?:"(?:[^"]|"")*"|[^\s".(),]+)'
+_BODY = re.compile(rf"CREATE (?:TEMP |TEMPORARY )?VIEW {NAME}(?:\.{NAME})* (?:\({NAME}(?:, ?{NAME})*\) )?AS ")
 _PATH = re.compile(r"'((?:[^']|'')*[./](?:[^']|'')*)'")
 _WORD = re.compile(r"\w+")
 _BY_NAME = frozenset({"query", "query_table"})

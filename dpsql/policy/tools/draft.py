@@ -26,16 +26,23 @@ def draft_policy(
     name: str = "draft",
     database: str | None = None,
     sources: Mapping[str, str] | None = None,
+    partitions: Mapping[str, frozenset[str]] | None = None,
 ) -> str:
     """YAML text of a policy for these tables; valid, and it fails closed.
 
     name: the policy's name. database: path of the DuckDB file, as it is to stand in the policy. sources: table → its
-    `source:` call, for tables that are files.
+    `source:` call, for tables that are files. partitions: table → the columns that are names of its folders.
     """
-    return "\n".join(_lines(catalogue, name, database, sources or {})) + "\n"
+    return "\n".join(_lines(catalogue, name, database, sources or {}, partitions or {})) + "\n"
 
 
-def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mapping[str, str]) -> Iterator[str]:
+def _lines(
+    catalogue: Catalogue,
+    name: str,
+    database: str | None,
+    sources: Mapping[str, str],
+    partitions: Mapping[str, frozenset[str]],
+) -> Iterator[str]:
     safe = _NOT_IN_NAME.sub("_", name).lstrip(".-")[:100] or "draft"
     yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
     if any(not source.startswith("read_parquet(") for source in sources.values()):
@@ -55,15 +62,36 @@ def _lines(catalogue: Catalogue, name: str, database: str | None, sources: Mappi
     yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
     yield "#   list of group keys, if there is one). Take out the columns nobody is to ask about."
     yield "#   Where nobody knows bounds, or the rows of an id:  bounds: search,  max_rows_per_unit: search"
-    yield "tables:" if any(usable_name(t.name) for t in catalogue.tables) else "tables: {}"
+    shown = [t for t in catalogue.tables if t.name in sources or t.source or not t.reads[1:]]
+    yield "tables:" if any(usable_name(t.name) for t in shown) else "tables: {}"
     for table in catalogue.tables:
-        yield from _table(table, catalogue, sources.get(table.name))
+        source = sources.get(table.name)
+        if source is None and table.reads[1:] and not table.source:
+            yield from _view(table)
+        else:
+            parts = partitions.get(table.name, frozenset())
+            yield from _table(table, catalogue, source or table.source or None, parts)
+    yield "# What a query costs that says nothing else."
+    yield "defaults: {epsilon: 0.1, delta: 1e-8}"
     yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
     yield "budgets:"
     yield "  total: {epsilon: 1, delta: 1e-7}"
 
 
-def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None) -> Iterator[str]:
+def _view(table: CatalogueTable) -> Iterator[str]:
+    """A view of other tables is left out: which unit its rows have, and how many of them one unit moves, it hides."""
+    names = [base.rpartition('."')[2].rstrip('"') for base in table.reads[1:] if not base.startswith("'")]
+    if len(names) < len(table.reads) - 1:
+        yield f"  # {_scalar(table.name)}: a view of files, which a locked database does not open:"
+        yield "  #   draft these files, or store the view's rows as a table."
+        return
+    yield f"  # {_scalar(table.name)}: a view of {', '.join(map(_scalar, names))}. Declare it only with the id"
+    yield "  #   of these, and if all that an id has in it comes from rows of that id:  unit: {column: <id>}"
+
+
+def _table(
+    table: CatalogueTable, catalogue: Catalogue, source: str | None, partitions: frozenset[str]
+) -> Iterator[str]:
     if not usable_name(table.name):
         yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
         return
@@ -83,7 +111,8 @@ def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None) -> I
     yield from _foreign_keys(table, catalogue, known)
     yield "    columns:" if known else "    columns: {}"
     for column in table.columns:
-        yield _column(column, known.get(column.name), column.name in table.primary_key)
+        line = _column(column, known.get(column.name), column.name in table.primary_key)
+        yield f"{line}   # names of folders" if column.name in partitions else line
 
 
 def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[str, SqlType]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -54,6 +55,64 @@ def test_columns_of_hive_partitions_may_be_null(dpsql: Call, tmp_path: Path) -> 
     (table,) = load_policy(tmp_path / "hive.yaml").tables.values()
     region = table.column("region")
     assert region is not None and region.is_nullable
+
+
+@pytest.mark.parametrize("given", ["rides", "rides/", "rides/**/*.parquet"])
+def test_a_folder_of_partitions_is_drafted_and_answers(
+    given: str, dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect() as con:
+        rows = "SELECT i AS rider, 2020 + i % 2 AS year, 1 + i % 3 AS month FROM range(12) AS t(i)"
+        con.execute(f"COPY ({rows}) TO 'rides' (FORMAT parquet, PARTITION_BY (year, month))")
+    (tmp_path / "rides" / "_SUCCESS").write_text("")
+    assert dpsql("policy", "init", given, "-o", "draft.yaml").status == 0
+    policy = load_policy(tmp_path / "draft.yaml")
+    assert list(policy.tables) == ["rides"] and policy.defaults.epsilon == Fraction(1, 10)
+    assert {n: (str(c.type), c.is_nullable) for n, c in policy.tables["rides"].columns.items()} == {
+        "rider": ("bigint", True), "month": ("bigint", True), "year": ("bigint", True),
+    }  # fmt: skip
+    assert dpsql("query", "draft.yaml", "SELECT COUNT(*) FROM rides WHERE year = 2020").status == 0
+
+
+def test_folders_of_one_table_or_of_several(dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("parts/part-0.csv", "parts/part-1.csv", "several/people.csv", "several/visits.csv", "none/a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("id\n1\n2\n")
+    assert "read_csv('parts/*.csv'" in dpsql("policy", "init", "parts").out
+    assert {"  people:", "  visits:"} < set(dpsql("policy", "init", "several").out.splitlines())
+    assert dpsql("policy", "init", "none").codes == {"DP006"}
+
+
+def test_a_german_csv_is_drafted_and_answers(dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kunden.csv").write_text("Nr;Straße;Umsatz;Datum\n1;Weg;1,50;31.12.2023\n", encoding="latin-1")
+    assert dpsql("policy", "init", "kunden.csv", "-o", "draft.yaml").status == 0
+    columns = load_policy(tmp_path / "draft.yaml").tables["kunden"].columns
+    assert [c.type for c in columns.values()] == ["bigint", "varchar", "double", "date"]
+    sql = "SELECT SUM(CLIP(Umsatz, 0, 10)) AS s FROM kunden WHERE Datum = '2023-12-31' AND Straße = 'Weg'"
+    assert dpsql("query", "draft.yaml", sql).status == 0
+
+
+def test_views_are_left_out_of_a_draft_that_answers(
+    dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rows of a unit of their own they would have a second budget for the same rows."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("d.duckdb") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x; COPY t TO 'p.parquet'; CREATE VIEW v AS SELECT * FROM t")
+        con.execute("CREATE VIEW p AS SELECT * FROM 'p.parquet'; CREATE VIEW q AS SELECT x + 1 AS x FROM 'p.parquet'")
+    done = dpsql("policy", "init", "d.duckdb", "-o", "draft.yaml")
+    assert done.status == 0
+    policy = load_policy(tmp_path / "draft.yaml")
+    assert {name: str(table.source) for name, table in policy.tables.items()} == {
+        "p": "read_parquet('p.parquet')", "t": "None",
+    }  # fmt: skip
+    text = (tmp_path / "draft.yaml").read_text()
+    assert "# v: a view of t." in text and "# q: a view of files" in text
+    assert dpsql("policy", "check", "draft.yaml", "--data").status == 0
+    assert dpsql("query", "draft.yaml", "SELECT COUNT(*) FROM p").status == 0
 
 
 def test_the_schema_accepts_the_demo_policy(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""How a CSV file is written, guessed from its first rows for a draft: options that say it, so that nothing guesses."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+from typing import Any
+
+import duckdb
+
+from dpsql.core.policy.source import Option, Struct
+from dpsql.engines.duckdb.connections import Connection
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COMMAS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (("decimal_separator", ","),),
+    (("decimal_separator", ","), ("thousands", ".")),
+)
+_NONE = ("(empty)", "", None)
+
+Options = tuple[tuple[str, Option], ...]
+
+
+def csv_options(path: str) -> Options:
+    """Options of `read_csv` for this file, its columns and their types among them; none if DuckDB makes no sense of it.
+
+    Numbers have a decimal comma if more columns are numbers then, and none has a decimal point.
+    """
+    with duckdb.connect() as connection:
+        for encoding in _encodings(path):
+            with contextlib.suppress(duckdb.Error):
+                plain = _sniffed(connection, path, encoding)
+                found, said = plain, encoding
+                for more in _COMMAS if plain["Delimiter"] != "," and "DOUBLE" not in _types(plain) else ():
+                    other = _sniffed(connection, path, (*encoding, *more))
+                    if _numbers(other) > _numbers(found):
+                        found, said = other, (*encoding, *more)
+                return _as_options(found, said)
+    return ()
+
+
+def _encodings(path: str) -> list[tuple[tuple[str, str], ...]]:
+    head = b""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        head = file.read(2)
+    if head in _UTF_16:
+        return [(("encoding", "utf-16"),)]
+    return [(), (("encoding", "latin-1"),)]
+
+
+def _sniffed(connection: Connection, path: str, options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    said = "".join(f", {name} = '{value}'" for name, value in options)
+    found = connection.execute(f"SELECT * FROM sniff_csv(?{said})", [path])
+    names = [str(column[0]) for column in found.description or []]
+    return dict(zip(names, found.fetchall()[0], strict=True))
+
+
+def _types(found: dict[str, Any]) -> list[str]:
+    return [str(column["type"]) for column in found["Columns"]]
+
+
+def _numbers(found: dict[str, Any]) -> int:
+    return sum(type_ in ("BIGINT", "DOUBLE") for type_ in _types(found))
+
+
+def _as_options(found: dict[str, Any], given: tuple[tuple[str, str], ...]) -> Options:
+    """Quotes are left at what is usual: that the first rows have none says nothing of the others."""
+    options: list[tuple[str, Option]] = [("auto_detect", False), ("header", bool(found["HasHeader"]))]
+    options.append(("delim", str(found["Delimiter"])))
+    for name, key, usual in (("quote", "Quote", '"'), ("escape", "Escape", '"'), ("comment", "Comment", "")):
+        if found[key] not in (*_NONE, usual):
+            options.append((name, str(found[key])))
+    if found["SkipRows"]:
+        options.append(("skip", int(found["SkipRows"])))
+    for name, key in (("dateformat", "DateFormat"), ("timestampformat", "TimestampFormat")):
+        if found[key] not in _NONE:
+            options.append((name, str(found[key])))
+    columns = Struct(tuple((str(column["name"]), str(column["type"])) for column in found["Columns"]))
+    return (*options, *given, ("columns", columns))
