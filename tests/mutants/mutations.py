@@ -1574,8 +1574,8 @@ MUTATIONS = (
     Mutation(
         "parquet-statistics-are-believed",
         "dpsql/engines/duckdb/parquet.py",
-        'call.with_options((("can_have_nan", True),)) if',
-        "call if",
+        'plain.with_options((("can_have_nan", True),)) if',
+        "plain if",
         "one row decides whether the NaNs of a Parquet file are counted",
         ("tests/engines/test_parquet_statistics.py",),
     ),
