@@ -19,7 +19,7 @@ from dpsql.core.release.key_matching import places
 
 Entries = tuple[tuple[int, int], ...]
 """Of one group: the first integer of each cell with rows in it, upwards, and what those weigh."""
-Runs = tuple[list[int], list[int], list[int]]
+Runs = tuple[Integers, Integers, Integers]
 """Runs of cells of equal score: the first cell, how many, the score."""
 
 
@@ -88,7 +88,7 @@ class Histograms:
         """Runs of all cells with the scores of the quantile above/below of a group, in the order of the cells."""
         at, weights = self._entries(group)
         if not len(at):
-            return [0], [_size(self.cells)], [0]
+            return self._all_alike()
         total = sum(weights.tolist())
         kind = np.int64 if total * below <= LIMIT else object
         le = np.cumsum(weights.astype(kind))
@@ -102,7 +102,7 @@ class Histograms:
         """Runs of all values with twice what the rows of each weigh less than those of the most frequent one."""
         at, weights = self._entries(group)
         if not len(at):
-            return [0], [_size(self.cells)], [0]
+            return self._all_alike()
         most = max(weights.tolist())
         held = weights.astype(np.int64 if 2 * most <= LIMIT else object)
         return self._laid_out(at, 2 * (most - held), np.full(len(at) + 1, 2 * most, dtype=held.dtype))
@@ -119,13 +119,17 @@ class Histograms:
         """All cells. own: scores of those with rows; empty: of those before each of them and after the last."""
         starts = np.concatenate([np.zeros(1, dtype=np.intp), at + 1])
         sizes = np.append(at, _size(self.cells)) - starts
-        first = np.empty(2 * len(at) + 1, dtype=np.intp)
+        first = np.empty(2 * len(at) + 1, dtype=np.int64)
         count, score = np.empty_like(first), np.empty(2 * len(at) + 1, dtype=own.dtype)
         first[0::2], first[1::2] = starts, at
         count[0::2], count[1::2] = sizes, 1
         score[0::2], score[1::2] = empty, own
         real = count > 0
-        return first[real].tolist(), count[real].tolist(), score[real].tolist()
+        return Integers(first[real]), Integers(count[real]), Integers(score[real])
+
+    def _all_alike(self) -> Runs:
+        """Of an empty group: all cells have one score."""
+        return Integers.zeros(1), Integers.of([_size(self.cells)]), Integers.zeros(1)
 
 
 def _size(cells: Cells | KeySource) -> int:

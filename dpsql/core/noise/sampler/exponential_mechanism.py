@@ -20,8 +20,8 @@ and more of e^-x computed; some differ in the end, as e^-x is irrational for rat
 all is accepted. No floating-point number occurs.
 
 Speed. U exceeds 2^B·e^-x by less than 2^20 (see `Powers`), and a cell of the least score has 2^B of W. So of n cells a
-proposal is refused with probability below n·2^(20-B): 2^-78 for 2^62 cells. The time follows the number of runs and
-the digits of their scores.
+proposal is refused with probability below n·2^(20-B): 2^-78 for 2^62 cells. Far runs, of U = 1, lie together at the end
+of W and are looked up by their numbers of cells: only those near the least score cost arithmetic on long integers.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from fractions import Fraction
 from itertools import accumulate
 from operator import mul
 
+import numpy as np
+
+from dpsql.core.noise.integer_columns import LIMIT, Integers, arrays
 from dpsql.core.noise.sampler.entropy import BitSource
 from dpsql.core.noise.sampler.exponential import exp_bounds, exp_digits
 from dpsql.core.noise.scale import check_rate
@@ -100,13 +103,32 @@ class Choice:
     """
 
     def __init__(self, counts: Sequence[int], scores: Sequence[int], powers: Powers) -> None:
-        if not counts or len(counts) != len(scores) or min(counts) < 1:
+        held, self.scores, self.powers = Integers.of(counts), Integers.of(scores), powers
+        if not held or len(held) != len(self.scores) or held.array.min() < 1:
             raise ValueError("at least one run, and for each at least one cell and one score")
-        self.counts, self.scores, self.powers = counts, scores, powers
-        self.least = min(scores)
-        self.bounds = powers.bounds(scores, self.least)
-        self.ends = list(accumulate(map(mul, counts, self.bounds)))
-        self.width = (self.ends[-1] - 1).bit_length()
+        self.counts, self.least = held, int(self.scores.array.min())
+        (above,) = arrays(2 * self.scores.largest, self.scores)
+        above = above - self.least
+        far = max(1, powers.far)
+        # Of 64 bits, none is far where the limit is longer.
+        near = above < far if above.dtype == object or far <= LIMIT else np.ones(len(above), dtype=np.bool_)
+        self.near, self.far = np.flatnonzero(near), np.flatnonzero(np.logical_not(near))
+        """Numbers of the runs with a U of their own, and of the others, whose U is 1."""
+        self.bounds = powers.bounds(above[self.near].tolist(), 0)
+        self.ends = list(accumulate(map(mul, held.array[self.near].tolist(), self.bounds)))
+        """Where the part of each near run ends in W."""
+        (cells,) = arrays(held.largest * len(held), held)
+        self.far_ends = np.cumsum(cells[self.far])
+
+    @property
+    def whole(self) -> int:
+        """W"""
+        return self.ends[-1] + (int(self.far_ends[-1]) if len(self.far) else 0)
+
+    @property
+    def width(self) -> int:
+        """Binary digits of a word."""
+        return (self.whole - 1).bit_length()
 
     def draw(self, source: BitSource) -> tuple[int, int]:
         """(number of a run, place of a cell in it from 0)."""
@@ -118,11 +140,17 @@ class Choice:
     def propose(self, source: BitSource) -> tuple[int, int] | None:
         """A proposal, if it is accepted. None as well for a word of `width` bits that is not below W."""
         at = _bits(self.width, source)
-        if at >= self.ends[-1]:
+        if at >= self.whole:
             return None
-        run = bisect_right(self.ends, at)
-        bound = self.bounds[run]
-        place, rest = divmod(at - self.ends[run] + self.counts[run] * bound, bound)
+        if at < self.ends[-1]:
+            i = bisect_right(self.ends, at)
+            run, bound = int(self.near[i]), self.bounds[i]
+            place, rest = divmod(at - self.ends[i] + self.counts[run] * bound, bound)
+        else:
+            at -= self.ends[-1]
+            i, rest = int(np.searchsorted(self.far_ends, at, side="right")), 0
+            run = int(self.far[i])
+            place = at - int(self.far_ends[i]) + self.counts[run]
         return (run, place) if self.accept(run, rest, source) else None
 
     def accept(self, run: int, rest: int, source: BitSource) -> bool:
