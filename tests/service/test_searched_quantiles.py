@@ -140,11 +140,11 @@ def test_held_octaves_serve_for_nothing() -> None:
 def test_explain_shows_what_holds_whatever_is_found(con: dpsql.Connection, table: str) -> None:
     query = con.sql(f"SELECT MEDIAN(cost + 1) AS m FROM {table}")
     told = query.explain(epsilon=1, limits="search")
-    assert "one of at most 65,536 cells of the bounds that are found" in told
+    assert "one of at most 262,144 cells of the bounds that are found" in told
     assert re.search(r"≤ [0-9.]+(·2\^k1)? rows", told) and "ε 1 of each" in told
     assert ("at 95 %, at most" in told) == (table == "rows"), "of ids it depends on the limit of rows"
     (release,) = json.loads(query.explain(epsilon=1, limits="search", format="json"))["releases"]
-    assert release["components"][0]["cells"] == 2**16
+    assert release["components"][0]["cells"] == 2**18
 
 
 def test_a_check_knows_that_bounds_are_found_later(con: dpsql.Connection) -> None:

@@ -43,7 +43,12 @@ class Cells:
         return _starts(self)
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.equal) + len(_between(self))
+
+    @property
+    def equal(self) -> range:
+        """The first integers of the equal cells."""
+        return range(self.lo, self.hi + 1, self.width)
 
     def middle(self, cell: int) -> int:
         """The middle integer of a cell, rounded down."""
@@ -78,16 +83,21 @@ def _growing(lo: int, hi: int, digits: int) -> int:
     return up + down
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _starts(cells: Cells) -> tuple[int, ...]:
-    found = set(range(cells.lo, cells.hi + 1, cells.width))
-    if cells.digits:
-        ups = _firsts(max(0, cells.lo), cells.hi, cells.digits)
-        downs = _firsts(max(0, -cells.hi - 1), -cells.lo - 1, cells.digits)
-        # -v - 1 of the last of a cell is the first of the mirrored one: the next first less one, so minus the next.
-        found |= {v for v in ups if v >= cells.lo} | {-v for v in downs if -v <= cells.hi}
-        found |= {0} if cells.lo <= 0 <= cells.hi else set()
-    return tuple(sorted(v for v in found if cells.lo <= v <= cells.hi))
+    return tuple(sorted([*cells.equal, *_between(cells)]))
+
+
+@lru_cache(maxsize=64)
+def _between(cells: Cells) -> tuple[int, ...]:
+    """The first integers of growing cells, upwards, that are not those of equal ones."""
+    if not cells.digits:
+        return ()
+    ups = _firsts(max(0, cells.lo), cells.hi, cells.digits)
+    downs = _firsts(max(0, -cells.hi - 1), -cells.lo - 1, cells.digits)
+    # -v - 1 of the last of a cell is the first of the mirrored one: the next first less one, so minus the next.
+    found = [-v for v in reversed(downs) if -v <= cells.hi] + [v for v in ups if v > 0 or not downs]
+    return tuple(v for v in found if cells.lo <= v <= cells.hi and (v - cells.lo) % cells.width)
 
 
 def _firsts(low: int, top: int, digits: int) -> list[int]:

@@ -45,8 +45,8 @@ CELL_UNITS = 2**60
 """The same of what lies in cells, and is not added up: two of them still differ by less than 2⁶³."""
 LEAST_WEIGHT, MOST_WEIGHT = 2**8, 2**20
 """F: coarser would bias scaled contributions by more than 1/256 of a row, finer buys nothing."""
-MOST_CELLS, PRIVATE_CELLS = 2**16, 2**12
-"""Cells of a quantile, or values of a mode; of one by private keys, whose number must decide on nothing."""
+MOST_CELLS, MOST_VALUES, PRIVATE_CELLS = 2**18, 2**16, 2**12
+"""Cells of a quantile; values of a mode; of either by private keys, whose number must decide on nothing."""
 SECOND = 10**6
 ROUND_STEPS = (
     *(10**i for i in range(6)),
@@ -56,8 +56,8 @@ ROUND_STEPS = (
     *(d * 86400 * SECOND for d in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
 """Microseconds between the timestamps that a quantile of them is chosen from."""
-MOST_ENTRIES = 2**24
-"""These times public keys."""
+MANY_ENTRIES, MOST_ENTRIES = 2**20, 2**24
+"""Cells times public keys: of finer cells than there may be values, and of any. A million take half a second."""
 
 
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
@@ -145,7 +145,7 @@ def _gridded(
     least = LEAST_WEIGHT if weighted else 1
     if c.quantile is not None:
         assert value is not None and c.arg is not None
-        cells, own = max(2, most_cells(node)), found.get(c.arg)
+        cells, own = max(2, most_choices(node, MOST_CELLS)), found.get(c.arg)
         # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
         c = replace(c, quantile=replace(c.quantile, cells=cells))
@@ -176,12 +176,13 @@ def _gridded(
     return replace(c, weight=weight)
 
 
-def most_cells(node: Release) -> int:
-    """How many cells, or values, anything may be chosen from in each group of a release."""
+def most_choices(node: Release, most: int) -> int:
+    """How many cells, or values, anything is chosen from in each group of a release: at most so many."""
     sources = key_sources(node)
     if sources is None:
         return PRIVATE_CELLS
-    return min(MOST_CELLS, MOST_ENTRIES // max(1, prod(len(source.keys) for source in sources)))
+    groups = max(1, prod(len(source.keys) for source in sources))
+    return min(most, max(MOST_VALUES, MANY_ENTRIES // groups), MOST_ENTRIES // groups)
 
 
 def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fraction:

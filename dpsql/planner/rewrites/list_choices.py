@@ -24,7 +24,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.group_keys.public import public_keys, source_of
 from dpsql.planner.group_keys.search import TooLong
 from dpsql.planner.rewrites.add_group_keys import KEY_KINDS, as_whole, origin_of_keys
-from dpsql.planner.rewrites.choose_grids import most_cells
+from dpsql.planner.rewrites.choose_grids import MOST_VALUES, most_choices
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -43,7 +43,7 @@ def _with_choices(c: Component, node: Release, ctx: RewriteContext) -> Component
     if c.measure is not Measure.MODE:
         return c
     assert c.arg is not None
-    below, most = keyed_by(node).input, most_cells(node)
+    below, most = keyed_by(node).input, most_choices(node, MOST_VALUES)
     facts = derive_once(below, ctx.analysis).fact
     found = _listed(c.arg, facts, below, ctx)
     if len(found.keys) > most:
