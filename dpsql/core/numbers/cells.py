@@ -1,7 +1,7 @@
 """Public cells of integers: each value lies in one, whatever the data hold.
 
-The range is cut at equal steps and, beside those, at steps that grow with |value|, where asked: so a quantile of values
-with a heavy tail is as exact, for its size, as one of values that lie close together.
+The range is cut at equal steps and, beside those, at steps that grow with |value|, where asked, until they are no
+finer: so a quantile of values with a heavy tail is as exact, for its size, as one of values that lie close together.
 
 Cells of growing width have the first b binary digits of v ≥ 0 in common, and as many zeros after them: v and
 ⌊v / 2^s⌋·2^s lie in one, s = max(0, digits of v - b). Negative values mirror them: v is there what -v - 1 is here.
@@ -44,6 +44,11 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.equal) + len(_between(self))
+
+    @property
+    def top(self) -> int:
+        """Where growing cells end: of |v| below they are narrower than equal ones."""
+        return 1 << (self.digits + (self.width - 1).bit_length() - 1)
 
     @property
     def equal(self) -> range:
@@ -93,8 +98,8 @@ def _between(cells: Cells) -> tuple[int, ...]:
     """The first integers of growing cells, upwards, that are not those of equal ones."""
     if not cells.digits:
         return ()
-    ups = _firsts(max(0, cells.lo), cells.hi, cells.digits)
-    downs = _firsts(max(0, -cells.hi - 1), -cells.lo - 1, cells.digits)
+    ups = _firsts(max(0, cells.lo), min(cells.hi, cells.top), cells.digits)
+    downs = _firsts(max(0, -cells.hi - 1), min(-cells.lo - 1, cells.top), cells.digits)
     # -v - 1 of the last of a cell is the first of the mirrored one: the next first less one, so minus the next.
     found = [-v for v in reversed(downs) if -v <= cells.hi] + [v for v in ups if v > 0 or not downs]
     return tuple(v for v in found if cells.lo <= v <= cells.hi and (v - cells.lo) % cells.width)

@@ -148,7 +148,7 @@ class Choice:
             place, rest = divmod(at - self.ends[i] + self.counts[run] * bound, bound)
         else:
             at -= self.ends[-1]
-            i, rest = int(np.searchsorted(self.far_ends, at, side="right")), 0
+            i, bound, rest = int(np.searchsorted(self.far_ends, at, side="right")), 1, 0
             run = int(self.far[i])
             place = at - int(self.far_ends[i]) + self.counts[run]
         return (run, place) if self.accept(run, rest, source) else None

@@ -1,7 +1,7 @@
 """Histograms that quantiles and modes are chosen by: a row for each group and public cell of values with rows in it.
 
     r: the rows that count, each with its keys and its value y: in grid units, or, of a MODE, as it is
-    w: one row per (id, group) with the weight of each of its rows; only under a limit
+    w: the weight of each row of an (id, group) that is above a limit, or that is kept; only under a limit
     result: for each group and cell the number of rows, or Σ of their weights
 
 The weight of a row is ⌊F·C / max(rows of the id, C)⌋, or ⌊F·M·G / (max(n, M)·max(K, G))⌋: n the rows of the id in the
@@ -32,11 +32,12 @@ def histogram(
     numbers: tuple[int, ...],
     unit: str = "",
     weights: Sequence[str] = (),
+    full: int = 0,
 ) -> Statement:
     """One histogram.
 
     keys: SQL of the key columns. unit: SQL of the id, where rows have weights. weights: steps of a WITH of which the
-    last is w, with columns u, k0 … and ww.
+    last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do not count.
     """
     d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
     if c.filter is not None:
@@ -59,8 +60,8 @@ def histogram(
     counted = "COUNT(*)"
     if weights:
         same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
-        rows += f"\nJOIN w ON {same}"
-        counted = d.total("w.ww", BIGINT)
+        rows += f"\n{'LEFT ' if full else ''}JOIN w ON {same}"
+        counted = d.total(f"COALESCE(w.ww, {full})" if full else "w.ww", BIGINT)
     shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
     by = ", ".join(str(i + 1) for i in range(len(names) + 1))
     steps = ",\n".join(weights)
@@ -79,22 +80,27 @@ def start(d: Dialect, y: str, cells: Cells) -> str:
         return equal
     arms = []
     if cells.lo < 0:
-        arms.append(f"WHEN {y} < 0 THEN -({_up(f'(-{y} - 1)', -cells.lo - 1, cells.digits, over=True)})")
+        beyond = str(cells.lo) if -cells.lo > cells.top else ""
+        arms.append(f"WHEN {y} < 0 THEN {_up(f'(-{y} - 1)', -cells.lo - 1, cells, '-', beyond)}")
     if cells.hi >= 0:
-        arms.append(f"ELSE {_up(y, cells.hi, cells.digits)}")
+        arms.append(f"ELSE {_up(y, cells.hi, cells, '', str(cells.top) if cells.hi >= cells.top else '')}")
     growing = arms[0].removeprefix("ELSE ") if len(arms) == 1 and cells.lo >= 0 else f"CASE {' '.join(arms)} END"
     return d.greatest(d.greatest(equal, growing), str(cells.lo))
 
 
-def _up(v: str, top: int, digits: int, over: bool = False) -> str:
-    """The first integer of the growing cell of v ≥ 0, at most top; over: that of the next one."""
+def _up(v: str, most: int, cells: Cells, sign: str, beyond: str) -> str:
+    """The first integer of the growing cell of v ≥ 0, at most `most`; with a sign, that of the mirrored cell.
+
+    beyond: what it is from `cells.top` on, if v is ever there.
+    """
 
     def among(low: int, high: int) -> str:
         """Of a v whose last low … high - 1 digits, one of these numbers, are not looked at: half of them at a time."""
         if high - low > 1:
             half = (low + high) // 2
-            return f"CASE WHEN {v} < {1 << (digits + half - 1)} THEN {among(low, half)} ELSE {among(half, high)} END"
+            return f"CASE WHEN {v} < {1 << (cells.digits + half - 1)} THEN {among(low, half)} ELSE {among(half, high)} END"
         first = v if low == 0 else f"({v} & {-(1 << low)})"
-        return f"{first} + {1 << low}" if over else first
+        return f"-({first} + {1 << low})" if sign else first
 
-    return among(0, max(1, top.bit_length() - digits + 1))
+    found = among(0, max(1, min(most, cells.top - 1).bit_length() - cells.digits + 1))
+    return f"CASE WHEN {v} < {cells.top} THEN {found} ELSE {beyond} END" if beyond else found

@@ -235,11 +235,16 @@ def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     if needed:
         steps.append(f"g AS (SELECT u, {needed} FROM {source} GROUP BY u)")
         relation = f"{source} JOIN g USING (u)"
+    full = 0
+    if source == "p":
+        # Few ids are above a limit: the weight of all others is F, and only those few are joined back.
+        full, above = c.weight, " OR ".join(f"{counter} > {floor}" for counter, floor in floors.items())
+        relation += f" WHERE {above}"
     shared = f"(SELECT *, {', '.join(divisors(floors))} FROM {relation}) AS s"
     weight = scaled(d, "1", c.weight * prod(floors.values()), 1, floors)
     listed = ", ".join(["u", *parts.names, f"{weight} AS ww"])
     steps.append(f"w AS (SELECT {listed} FROM {shared})")
-    return histogram(parts.block, parts.keys, c, at, parts.unit, steps)
+    return histogram(parts.block, parts.keys, c, at, parts.unit, steps, full)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:
