@@ -115,7 +115,7 @@ class Choice:
         self.near, self.far = np.flatnonzero(near), np.flatnonzero(np.logical_not(near))
         """Numbers of the runs with a U of their own, and of the others, whose U is 1."""
         self.bounds = powers.bounds(above[self.near].tolist(), 0)
-        self.ends = list(accumulate(map(mul, held.array[self.near].tolist(), self.bounds)))
+        self.ends: list[int] = list(accumulate(map(mul, held.array[self.near].tolist(), self.bounds)))
         """Where the part of each near run ends in W."""
         (cells,) = arrays(held.largest * len(held), held)
         self.far_ends = np.cumsum(cells[self.far])

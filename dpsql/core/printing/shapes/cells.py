@@ -98,7 +98,8 @@ def _up(v: str, most: int, cells: Cells, sign: str, beyond: str) -> str:
         """Of a v whose last low … high - 1 digits, one of these numbers, are not looked at: half of them at a time."""
         if high - low > 1:
             half = (low + high) // 2
-            return f"CASE WHEN {v} < {1 << (cells.digits + half - 1)} THEN {among(low, half)} ELSE {among(half, high)} END"
+            end = 1 << (cells.digits + half - 1)
+            return f"CASE WHEN {v} < {end} THEN {among(low, half)} ELSE {among(half, high)} END"
         first = v if low == 0 else f"({v} & {-(1 << low)})"
         return f"-({first} + {1 << low})" if sign else first
 
