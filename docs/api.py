@@ -65,7 +65,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
 def reference() -> str:
     """Functions, then classes with their methods."""
     lines: list[str] = []
-    for name in ("connect", "check", "verify_policy", "epsilon_to_rho"):
+    for name in ("connect", "protect", "check", "verify_policy", "epsilon_to_rho"):
         lines += _function(f"dpsql.{name}", getattr(dpsql, name), "##")
     for name, methods in SHOWN.items():
         cls = getattr(dpsql, name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpsql.api.connection import Connection, connect
     from dpsql.api.cursor import Cursor
+    from dpsql.api.protect import protect
     from dpsql.api.types import (
         BINARY,
         DATETIME,
@@ -107,6 +108,7 @@ _HOMES = {
     "check": "dpsql.service.check",
     "connect": "dpsql.api.connection",
     "epsilon_to_rho": "dpsql.core.privacy_loss",
+    "protect": "dpsql.api.protect",
     "verify_policy": "dpsql.service.verify",
 }
 
@@ -154,6 +156,7 @@ __all__ = [
     "connect",
     "epsilon_to_rho",
     "paramstyle",
+    "protect",
     "threadsafety",
     "verify_policy",
 ]

@@ -20,13 +20,16 @@ _RESET = "\x1b[0m"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "frame": "\x1b[34m", "bold": "\x1b[1m"}
 
 
-def render_text(diagnostics: Sequence[Diagnostic], color: bool = False, columns: int | None = None) -> str:
+def render_text(
+    diagnostics: Sequence[Diagnostic], color: bool = False, columns: int | None = None, *, spends: bool = True
+) -> str:
     """The full form, with source lines and carets; findings are separated by an empty line, no line end at the end.
 
     `color` adds ANSI colours. `columns`: the width of a terminal, at which words go on in a new line; source lines, to
     which carets point, stay as they are. Neither control characters of the source nor commands to CI are printed.
+    spends: whether whoever says it could have spent something, so that a refusal says that nothing was spent.
     """
-    return inert("\n\n".join("\n".join(_text_lines(diagnostic, color, columns)) for diagnostic in diagnostics))
+    return inert("\n\n".join("\n".join(_text_lines(diagnostic, color, columns, spends)) for diagnostic in diagnostics))
 
 
 def render_concise(diagnostics: Sequence[Diagnostic]) -> str:
@@ -79,10 +82,15 @@ _CHARGED = ("DP407", "DP212")
 """Codes that say themselves what was spent: a ledger that fails while it is written; a search that found nothing."""
 
 
-def closing_note(diagnostic: Diagnostic) -> str:
-    """The last note of a finding: that nothing was spent, if that is certain, and how to read the page."""
+def closing_note(diagnostic: Diagnostic, spends: bool = True) -> str:
+    """The last note of a finding: that nothing was spent, if that is certain and news, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
-    if _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED or any("was charged" in n for n in diagnostic.notes):
+    if (
+        not spends
+        or _NOTHING in diagnostic.notes
+        or diagnostic.code in _CHARGED
+        or any("was charged" in n for n in diagnostic.notes)
+    ):
         return page
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
     if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":
@@ -95,7 +103,7 @@ def is_about_policy(code: str) -> bool:
     return code.startswith("DP00")
 
 
-def _text_lines(diagnostic: Diagnostic, color: bool, columns: int | None) -> Iterator[str]:
+def _text_lines(diagnostic: Diagnostic, color: bool, columns: int | None, spends: bool) -> Iterator[str]:
     def paint(text: str, style: str) -> str:
         return f"{_STYLES[style]}{text}{_RESET}" if color and text else text
 
@@ -123,7 +131,7 @@ def _text_lines(diagnostic: Diagnostic, color: bool, columns: int | None) -> Ite
                 yield from (f"{gutter} {paint(part, tone)}" for part in _folded(said, columns, 5, 5))
     elif diagnostic.label:
         yield f"{gutter} {one_line(diagnostic.label)}"
-    for kind, texts in (("help", diagnostic.help), ("note", (*diagnostic.notes, closing_note(diagnostic)))):
+    for kind, texts in (("help", diagnostic.help), ("note", (*diagnostic.notes, closing_note(diagnostic, spends)))):
         for text in texts:
             first, *rest = [p for line in text.splitlines() or [""] for p in _folded(_clean(line), columns, 11, 11)]
             yield f"{paint('   =', 'frame')} {paint(kind + ':', 'bold')} {first}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,6 +36,8 @@ def cell(value: Any, half_width: float | None = None, remark: str = "") -> Cell:
             return Cell("true" if value else "false")
         case int() | float() | Decimal():
             return Cell(_number(value, half_width) + remark, numeric=True, remark=remark)
+        case dt.datetime():
+            return Cell(str(value))
         case _:
             return Cell(one_line(plain(value)))
 

@@ -11,7 +11,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.plain_files import located
 from dpsql.core.policy.policy import IN_MEMORY, Policy, default_head_path
 
-FORGETS: Final = "the ledger is in memory: what was spent is forgotten when the session ends"
+FORGETS: Final = "the ledger is in memory: what was spent is forgotten when the session ends, and a new one starts anew"
 
 
 class Place(NamedTuple):

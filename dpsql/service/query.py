@@ -6,11 +6,11 @@ import math
 import sys
 import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
-from dpsql.diagnostics.errors import UtilityWarning, reject
+from dpsql.diagnostics.errors import Rejected, UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
@@ -126,11 +126,34 @@ class Query:
             warnings.warn(UtilityWarning(against), stacklevel=_callers_level())
         return self._session.run(plan, fresh=fresh)
 
+    def df(self, *_: object, **__: object) -> NoReturn:
+        """Nothing: a query has no rows until it is run and paid for. Raises Rejected DP903, which says how."""
+        raise _not_run("df")
+
+    def pl(self, *_: object, **__: object) -> NoReturn:
+        """As `df`."""
+        raise _not_run("pl")
+
+    def arrow(self, *_: object, **__: object) -> NoReturn:
+        """As `df`."""
+        raise _not_run("arrow")
+
+    def fetchall(self) -> NoReturn:
+        """As `df`."""
+        raise _not_run("fetchall")
+
     def _planned(self, asked: Asked) -> Plan:
         return self._session.planned(self._question, asked)
 
     def __repr__(self) -> str:
         return f"<dpsql query: {one_line(' '.join(self.sql.split())[:60])}>"
+
+
+def _not_run(method: str) -> Rejected:
+    return reject(
+        "DP903", f"a query has no {'rows' if method == 'fetchall' else 'frame'} until it is run, which is paid for",
+        help=[f"query.run(epsilon=…).{method}()"], notes=["query.explain() and query.cost() are free"],
+    )  # fmt: skip
 
 
 def _callers_level() -> int:

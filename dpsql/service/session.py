@@ -21,6 +21,7 @@ from dpsql.results.answer import Release
 from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
 from dpsql.service.budgets import Budgets, budgets_of
+from dpsql.service.described import Description, described
 from dpsql.service.ledgers import Place
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
@@ -54,6 +55,19 @@ class Session:
         """What holds where a query asks for nothing else. Raises Rejected DP903 once the service is closed."""
         self.require_open()
         return self._settings
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that can be asked, as the policy has them."""
+        return tuple(self.policy.tables)
+
+    def describe(self, table: str | None = None) -> Description:
+        """What can be asked: the tables and whose rows they hold, or the columns of one with their types, bounds and
+        public groups. From the policy alone, and free.
+
+        Raises Rejected DP102 for a table that the policy does not list.
+        """
+        return described(self.policy, table)
 
     # --- queries ---------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,11 @@ def test_a_shown_half_width_is_not_narrower_than_it_is(value: int, half_width: f
     assert Decimal(shown) == value
 
 
+def test_a_timestamp_in_a_table_is_written_as_in_sql() -> None:
+    assert cell(dt.datetime(2025, 1, 2, 3, 4, 5)).text == "2025-01-02 03:04:05"
+    assert cell(dt.date(2025, 1, 2)).text == "2025-01-02"
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

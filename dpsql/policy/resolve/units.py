@@ -114,7 +114,9 @@ class UnitResolver:
         }
         if declared or named:
             choice = listed(sorted(declared or {n for n in named if n}))
-            self.issues.add(loc, f"must say whose id this is with `of:` one of {choice}")
+            first = min(declared or (n for n in named if n))
+            repair = f"unit: {{of: {first}, column: {unit.column}}}"
+            self.issues.add(loc, f"must say whose id this is with `of:` one of {choice}", repair)
             return None
         return DEFAULT_UNIT
 

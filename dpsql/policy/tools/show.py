@@ -80,6 +80,11 @@ def show_policy(policy: Policy, table: str | None = None) -> str:
     return "\n".join(lines)
 
 
+def table_text(table: Table) -> str:
+    """A table as those see it who ask: without the place of its files."""
+    return "\n".join(_table_lines(table, place=False))
+
+
 def loss_text(loss: PrivacyLoss) -> str:
     """`ε 10, δ 1e-6` with exact numbers."""
     main = f"ρ {number(loss.rho)}" if loss.rho else f"ε {number(loss.epsilon)}"
@@ -179,9 +184,9 @@ def _domain(column: Column) -> str | None:
             return f"{table}.{name}" + (" and NULL" if null else "")
 
 
-def _table_lines(table: Table) -> list[str]:
+def _table_lines(table: Table, place: bool = True) -> list[str]:
     lines = [f"{table.name}: {whose_rows(table)}"]
-    if table.source is not None:
+    if place and table.source is not None:
         lines.append(f"  from {table.source}")
     lines += [f"  {text}" for text in promises(table)]
     if not table.columns:

@@ -8,4 +8,4 @@ from dpsql.diagnostics.render import render_text
 
 def render(report: Report, color: bool = False) -> str:
     """`color` adds ANSI colours."""
-    return render_text([finding.diagnostic for finding in report.findings], color)
+    return render_text([finding.diagnostic for finding in report.findings], color, spends=False)

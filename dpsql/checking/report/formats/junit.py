@@ -32,7 +32,7 @@ def render(report: Report) -> str:
     lines += [_unreadable(diagnostic) for diagnostic in report.unreadable]
     warnings = [f.diagnostic for f in report.findings if f.diagnostic.severity == "warning"]
     if warnings:
-        lines.append(f"    <system-out>{_text(render_text(warnings))}</system-out>")
+        lines.append(f"    <system-out>{_text(render_text(warnings, spends=False))}</system-out>")
     failures = sum(any(d.severity == "error" for d in found) for found in cases.values())
     numbers = f'tests="{len(cases) + len(report.unreadable)}" failures="{failures}" errors="{len(report.unreadable)}"'
     suite = [f'  <testsuite name="dpsql check" {numbers}>', *lines, "  </testsuite>"]
@@ -47,7 +47,8 @@ def _case(name: str, found: Sequence[Diagnostic]) -> str:
         return f"{head}/>"
     summary = "; ".join(f"{d.code} {one_line(d.message)}" for d in errors)
     kinds = ", ".join(dict.fromkeys(d.code for d in errors))
-    failure = f"<failure type={_attribute(kinds)} message={_attribute(summary)}>{_text(render_text(errors))}</failure>"
+    told = _text(render_text(errors, spends=False))
+    failure = f"<failure type={_attribute(kinds)} message={_attribute(summary)}>{told}</failure>"
     return f"{head}>\n      {failure}\n    </testcase>"
 
 
@@ -55,7 +56,7 @@ def _unreadable(diagnostic: Diagnostic) -> str:
     message = one_line(diagnostic.message)
     error = f"<error type={_attribute(diagnostic.code)} message={_attribute(message)}>"
     case = f"    <testcase {_named(path_of(file_name(diagnostic)) or message)}>"
-    return f"{case}\n      {error}{_text(render_text([diagnostic]))}</error>\n    </testcase>"
+    return f"{case}\n      {error}{_text(render_text([diagnostic], spends=False))}</error>\n    </testcase>"
 
 
 def _named(name: str) -> str:

@@ -1,0 +1,93 @@
+"""A frame under protection without a policy file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import dpsql
+
+ROWS = {"member_id": [i // 4 for i in range(200)], "v": [float(i % 7) for i in range(200)], "k": ["a", "b"] * 100}
+EXACT = 60_000
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame(ROWS), polars.DataFrame(ROWS), pyarrow.table(ROWS)])
+def test_frames_of_each_kind_are_asked(frame: object) -> None:
+    groups = {"k": ["a", "b"]}
+    with dpsql.protect(frame, unit="member_id", bounds={"v": (0, 6)}, groups=groups, max_rows=4, budget=10**6) as con:
+        assert con.tables == ("data",) and "unit member: all rows of one member_id" in con.describe()
+        answer = con.sql("SELECT k, COUNT(*) AS n, SUM(v) AS s FROM data GROUP BY k ORDER BY k").run(epsilon=EXACT)
+        sums = [sum(v for v, of in zip(ROWS["v"], ROWS["k"], strict=True) if of == k) for k in "ab"]
+        assert [tuple(map(round, row[1:])) for row in answer] == [(100, sums[0]), (100, sums[1])]
+        assert any("a new one starts anew" in note for note in answer.notes)
+
+
+def test_its_budget_is_a_limit_and_a_file_keeps_it(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(ROWS)
+    for left in (1, 0):
+        with dpsql.protect(frame, unit=1, budget=1, ledger=tmp_path / "l.sqlite", epsilon=1) as con:
+            assert con.budget.remaining == dpsql.PrivacyLoss(left)
+            if left:
+                answer = con.execute("SELECT COUNT(*) FROM data")
+                assert not any("anew" in note for note in answer.notes)
+            with pytest.raises(dpsql.BudgetExceeded):
+                con.execute("SELECT COUNT(*) FROM data WHERE v > 3")
+
+
+def test_without_limits_they_are_searched_and_a_null_is_a_group_if_it_is_listed() -> None:
+    frame = pandas.DataFrame({**ROWS, "k": pandas.Categorical(["a", None] * 100)})
+    bounds: dict[str, Any] = {"v": (numpy.int64(0), numpy.float32(6))}
+    with dpsql.protect(frame, unit="member_id", budget=10**6, bounds=bounds, groups={"k": ["a"]}, table="t") as con:
+        assert len(con.sql("SELECT k, COUNT(*) FROM t GROUP BY k").run(epsilon=EXACT)) == 1
+        assert con.policy.tables["t"].search_rows
+    with dpsql.protect(frame, unit="member_id", budget=1, groups={"k": ["a", None]}) as con:
+        (column,) = [c for c in con.policy.tables["data"].columns.values() if c.name == "k"]
+        assert getattr(column.domain, "null", None) is True
+
+
+@pytest.mark.parametrize(
+    ("keywords", "code", "said"),
+    [
+        ({"unit": "member", "budget": 1}, "DP903", "did you mean `member_id`"),
+        ({"unit": 1, "budget": 1, "bounds": {"w": (0, 1)}}, "DP903", "no column `w`"),
+        ({"unit": 1, "budget": 1, "bounds": {"v": 9}}, "DP003", "bounds"),
+        ({"unit": 1, "budget": 1, "bounds": {"v": (9, 2)}}, "DP003", "lower < upper"),
+        ({"unit": 0, "budget": 1}, "DP003", "rows"),
+        ({"unit": 1, "budget": -1}, "DP003", "epsilon"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told(keywords: dict[str, Any], code: str, said: str) -> None:
+    with pytest.raises(dpsql.Error) as refused:
+        dpsql.protect(pandas.DataFrame(ROWS), **keywords)
+    assert refused.value.diagnostics[0].code == code and said in str(refused.value)
+    with pytest.raises(dpsql.Rejected, match="got list"):
+        dpsql.protect([1], unit=1, budget=1)
+
+
+def test_the_budget_must_be_said() -> None:
+    with pytest.raises(TypeError, match="budget"):
+        dpsql.protect(pandas.DataFrame(ROWS), unit=1)  # type: ignore[call-arg]
+
+
+def test_a_query_says_that_it_has_not_been_run() -> None:
+    with dpsql.protect(pandas.DataFrame(ROWS), unit=1, budget=1) as con:
+        query = con.sql("SELECT COUNT(*) FROM data")
+        for method in ("df", "pl", "arrow", "fetchall"):
+            with pytest.raises(dpsql.Rejected, match=rf"run\(epsilon=…\)\.{method}\(\)"):
+                getattr(query, method)()
+        assert con.budget.spent == dpsql.PrivacyLoss(0)
+
+
+def test_a_description_is_the_policys_and_names_no_file() -> None:
+    with dpsql.protect(pandas.DataFrame(ROWS), unit=1, budget=1, bounds={"v": (0, 6)}) as con:
+        assert repr(con.describe()) == str(con.describe()) and "v          double, bounds [0, 6]" in con.describe(
+            "DATA"
+        )
+        with pytest.raises(dpsql.Rejected, match="did you mean"):
+            con.describe("dat")
