@@ -9,28 +9,43 @@ import pytest
 import dpsql
 from tests.support.checklist_clinic import POLICY, Attack, Clinic
 
-SUBQUERIES = (
-    "EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
-    "NOT EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
+OWN = (
     "pid IN (SELECT pid FROM patients WHERE diag = 'HIV')",
     "pid NOT IN (SELECT pid FROM visits)",
     "pid = ANY (SELECT pid FROM visits)",
+)
+"""Whether there are other rows of the own id."""
+SUBQUERIES = (
+    *OWN,
+    "EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
+    "NOT EXISTS (SELECT 1 FROM patients WHERE name = 'bob')",
+    "patients.age IN (SELECT age FROM patients WHERE name = 'bob')",
+    "patients.age = ANY (SELECT age FROM patients WHERE name = 'bob')",
     "pid > ALL (SELECT pid FROM visits)",
 )
 
 
 @pytest.mark.parametrize("predicate", SUBQUERIES)
 def test_item_41_and_42_no_private_condition_in_any_expression(attack: Attack, predicate: str) -> None:
-    for sql in (
-        f"SELECT COUNT(*) FROM patients HAVING {predicate}",
+    """But for one on the own id, which the id's own rows decide."""
+    values = (
         f"SELECT COUNT(*) FILTER (WHERE {predicate}) FROM patients",
         f"SELECT SUM(CASE WHEN {predicate} THEN 1 ELSE 0 END) FROM patients",
-        f"SELECT COUNT(*) FROM patients JOIN pub ON {predicate.replace('pid', 'patients.pid', 1)}",
         f"SELECT COUNT(*) FROM patients GROUP BY {predicate}",
-        f"SELECT COUNT(*) FROM patients ORDER BY {predicate}",
         f"SELECT COUNT(*) FROM patients WHERE age > 3 OR {predicate}",
+    )
+    for sql in (
+        f"SELECT COUNT(*) FROM patients HAVING {predicate}",
+        f"SELECT COUNT(*) FROM patients JOIN pub ON {predicate.replace('pid', 'patients.pid', 1)}",
+        f"SELECT COUNT(*) FROM patients ORDER BY {predicate}",
+        *(() if predicate in OWN else values),
     ):
-        attack.refused(sql, "DP111", "DP109", "DP220")
+        attack.refused(sql, "DP111", "DP109", "DP110", "DP220", "DP230")
+    for sql in values if predicate in OWN else ():
+        (release,) = attack.con.sql(sql).plan(epsilon=1).releases
+        assert [m.sensitivity.l1 for m in release.measured.measurements] == [1]
+    if "age" in predicate:
+        return
     public = predicate.replace("pid FROM", "CAST(pid AS VARCHAR) FROM").replace("pid", "diag", 1)
     attack.refused(f"SELECT COUNT(*) FROM pub WHERE {public}", "DP111", "DP220")
     attack.refused(f"SELECT diag FROM pub WHERE {public}", "DP111", "DP110", "DP220")
