@@ -21,7 +21,7 @@ from dpsql.core.analysis.whole_plan import (
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import walk as walk_expr
-from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.renumber import unused_numbers
@@ -252,7 +252,7 @@ def _finished(rewritten: Node, query: _Query) -> Plan:
         delta=noise.request.delta,
         cost=cost,
         policy_hash=ctx.policy.hash,
-        hash=_identity(analysed.tree, noise, releases, post, query),
+        identity=_identity(analysed.tree, noise, releases, post, query),
         public=dict(ctx.public.used),
         complete=not ctx.public.missing,
         notes=(*analysed.unread, *notes),
@@ -361,8 +361,8 @@ def _printed(noise: _Calibrated, query: _Query) -> tuple[PlannedRelease, ...]:
 
 def _identity(
     tree: Tagged[Facts], noise: _Calibrated, releases: Sequence[PlannedRelease], post: PostProcessing, query: _Query
-) -> str:
-    """The plan's hash: what is asked, of what policy, how it is drawn and how the answer is made of it."""
+) -> Fingerprint:
+    """The plan's identity: what is asked, of what policy, how it is drawn and how the answer is made of it."""
     request = noise.request
     asked = (request.budget, request.accountant, sorted(request.weights.items()), sorted(noise.errors.items()))
     # Measured public facts decide noise that neither the tree nor the statements tell.
@@ -370,7 +370,7 @@ def _identity(
         (r.conversion_delta, r.threshold, [(m.mechanism, m.known) for m in r.measurements]) for r in noise.measured
     ]
     names, texts = [c.name for c in query.bound.columns], [r.statements for r in releases]
-    return fingerprint(tree.node, texts, post, names, asked, query.ctx.policy.hash, drawn)
+    return Fingerprint(tree.node, texts, post, names, asked, query.ctx.policy.hash, drawn)
 
 
 def _notes(

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.fingerprint import Fingerprint
 from dpsql.core.ir.public_facts import FrequencyOf, RowsOf
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.numbers.confidence import LEVEL
@@ -48,7 +49,7 @@ class Plan:
     delta: Fraction
     cost: Mapping[str, PrivacyLoss]
     policy_hash: str
-    hash: str
+    identity: Fingerprint = field(compare=False)
     public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
     complete: bool = True
     notes: tuple[str, ...] = ()
@@ -60,6 +61,11 @@ class Plan:
     coverage: tuple[Coverage, ...] = ()
     searches: Searches | None = None
     found: tuple[Found, ...] = field(default=(), compare=False)
+
+    @property
+    def hash(self) -> str:
+        """What is asked, of what policy, how it is drawn and how the answer is made of it: equal for equal plans."""
+        return str(self.identity)
 
     @property
     def reads_nothing(self) -> bool:

@@ -21,6 +21,19 @@ def fingerprint(*values: object, numbered: bool = False) -> str:
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
+class Fingerprint:
+    """The fingerprint of values, made when it is first asked for: a query that is not run needs none."""
+
+    __slots__ = ("_made", "_values")
+
+    def __init__(self, *values: object) -> None:
+        self._values, self._made = values, ""
+
+    def __str__(self) -> str:
+        self._made = self._made or fingerprint(*self._values)
+        return self._made
+
+
 def _piece(text: str) -> str:
     """With its length in front, so that no two trees give one text."""
     return f"{len(text)}:{text}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, walk
-from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
 from dpsql.core.measures.rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -59,7 +59,7 @@ def with_searches(
     return replace(
         rest,
         cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], policy),
-        hash=fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
+        identity=Fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
         notes=_notes(rest, octaves, limits),
         warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
         searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
