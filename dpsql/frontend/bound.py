@@ -11,8 +11,12 @@ from dpsql.diagnostics.diagnostic import Source
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A query whose every name is resolved against the policy. `columns` are the output columns, in order."""
+    """A query whose every name is resolved against the policy. `columns` are the output columns, in order.
+
+    notes: what the query asked the clock.
+    """
 
     root: Node
     columns: tuple[Column, ...]
     source: Source
+    notes: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ def _bound(
     parsed = parse(source, settings.dialect)
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
-    bound = bind(parsed, ctx.policy, parameters, dialect)
+    bound = bind(parsed, ctx.policy, parameters, dialect, settings.asked)
     require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)
     return _Query(parsed, bound, settings, limits, ctx, dialect, tables, parameters)
@@ -255,7 +255,7 @@ def _finished(rewritten: Node, query: _Query) -> Plan:
         identity=_identity(analysed.tree, noise, releases, post, query),
         public=dict(ctx.public.used),
         complete=not ctx.public.missing,
-        notes=(*analysed.unread, *notes),
+        notes=(*query.bound.notes, *analysed.unread, *notes),
         warnings=warnings,
         max_error=settings.max_error if analysed.needs_data else {},
         confidence=settings.confidence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,6 +24,7 @@ class Settings:
     search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
     family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
     found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
+    asked: what CURRENT_DATE and NOW() mean, in UTC; None where the text asks for neither, or for a check: now.
     """
 
     epsilon: Fraction | None = None
@@ -38,3 +40,4 @@ class Settings:
     search: bool = False
     family: str = ""
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    asked: dt.datetime | None = None

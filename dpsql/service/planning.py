@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.bind.clock import may_ask, moment
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
@@ -19,11 +21,12 @@ from dpsql.service.public_facts import FactStore
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One SELECT as it was written, its parameters and its dialect."""
+    """One SELECT as it was written, its parameters and its dialect, and when it was asked (UTC)."""
 
     sql: str
     parameters: Sequence[Any] | Mapping[str, Any] = ()
     dialect: str = "duckdb"
+    asked: dt.datetime = field(default_factory=moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Planner:
     def plan(self, question: Question, settings: Settings) -> Plan:
         """The plan of a run. Raises Rejected."""
         source, settings = Source(question.sql), replace(settings, dialect=question.dialect)
+        if settings.asked is None and may_ask(question.sql):
+            settings = replace(settings, asked=question.asked)
 
         def make(tables: Callable[[str], str]) -> Plan:
             return self.facts.compile(

@@ -43,7 +43,7 @@ QUERIES = (
     "SELECT SUM ( cost * visit_id ) , SUM ( ( cost + visit_id ) * 2 ) FROM visits",
     "SELECT COUNT ( * ) FROM visits AS v JOIN patients AS p ON v . cost = p . age",
     "SELECT code , SUM ( cost ) OVER ( ORDER BY day ) FROM visits",
-    "SELECT COUNT ( * ) FROM visits WHERE day = CURRENT_DATE",
+    "SELECT COUNT ( * ) FROM visits WHERE day = CURRENT_TIME",
     "SELECT COUNT ( DISTINCT cost , code ) FROM visits",
     "SELECT COUNT ( * ) FROM visits WHERE cost IN ( SELECT cost , code FROM visits )",
     'SELECT "größe" , SUM ( "e\u0301" ) FROM visits',

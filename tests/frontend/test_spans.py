@@ -82,7 +82,7 @@ def test_every_node_has_a_place(text: str) -> None:
 @pytest.mark.parametrize(
     ("marked", "code"),
     [
-        ("SELECT COUNT(*) FROM t\nWHERE\n d < «CURRENT_DATE»\nAND x > 2", "DP114"),
+        ("SELECT COUNT(*) FROM t\nWHERE\n d < «CURRENT_TIME»\nAND x > 2", "DP114"),
         ("SELECT\n  COUNT(*),\n  SUM(«y»)\nFROM t", "DP201"),
         ("SELECT\n  SUM(x +\n  «y»\n) FROM t", "DP201"),
         ("SELECT SUM(x)\nFROM t\nWHERE «zz» = 1", "DP103"),

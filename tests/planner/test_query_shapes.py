@@ -279,7 +279,6 @@ def test_item_49_released_numbers_combine_at_their_own_prices(attack: Attack, op
         "SUM(age) OVER (PARTITION BY diag)",
         "row_number() OVER (ORDER BY age)",
         "lag(age) OVER (ORDER BY ts)",
-        "COUNT(*) OVER (PARTITION BY pid)",
     ],
 )
 def test_item_50_windows_over_rows_are_refused_by_name(attack: Attack, window: str) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import pytest
 from dpsql.api.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service import kept_plans as plans
 from dpsql.service import planning as module
-from dpsql.service.planning import Planner
+from dpsql.service.planning import Planner, Question
 
 QUERIES = (
     "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY city",
@@ -234,3 +236,23 @@ def test_a_closed_session_plans_nothing(own: tuple[duckdb.DuckDBPyConnection, Co
     con.close()
     with pytest.raises(Rejected, match="DP903"):
         plan(con, JOINED, delta=None)
+
+
+def test_what_asks_the_clock_is_planned_for_the_time_at_which_it_was_asked(con: Connection, made: Compilations) -> None:
+    sql = "SELECT COUNT(*) AS n FROM members WHERE joined < CURRENT_DATE"
+    first, second = (Question(sql, asked=dt.datetime(2026, 1, day)) for day in (1, 2))
+    settings = Settings(Fraction(1), Fraction(1, 10**6))
+    plans = [con.service.planner.plan(question, settings) for question in (first, second, first)]
+    assert made.number == 2 and plans[0] == plans[2]
+    assert plans[0].notes[0] == "current_date is 2026-01-01 (UTC): a constant of this query"
+    assert "2026-01-01" in plans[0].releases[0].statements[0].sql and plans[0].hash != plans[1].hash
+    query = con.sql(sql)
+    made.new()
+    assert query.plan(1) == query.plan(1) and made.new()  # one question, one time
+
+
+def test_what_asks_no_clock_is_kept_whenever_it_is_asked(con: Connection, made: Compilations) -> None:
+    settings = Settings(Fraction(1), Fraction(1, 10**6))
+    for day in (1, 2):
+        con.service.planner.plan(Question(QUERIES[0], asked=dt.datetime(2026, 1, day)), settings)
+    assert made.number == 1

@@ -21,6 +21,7 @@ from dpsql.core.analysis.rules.set_operation import set_operation
 from dpsql.core.analysis.rules.truncate import truncate
 from dpsql.core.analysis.rules.unnest import unnest
 from dpsql.core.analysis.rules.values import values
+from dpsql.core.analysis.rules.window_of_unit import of_one_unit, window_of_unit
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
@@ -100,7 +101,7 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
         case Aggregate():
             return _aggregate(node, below[0], ctx)
         case Window():
-            return window(node, below[0])
+            return window_of_unit(node, below[0]) if of_one_unit(node, below[0]) else window(node, below[0])
         case Sort():
             return order(node, below[0], "ORDER BY")
         case Limit():

@@ -43,7 +43,7 @@ from dpsql.core.printing.expressions import Aliases, Names, TableNames, conditio
 from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.key_lists import member
-from dpsql.core.printing.windows import sort_term, spell_window
+from dpsql.core.printing.windows import private_order, sort_term, spell_window
 
 _KINDS = {
     JoinKind.INNER: "JOIN",
@@ -251,7 +251,8 @@ class Emitter:
                 block = Block(_values(self.dialect, node), (), self._names(sql, tagged.fact.env))
             case Window(calls=calls):
                 below = self.block(tagged.inputs[0])
-                windows = {w.column.uid: spell_window(w, below.names) for w in calls}
+                ties = () if tagged.fact.public else private_order(below.names, output_columns(node.input))
+                windows = {w.column.uid: spell_window(w, below.names, ties) for w in calls}
                 block = replace(below, names=self._names({**below.names.sql, **windows}, tagged.fact.env))
             case _:
                 block = self.block(tagged)

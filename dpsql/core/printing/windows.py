@@ -1,12 +1,13 @@
-"""Window functions over released values: which there are, their types, and how they are printed."""
+"""Window functions over released values and within one unit: which there are, their types, how they are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Frame, SortKey, WindowCall
-from dpsql.core.ir.types import BIGINT, DOUBLE, SqlType
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
@@ -82,20 +83,47 @@ def require_known(function: str, span: Span | None) -> None:
         )  # fmt: skip
 
 
-def spell_window(call: WindowCall, names: Names) -> str:
-    """A window call as SQL."""
+def private_order(names: Names, columns: Sequence[Column]) -> tuple[str, ...]:
+    """What decides between private rows of equal order: all of their columns, and the text of those with two forms.
+
+    Rows that are still equal are the same, so that the order is total, whatever the order they arrive in.
+    """
+    held = [(names.sql[c.uid], c.type) for c in columns]
+    return (*(sql for sql, _ in held), *(names.dialect.cast(sql, VARCHAR) for sql, t in held if not t.one_form))
+
+
+def _reads_places(call: WindowCall) -> bool:
+    """Whether a call tells rows of equal order apart."""
+    name, _, _ = call.function.partition(" ")
+    if name in AGGREGATES:
+        return call.frame is not None and call.frame.unit == "ROWS"
+    return name not in ("rank", "dense_rank", "percent_rank", "cume_dist")
+
+
+def spell_window(call: WindowCall, names: Names, ties: Sequence[str] = ()) -> str:
+    """A window call as SQL. ties: what decides between rows of equal order, where the rows are private."""
     require_known(call.function, call.span)
-    args = ", ".join(spell(a, names)[0] for a in call.args) or ("*" if call.function == "count" else "")
+    zero = bool(ties) and call.function in ("min", "max")  # has one sign, as in groups
+    spelled = [_one_zero(a, names) if zero else spell(a, names)[0] for a in call.args]
+    args = ", ".join(spelled) or ("*" if call.function == "count" else "")
     name, _, ignore_nulls = call.function.partition(" ")
     called = names.dialect.window(name, args, bool(ignore_nulls))
     parts = []
     if call.partition:
         parts.append(f"PARTITION BY {', '.join(spell(p, names)[0] for p in call.partition)}")
-    if call.order:
-        parts.append(f"ORDER BY {', '.join(sort_term(k, names) for k in call.order)}")
+    order = [sort_term(k, names) for k in call.order]
+    if _reads_places(call):
+        order += [names.dialect.sorted(sql, descending=False, nulls_first=False) for sql in ties]
+    if order:
+        parts.append(f"ORDER BY {', '.join(order)}")
     if call.frame is not None:
         parts.append(_frame(call.frame))
     return names.dialect.cast(f"{called} OVER ({' '.join(parts)})", call.column.type)
+
+
+def _one_zero(arg: Expr, names: Names) -> str:
+    sql, value = spell(arg, names)
+    return names.dialect.positive_zero(sql, value.type) if value.type.kind is Kind.DOUBLE else sql
 
 
 def sort_term(key: SortKey, names: Names) -> str:

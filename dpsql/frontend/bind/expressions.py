@@ -133,6 +133,8 @@ class ExprBinder:
             if found is not None:
                 return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
+            if (now := self.parameters.clock(name.lower(), self.span(node))) is not None:
+                return now
             raise volatile(name, self.span(node))
         advice = partial(of_column, node, name, self.clause) if relation is None else tuple
         return find(self.entries, name, relation, self.span(node), advice)
@@ -176,6 +178,9 @@ class ExprBinder:
             return self._aggregate(node)
         function = lookup(name)
         if function is None or function.operator:
+            now = None if args.get("expressions") else self.parameters.clock(name, self.span(node))
+            if now is not None:
+                return now
             if name in VOLATILE:
                 raise volatile(name, self.span(node))
             raise unknown_function(name, self.span(node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -12,7 +13,7 @@ from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.words import in_digits, small
-from dpsql.frontend.bind import literals
+from dpsql.frontend.bind import clock, literals
 
 MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
@@ -62,10 +63,22 @@ def no_value(name: str) -> str:
 
 @dataclass(slots=True)
 class Parameters:
-    """Values for `?`, `$1` and `$name`; remembers which were used."""
+    """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
+
+    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words.
+    """
 
     values: Sequence[Any] | Mapping[str, Any]
+    asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
+    told: dict[str, None] = field(default_factory=dict)
+
+    def clock(self, name: str, span: Span) -> Literal | None:
+        """What CURRENT_DATE, NOW() and the like give; None for any other name."""
+        found = clock.value(name, self.asked, span)
+        if found is not None:
+            self.told[clock.told(name, self.asked)] = None
+        return found
 
     def take(self, name: str, span: Span) -> Literal:
         """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of, transform
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, transform
 from dpsql.core.ir.nodes import Aggregate, Filter, Item, Node, Project, SortKey, Window, WindowCall, output_columns
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.types import NULL
+from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -62,6 +62,8 @@ class _Clauses:
     groups: Groups = field(default_factory=lambda: Groups((), ()))
     having: Expr | None = None
     qualify: Expr | None = None
+    first_of: tuple[Expr, ...] = ()
+    """DISTINCT ON: of the rows that agree on these, the first is kept."""
     orders: list[SortKey] = field(default_factory=list)
 
 
@@ -127,6 +129,10 @@ class SelectBinder:
         if "group" in args or "having" in args or clauses.aggregates.calls:
             node, place = self._grouped(node, clauses, above, self.span(tree))
         outputs, orders, calls = self._placed(clauses, place, together)
+        first_of = []
+        for e in clauses.first_of:
+            with together.attempt():
+                first_of.append(place(e))
         with together.attempt():
             node = above.around(node, clauses.having, self.span(args.get("having", tree)), place)
         qualify = None
@@ -137,7 +143,11 @@ class SelectBinder:
             node = Window(node, calls, calls[0].span)
         if qualify is not None:
             node = Filter(node, qualify, self.span(args["qualify"]))
-        if "distinct" not in args:
+        if first_of:
+            node = self._first(node, tuple(first_of), orders, self.span(args["distinct"]))
+            if isinstance(tree.parent, exp.Subquery | exp.CTE) and not is_cut(args):
+                orders = []  # it said which rows are kept: a derived table has no order
+        if "distinct" not in args or first_of:
             node = Project(sorted_rows(node, orders, args, binder), outputs)
             return Relation(node, tuple(Entry("", i.column.name, i.column) for i in outputs))
         keys = tuple(Item(self._fresh(i.column), i.column) for i in outputs)
@@ -176,7 +186,9 @@ class SelectBinder:
                 found.qualify = condition(binder, args["qualify"])
         with together.attempt():
             if "distinct" in args:
-                checked(args["distinct"], self.source)  # DISTINCT ON is refused here
+                on = checked(args["distinct"], self.source, "on").get("on")
+                binder.clause, binder.aliases, binder.window = "DISTINCT ON", aliases, None
+                found.first_of = tuple(binder.bind(e) for e in ([] if on is None else on.expressions))
         with together.attempt():
             binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
             found.orders = orders_of(args.get("order"), binder, named)
@@ -208,6 +220,12 @@ class SelectBinder:
         windows = {c.column.uid for c in clauses.windows.calls}
         known = {c.uid for c in output_columns(node)} | above.columns | windows
         return node, Above(groups.keys, known, constants)
+
+    def _first(self, node: Node, keys: tuple[Expr, ...], orders: list[SortKey], at: Span) -> Node:
+        """Of the rows that agree on the keys, the first in this order."""
+        place = self.numbering.column("row_number", BIGINT, at)
+        numbered = Window(node, (WindowCall("row_number", (), place, keys, tuple(orders), span=at),), at)
+        return Filter(numbered, Call("eq", (place, Literal(1, BIGINT, at)), BOOLEAN, at), at)
 
     def _fresh(self, column: Column) -> Column:
         return self.numbering.column(column.name, column.type, column.span)

@@ -5,6 +5,7 @@ The analyst's text ends here: whatever is not expressed in our own nodes does no
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,14 +38,20 @@ from dpsql.frontend.text.spans import span_of
 
 
 def bind(
-    parsed: Parsed, policy: Policy, parameters: Sequence[Any] | Mapping[str, Any] = (), dialect: Dialect = DUCKDB
+    parsed: Parsed,
+    policy: Policy,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    dialect: Dialect = DUCKDB,
+    asked: dt.datetime | None = None,
 ) -> Bound:
     """Resolve every name and type of a query.
 
-    parameters: values for `?`, `$1`, `$name`. dialect: what the query will be printed in.
+    parameters: values for `?`, `$1`, `$name`. dialect: what the query will be printed in. asked: what CURRENT_DATE and
+    NOW() mean, in UTC; None: now.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
-    binder = _Binder(parsed.source, policy, Parameters(parameters), dialect)
+    values = Parameters(parameters) if asked is None else Parameters(parameters, asked)
+    binder = _Binder(parsed.source, policy, values, dialect)
     relation = binder.query(parsed.tree, {})
     unused = binder.parameters.unused()
     if unused:
@@ -52,7 +59,7 @@ def bind(
             "DP013", f"parameter {', '.join(unused)} is not used by the query", span=binder.span(parsed.tree),
             help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
         )  # fmt: skip
-    return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source)
+    return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source, tuple(values.told))
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import BOOLEAN, NULL, VARCHAR, Kind, parse_type
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
-from dpsql.frontend.bind.refusals import refused, refused_subquery
+from dpsql.frontend.bind.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.syntax_arguments import checked
 
 if TYPE_CHECKING:
@@ -44,6 +44,16 @@ def placeholder(binder: ExprBinder, node: exp.Placeholder) -> Expr:
 
 def parameter(binder: ExprBinder, node: exp.Parameter) -> Expr:
     return binder.parameters.take(checked(node, binder.source, "this")["this"].name, binder.span(node))
+
+
+def clock(binder: ExprBinder, node: exp.CurrentDate | exp.CurrentTimestamp | exp.Localtimestamp) -> Expr:
+    """CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIMESTAMP, in UTC."""
+    checked(node, binder.source)
+    name = written_name(node, binder.source)
+    found = binder.parameters.clock(name, binder.span(node))
+    if found is None:
+        raise volatile(name, binder.span(node))
+    return found
 
 
 def interval(binder: ExprBinder, node: exp.Interval) -> Expr:
@@ -242,6 +252,9 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.Null: null,
     exp.Placeholder: placeholder,
     exp.Parameter: parameter,
+    exp.CurrentDate: clock,
+    exp.CurrentTimestamp: clock,
+    exp.Localtimestamp: clock,
     exp.Interval: interval,
     exp.Neg: negative,
     exp.Cast: cast,

@@ -1,11 +1,14 @@
 """Filter (WHERE, ON of an inner join).
 
 Claim: stability, keys, frequencies and ids are those of the input, and so is the number of replaced rows; a public
-    size is lost. A column that must not be NULL is not; one whose values are listed has no others.
+    size is lost. A column that must not be NULL is not; one whose values are listed has no others. Where an integer of
+    a key can be one number only, the rest of the key is one; where it can be n numbers, n rows agree on the rest.
 Why: the predicate is a total function of one row, so a row is kept or dropped whatever the other rows are; the rows
-    that differ after the filter are a part of those that differed before. [tight]
+    that differ after the filter are a part of those that differed before. [tight] Rows that agree on the rest of a key
+    have different numbers.
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
-Tested by: tests/deep/analysis/test_stability.py
+    A number that may be NULL, were it kept: no comparison keeps it.
+Tested by: tests/deep/analysis/test_stability.py, tests/core/analysis/test_window_of_unit.py
 
 Example:
     >>> facts("SELECT * FROM sensors WHERE reading > 50")
@@ -16,18 +19,21 @@ Example:
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 from dpsql.core.analysis.distinct_values import listed_values
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.conditions import conjuncts
-from dpsql.core.ir.expressions import Call, Column, walk
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.nodes import Filter
+from dpsql.core.ir.types import Kind
+from dpsql.core.numbers.cap import finite, smaller
 
 
 def filter_(node: Filter, below: Facts) -> Facts:
     """Facts of the rows that satisfy the predicate."""
     below.value(node.predicate)
-    columns = dict(below.columns)
+    columns, keys, frequency = dict(below.columns), below.keys, dict(below.frequency)
     for term in conjuncts(node.predicate):
         match term:
             case (
@@ -36,12 +42,34 @@ def filter_(node: Filter, below: Facts) -> Facts:
             ):
                 fact = columns[uid]
                 columns[uid] = replace(fact, value=replace(fact.value, nullable=False))
+        uid, most = _least_integers(term, below)
+        for key in [key for key in keys if most is not None and uid in key]:
+            rest, cap = key - {uid}, finite(most or 0)
+            if most == 1:
+                keys |= {rest}
+            else:
+                frequency[rest] = smaller(frequency[rest], cap) if rest in frequency else cap
         for column in {e.uid: e for e in walk(term) if isinstance(e, Column)}.values():
             fact, most = columns[column.uid], listed_values(term, column)
             if most is not None and (fact.values is None or most < fact.values):
                 columns[column.uid] = replace(fact, values=most)
     return Facts(
-        columns, stability=below.stability, ids=below.ids, keys=below.keys, frequency=below.frequency,
-        padding=below.padding, by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
+        columns, stability=below.stability, ids=below.ids, keys=keys, frequency=frequency, padding=below.padding,
+        by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,
         replaced=below.replaced, replaced_rows=below.replaced_rows, rule="filter",
     )  # fmt: skip
+
+
+def _least_integers(term: Expr, below: Facts) -> tuple[int, int | None]:
+    """The column that a term compares with a whole number, and how many values it leaves it; None if not known."""
+    match term:
+        case _ if not below.ids:
+            pass
+        case Call(function="eq", args=(Column(uid=uid, type=type_), Literal(value=int()))):
+            return uid, 1 if type_.kind is Kind.INTEGER else None
+        case Call(function="le" | "lt" as name, args=(Column(uid=uid, type=type_), Literal(value=int(most)))):
+            least = below.columns[uid].value.interval.lo
+            if type_.kind is Kind.INTEGER and least is not None:
+                found = most - (name == "lt") - ceil(least) + 1
+                return uid, found if found >= 1 else None
+    return -1, None

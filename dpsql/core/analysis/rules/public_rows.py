@@ -2,7 +2,8 @@
 
 Claim: the result is public. ORDER BY and LIMIT keep the keys and frequencies of their input, a window function all of
     its facts; the keys of a GROUP BY are unique afterwards, NULL counted as a value. Over private rows windows, ORDER
-    BY and LIMIT are refused, unless there is no row that ORDER BY or LIMIT could put first.
+    BY and LIMIT are refused, unless there is no row that ORDER BY or LIMIT could put first; windows among the rows of
+    one id have a rule of their own (`window_of_unit`).
 Why: no public row depends on private data, and rows that are taken away or put in order repeat no value more often.
     Which private rows come first, and what a window computes beside one, depends on everybody's rows.
 When it would be false: private rows let through; facts of values kept for columns that are computed anew.
@@ -22,7 +23,7 @@ from dpsql.core.analysis.empty_relations import no_rows
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window
+from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window, output_columns
 from dpsql.diagnostics.errors import reject
 
 
@@ -35,14 +36,12 @@ def grouped(node: Aggregate) -> Facts:
 def window(node: Window, below: Facts) -> Facts:
     """Facts of rows with window functions beside them. Raises Rejected DP113 over private rows."""
     if not below.public:
-        own = [e for call in node.calls for e in call.partition if isinstance(e, Column) and e.uid in below.ids]
-        label, advice = "one person's row changes what is computed for others", []
-        if len(own) == len(node.calls):
-            label = "windows stand over released numbers only, also those within one person's rows"
-            advice = [f"for one row per {below.units[0]}:  GROUP BY {own[0].name}  in a WITH query, with MAX, MIN, …"]
+        owner = next((c.name for c in output_columns(node.input) if c.uid in below.ids), None)
+        among = [] if owner is None else [f"among the rows of each {below.units[0]}:  OVER (PARTITION BY {owner} …)"]
         raise reject(
-            "DP113", "a window function over private rows", span=node.span, label=label,
-            help=[*advice, "aggregate first; windows over released numbers cost nothing"],
+            "DP113", "a window function over private rows", span=node.span,
+            label="one person's row changes what is computed for others",
+            help=[*among, "or aggregate first; windows over released numbers cost nothing"],
         )  # fmt: skip
     columns = {**below.columns, **{c.column.uid: _computed(c.column) for c in node.calls}}
     return Facts(columns, keys=below.keys, frequency=below.frequency, size=below.size, rule="window")
