@@ -346,3 +346,11 @@ def test_nulls_beside_another_type_have_that_type() -> None:
     for sql in ("SELECT NULL AS k UNION ALL SELECT d FROM t", "SELECT d FROM t UNION SELECT NULL"):
         (column,) = output_columns(root(f"SELECT * FROM ({sql})"))
         assert column.type == DATE
+
+
+def test_distinct_on_keeps_the_first_row_of_each_combination() -> None:
+    by_name, by_place = (bind(parse(Source(f"SELECT DISTINCT ON ({e}) b, a FROM t ORDER BY a")), PUBLIC) for e in "b1")
+    assert by_name.root == by_place.root
+    with pytest.raises(Rejected) as refusal:
+        bind(parse(Source("SELECT DISTINCT ON () a FROM t")), PUBLIC)
+    assert refusal.value.diagnostics[0].code == "DP010"

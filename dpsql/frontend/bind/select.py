@@ -20,7 +20,7 @@ from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.aggregates import AggregateCollector
 from dpsql.frontend.bind.expressions import ExprBinder, condition
 from dpsql.frontend.bind.from_clause import Ctes, FromBinder
-from dpsql.frontend.bind.group_by import Above, Named, groups_of, unless_column
+from dpsql.frontend.bind.group_by import Above, Named, groups_of, ordinal, unless_column
 from dpsql.frontend.bind.grouping_sets import GroupingCalls, Groups, aggregated
 from dpsql.frontend.bind.order_by import is_cut, orders_something, sorted_rows
 from dpsql.frontend.bind.order_by import orders as orders_of
@@ -188,7 +188,13 @@ class SelectBinder:
             if "distinct" in args:
                 on = checked(args["distinct"], self.source, "on").get("on")
                 binder.clause, binder.aliases, binder.window = "DISTINCT ON", aliases, None
-                found.first_of = tuple(binder.bind(e) for e in ([] if on is None else on.expressions))
+                if on is not None and not on.expressions:
+                    raise reject(
+                        "DP010", "syntax error: DISTINCT ON names nothing", span=self.span(args["distinct"]),
+                        help=["write the expressions of which each combination is kept once, or DISTINCT alone"],
+                    )  # fmt: skip
+                listed = [] if on is None else on.expressions
+                found.first_of = tuple(ordinal(e, named, binder) or binder.bind(e) for e in listed)
         with together.attempt():
             binder.clause, binder.aliases, binder.window = "ORDER BY", aliases, windows
             found.orders = orders_of(args.get("order"), binder, named)
