@@ -1,8 +1,8 @@
 """Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
 Predicates, group keys and MODE, whose values are listed as keys are, see raw values. NULL stays NULL; NaN and ±∞ become
-NULL. A date or time is clipped in MIN and MAX, whose values may be group keys (the month of a first order), and in
-quantiles.
+NULL. A date or time is clipped in MIN and MAX, whose values may be group keys (the month of a first order), in
+quantiles, and where a number is computed from it that has no bounds otherwise: an age, a duration.
 
 Example:
     >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
@@ -18,7 +18,7 @@ from dataclasses import replace
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.expressions import Call, Column, Expr
+from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.walk import transform
@@ -43,7 +43,14 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         return call
 
     def change(e: Expr) -> Expr:
-        if not isinstance(e, Column) or not (e.type.numeric or (e.type.temporal and (extreme or call.p is not None))):
+        if isinstance(e, Call) and _of_dates(e) and not facts.value(e).interval.bounded:
+            return replace(e, args=tuple(transform_expr(a, clipped) if a.type.temporal else a for a in e.args))
+        if e.type.numeric or extreme or call.p is not None:
+            return clipped(e)
+        return e
+
+    def clipped(e: Expr) -> Expr:
+        if not isinstance(e, Column) or not (e.type.numeric or e.type.temporal):
             return e
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
@@ -53,3 +60,8 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
 
     second = None if call.second is None else transform_expr(call.second, change)
     return replace(call, arg=transform_expr(call.arg, change), second=second)
+
+
+def _of_dates(e: Call) -> bool:
+    """Whether a number is computed from columns that are dates or times."""
+    return e.type.numeric and any(a.type.temporal and columns_of(a) for a in e.args)

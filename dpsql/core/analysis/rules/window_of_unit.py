@@ -23,7 +23,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.analysis.facts import ColumnFact, Facts
+from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Frame, Window, WindowCall
@@ -46,7 +46,7 @@ def window_of_unit(node: Window, below: Facts) -> Facts:
     columns, keys = dict(below.columns), set(below.keys)
     for call in node.calls:
         _require_rule(call, below)
-        columns[call.column.uid] = ColumnFact(_value(call, below))
+        columns[call.column.uid] = ColumnFact(_value(call, below), _hint(call, below))
         if call.function == "row_number" and all(isinstance(e, Column) for e in call.partition):
             keys.add(frozenset({*(e.uid for e in call.partition if isinstance(e, Column)), call.column.uid}))
     return Facts(
@@ -105,6 +105,17 @@ def _value(call: WindowCall, below: Facts) -> Value:
     keys = evaluate(call.args[0], below.key_env).domain  # one of the argument's own values, or NULL
     domain = None if keys is None else replace(keys, null=True)
     return Value(type_, arg.interval, arg.range, True, arg.finite, domain)
+
+
+def _hint(call: WindowCall, below: Facts) -> Hint | None:
+    """How far one of a column's own values is worth clipping."""
+    match call.function.partition(" ")[0], call.args:
+        case (("lag" | "lead" | "first_value" | "min" | "max"), (Column(uid=uid), *_)):
+            known = below.columns[uid].hint
+            own = Hint("", call.column.name, False, call.column.uid, known.bounds) if known is not None else None
+            return own if call.column.type == below.columns[uid].value.type else None
+        case _:
+            return None
 
 
 def _refused(call: WindowCall, why: str, help: str) -> Rejected:
