@@ -24,7 +24,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE
+from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
 from dpsql.frontend.text.spans import span_of
 
 DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "tsql")
@@ -43,7 +43,7 @@ _SAME: tuple[type[exp.Expr], ...] = (
 _OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""
 _OF_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
-"""What may hold a list of p, which is refused when it is bound."""
+"""What may hold a list of p."""
 _PARTS = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
 _TRUNCATED = _PARTS | {"second"}
 _BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
@@ -108,7 +108,10 @@ class _Adapter:
                 raise self.refuse(node, what=str(node.this).upper())
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
             return node  # refused by name when it is bound
-        elif isinstance(node, exp.Bracket) and isinstance(node.this, exp.ApproxQuantiles):
+        elif isinstance(node, exp.Bracket) and (
+            isinstance(node.this, exp.ApproxQuantiles)
+            or (self.dialect == "postgres" and listed_shares(node) is not None)
+        ):
             return node
         elif isinstance(node, exp.Bracket | exp.Xor) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
             raise self.refuse(node)
@@ -224,7 +227,8 @@ class _Adapter:
         return node
 
     def listed(self, node: exp.Expr) -> exp.Expr:
-        if not isinstance(node.parent, _OF_QUANTILES):
+        own = isinstance(node.parent, exp.Anonymous) and str(node.parent.this).lower() in QUANTILES
+        if not own and not isinstance(node.parent, _OF_QUANTILES):
             raise self.refuse(node)
         return node
 

@@ -82,6 +82,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         )
     try:
         reader = sqlglot.Dialect.get_or_raise(dialect)
+        reader.INDEX_OFFSET = 0  # else it counts [1] of some calls from 0, and of others as it is written
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
         tokens = reader.tokenize(source.text + "\n")
         _refuse_tags(tokens, source)

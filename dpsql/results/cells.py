@@ -43,7 +43,7 @@ def cell(value: Any, half_width: float | None = None, remark: str = "") -> Cell:
 
 
 def plain(value: Any) -> str:
-    """A value as exact text: ISO dates, `true`/`false`, an empty text for NULL. Used by csv and for keys."""
+    """A value as exact text: ISO dates, `true`/`false`, `[1, 2]`, an empty text for NULL. Used by csv and for keys."""
     match value:
         case None:
             return ""
@@ -57,6 +57,8 @@ def plain(value: Any) -> str:
             return str(value)
         case _ if hasattr(value, "isoformat"):
             return str(value.isoformat())
+        case list():
+            return f"[{', '.join('NULL' if v is None else plain(v) for v in value)}]"
         case _:
             return str(value)
 

@@ -220,3 +220,8 @@ def test_rows_of_a_unit_multiply_by_the_length() -> None:
         "SELECT tag, COUNT(*) FROM posts, UNNEST(tags) AS u(tag) JOIN words ON tag = word GROUP BY 1", lists()
     )
     assert [str(c) for c in below_release(by_id).stability.values()] == ["1"]
+
+
+def test_names_of_columns_need_the_name_of_a_relation() -> None:
+    """Else a missing comma would leave a row out."""
+    assert "write a comma between rows" in refused("(VALUES (1,) (2))")

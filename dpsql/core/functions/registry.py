@@ -16,6 +16,7 @@ from dpsql.core.functions import (
     comparison,
     conditional,
     dates,
+    lists,
     logic,
     membership,
     octaves,
@@ -48,6 +49,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Patterns": patterns.FUNCTIONS,
         "Date parts": dateparts.FUNCTIONS,
         "Dates": dates.FUNCTIONS,
+        "Lists": lists.FUNCTIONS,
         "Octaves": octaves.FUNCTIONS,
     }
 )
@@ -231,7 +233,7 @@ def _as_stored(value: Scalar, t: SqlType) -> Scalar:
 def describe_registry() -> dict[str, list[dict[str, object]]]:
     """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`.
 
-    Without the octaves, which no query can name.
+    Without the lists and octaves, which no query can name.
     """
     return {
         family: [
@@ -239,5 +241,5 @@ def describe_registry() -> dict[str, list[dict[str, object]]]:
             for f in functions
         ]
         for family, functions in FAMILIES.items()
-        if functions is not octaves.FUNCTIONS
+        if functions not in (lists.FUNCTIONS, octaves.FUNCTIONS)
     }

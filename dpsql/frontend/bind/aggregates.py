@@ -16,6 +16,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, MembershipHandler, SubqueryHandler
 from dpsql.frontend.bind.function_names import INTERVAL_ENDS, PAIRS, QUANTILES, aggregate_name
 from dpsql.frontend.bind.parameters import Numbering
+from dpsql.frontend.bind.quantile_lists import element, listed
 from dpsql.frontend.bind.quantiles import quantile, require_ordered, shown
 from dpsql.frontend.bind.searched_clips import SEARCHING, misplaced, searched_in
 from dpsql.frontend.bind.syntax_arguments import checked
@@ -44,7 +45,11 @@ class AggregateCollector:
             return self._shared(self._end(node, binder))
         inner = replace(binder, aggregate=None, subquery=self.subquery, clause=IN_AGGREGATES, aliases={})
         inner.window, inner.grouping, inner.membership = None, None, self.membership
-        return self._shared(self.bound(node, inner))
+        several = listed(node, binder)
+        if several is not None:
+            each = tuple(self._shared(self.bound(one, inner)) for one in several)
+            return binder.call("list_of", each, binder.span(node))
+        return self._shared(self.bound(element(node, binder) or node, inner))
 
     def _shared(self, call: AggregateCall) -> Expr:
         take(1 + len(self.calls) // 4)

@@ -121,10 +121,7 @@ def _indexed(node: exp.Bracket, binder: ExprBinder) -> Quantile:
     args = checked(node, binder.source, "this", "expressions", "offset", "safe")
     call, arg, n = _parts(args["this"], binder)
     text = shown(arg, binder)
-    indices, start = args["expressions"], node.args.get("offset")
-    if len(indices) == 1 and isinstance(indices[0], exp.Anonymous):  # where sqlglot knows no OFFSET
-        start = _INDEX.get(str(indices[0].this).upper())
-        indices = checked(indices[0], binder.source, "this", "expressions").get("expressions", [])
+    indices, start = _indices(node, binder)
     if start is None or len(indices) != 1:
         raise reject(
             "DP101", f"{_APPROX} takes one index, which says from where it counts", span=binder.span(node),
@@ -139,6 +136,33 @@ def _indexed(node: exp.Bracket, binder: ExprBinder) -> Quantile:
     if i in (0, n):
         raise _end(_APPROX, Fraction(i, n), binder.span(node), f"{_APPROX}({text}, 100)[OFFSET({99 if i else 1})]")
     return Quantile(_APPROX, arg, Fraction(i, n), call)
+
+
+def _indices(node: exp.Bracket, binder: ExprBinder) -> tuple[list[exp.Expr], int | None]:
+    """What stands between brackets, and from where it counts, where that is said."""
+    indices, start = checked(node, binder.source, "this", "expressions", "offset", "safe")["expressions"], None
+    start = node.args.get("offset")
+    if len(indices) == 1 and isinstance(indices[0], exp.Anonymous):  # where sqlglot knows no OFFSET
+        start = _INDEX.get(str(indices[0].this).upper())
+        indices = checked(indices[0], binder.source, "this", "expressions").get("expressions", [])
+    return indices, start
+
+
+def position(node: exp.Bracket, listed: int, binder: ExprBinder) -> int:
+    """Which one of a list of quantiles is read: [1] is the first. Raises Rejected."""
+    indices, start = _indices(node, binder)
+    if len(indices) != 1:
+        raise reject(
+            "DP101", "one quantile of a list is read by one index", span=binder.span(node),
+            help=["as in  QUANTILE_CONT(x, [0.25, 0.75])[1]"],
+        )  # fmt: skip
+    i = _whole(indices[0], "the index", binder) - (1 if start is None else start)
+    if not 0 <= i < listed:
+        raise reject(
+            "DP106", f"the list has {listed} quantiles, counted from 1", span=binder.span(indices[0]),
+            help=[f"the last is  [{listed}]"],
+        )  # fmt: skip
+    return i
 
 
 _APPROX = "APPROX_QUANTILES"
@@ -160,7 +184,15 @@ def _parts(call: exp.Expr, binder: ExprBinder) -> tuple[exp.Expr, exp.Expr, int]
 def _without_index(node: exp.Expr, binder: ExprBinder) -> Rejected:
     _, arg, n = _parts(node, binder)
     places = range(1, n) if n <= _MOST_LISTED + 1 else (n // 4, n // 2, n - n // 4)
-    return _list(_APPROX, node, binder, [f"{_APPROX}({shown(arg, binder)}, {n})[OFFSET({i})]" for i in places])
+    listed = ", ".join(number(Fraction(i, n)) for i in places)
+    return reject(
+        "DP101", f"{_APPROX} without an index begins with the least value and ends with the greatest",
+        span=binder.span(node), label="one person decides these",
+        help=[
+            f"those between:  QUANTILE_DISC({shown(arg, binder)}, [{listed}])",
+            f"one of them:  {_APPROX}({shown(arg, binder)}, {n})[OFFSET({places[len(places) // 2]})]",
+        ],
+    )  # fmt: skip
 
 
 # --- their parts ---------------------------------------------------------------------------------------------------
@@ -178,7 +210,7 @@ def _value(node: exp.Expr, name: str, binder: ExprBinder) -> exp.Expr:
 
 def _share(node: exp.Expr, name: str, binder: ExprBinder, written: Callable[[str], str]) -> Fraction:
     """p, exactly. written: the call at another p. Raises Rejected."""
-    if isinstance(node, exp.Array):
+    if isinstance(node, exp.Array):  # in a list of lists, or over a window
         shares = [shown(e, binder) for e in node.expressions[:_MOST_LISTED]] or ["0.5"]
         raise _list(name, node, binder, [written(p) for p in shares])
     if isinstance(node, exp.Order):

@@ -25,6 +25,7 @@ from dpsql.frontend.bind.expressions import ExprBinder
 from dpsql.frontend.bind.from_clause import Cte, Ctes
 from dpsql.frontend.bind.outer_query import Outer
 from dpsql.frontend.bind.parameters import Numbering, Parameters
+from dpsql.frontend.bind.quantile_lists import require_only_shown
 from dpsql.frontend.bind.replacements import SPINE
 from dpsql.frontend.bind.scope import Relation
 from dpsql.frontend.bind.select import CLAUSES, SelectBinder
@@ -59,6 +60,7 @@ def bind(
             "DP013", f"parameter {', '.join(unused)} is not used by the query", span=binder.span(parsed.tree),
             help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
         )  # fmt: skip
+    require_only_shown(relation.node)
     return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source, tuple(values.told))
 
 

@@ -35,6 +35,12 @@ def bind_values(node: exp.Values, binder: ExprBinder) -> Relation:
     """
     binder.numbering.leaf(binder.span(node))
     rows = [_cells(row, binder) for row in checked(node, binder.source, "expressions", "alias")["expressions"]]
+    named = node.args.get("alias")
+    if named is not None and named.args.get("this") is None:  # (VALUES (1) (2)): a comma is missing
+        raise reject(
+            "DP101", "names of columns stand behind the name of a relation", span=binder.span(named),
+            help=["write a comma between rows, or name the relation:  (VALUES (1), (2)) AS t(x)"],
+        )  # fmt: skip
     if len(rows) > MOST_ROWS:
         raise reject(
             "DP101", f"VALUES with more than {MOST_ROWS:,} rows", span=binder.span(node),
@@ -48,9 +54,9 @@ def bind_values(node: exp.Values, binder: ExprBinder) -> Relation:
             help=["give every row as many entries as the first has"],
         )  # fmt: skip
     columns = [_of_one_type(cells, binder) for cells in zip(*rows, strict=True)]
-    named = tuple(binder.numbering.column(f"col{i}", type_) for i, (type_, _) in enumerate(columns))
+    shown = tuple(binder.numbering.column(f"col{i}", type_) for i, (type_, _) in enumerate(columns))
     held = tuple(zip(*(values for _, values in columns), strict=True))
-    return Relation(Values(named, held, binder.span(node)), tuple(Entry("", c.name, c) for c in named))
+    return Relation(Values(shown, held, binder.span(node)), tuple(Entry("", c.name, c) for c in shown))
 
 
 def _cells(row: exp.Expr, binder: ExprBinder) -> list[Literal]:

@@ -375,7 +375,7 @@ def test_a_double_beyond_its_interval_is_converted_as_its_end() -> None:
 def test_lookup_ignores_case_and_the_description_is_complete() -> None:
     assert lookup("UPPER") is REGISTRY["upper"] and lookup("random") is None
     described = [name for entries in describe_registry().values() for entry in entries for name in entry["names"]]  # type: ignore[attr-defined]
-    assert sorted([*described, "octave", "signed_octave"]) == sorted(REGISTRY)
+    assert sorted([*described, "list_of", "octave", "signed_octave"]) == sorted(REGISTRY)
 
 
 @pytest.mark.parametrize("name", ["random", "now", "current_date", "uuid", "error", "getvariable", "read_csv", "hash"])

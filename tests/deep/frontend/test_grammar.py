@@ -435,6 +435,9 @@ def test_brackets_behind_with_that_are_ordered_or_cut(query: str) -> None:
         "APPROX_QUANTILES(day, 4, contribution_bounds_per_row => (0, 9))[ORDINAL(2)]",
         "QUANTILE(day, 0.1) - QUANTILE_CONT(day, $p) + QUANTILE_DISC(day, 0.3) * APPROX_QUANTILE(day, 0.4)",
         "MEDIAN(day) FILTER (WHERE day > 1)",
+        "QUANTILE_CONT(day, [0.25, 0.5])",
+        "((PERCENTILE_DISC(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY day) FILTER (WHERE day > 1)))[2] + 1",
+        "QUANTILE_DISC(day, [0.25])[1] - QUANTILE(day, [$p, 0.2])[ORDINAL(1)]",
     ],
 )
 def test_spellings_of_quantiles_can_be_derived(call: str) -> None:

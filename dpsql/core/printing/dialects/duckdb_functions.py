@@ -159,6 +159,11 @@ def _bound(d: Dialect, end: Fraction, t: SqlType) -> str:
     return d.cast(f"'{digits:f}'", t)
 
 
+def _list_of(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    missing = " OR ".join(f"{x} IS NULL" for x in sql)
+    return f"CASE WHEN {missing} THEN NULL ELSE [{', '.join(sql)}] END"
+
+
 def _octave(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     """The bits of |x| - 1. Every part is total by itself: |x| is taken of what is neither NULL nor beyond 2^62."""
     type_ = HUGEINT if args[0].type in (HUGEINT, UBIGINT) else BIGINT
@@ -283,6 +288,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "atan": _real("atan"),
     "radians": _real("radians"),
     "degrees": _real("degrees"),
+    "list_of": _list_of,
     "octave": _octave,
     "signed_octave": _signed_octave,
     **TEXTS_AND_DATES,
