@@ -27,6 +27,38 @@ RACE = "only processes that race show it"
 MUTATIONS = (
     # --- data as it is ---
     Mutation(
+        "made-of-no-json",
+        "dpsql/engines/duckdb/read_as.py",
+        "CASE WHEN json_valid({text}) THEN",
+        "CASE WHEN TRUE THEN",
+        "one row that is no JSON makes every query fail",
+        ("tests/engines/test_made.py",),
+    ),
+    Mutation(
+        "made-of-far-times",
+        "dpsql/engines/duckdb/read_as.py",
+        "CASE WHEN {time} BETWEEN {first} AND {last} THEN",
+        "CASE WHEN TRUE THEN",
+        "one row with a far time makes every query fail",
+        ("tests/engines/test_made.py",),
+    ),
+    Mutation(
+        "made-of-another-type",
+        "dpsql/engines/duckdb/read_as.py",
+        'f"TRY_CAST({sql} AS {made.type})"',
+        'f"CAST({sql} AS {made.type})"',
+        "one row that has no value of the type makes every query fail",
+        ("tests/engines/test_made.py",),
+    ),
+    Mutation(
+        "made-ids-as-they-are-spelled",
+        "dpsql/engines/duckdb/read_as.py",
+        "for m in made if folded(m.name) in names]",
+        "for m in made if not names]",
+        "an id with two spellings counts twice",
+        ("tests/engines/test_made.py",),
+    ),
+    Mutation(
         "data-partition-may-raise",
         "dpsql/engines/duckdb/parquet.py",
         'f"TRY_CAST({quoted(name)}',
@@ -45,8 +77,8 @@ MUTATIONS = (
     Mutation(
         "data-time-may-raise",
         "dpsql/engines/duckdb/read_as.py",
-        'f"TRY_CAST({quoted(name)}',
-        'f"CAST({quoted(name)}',
+        'f"TRY_CAST(raw.{name}',
+        'f"CAST(raw.{name}',
         "one row with a far time makes every query fail",
         ("tests/engines/test_read_as.py",),
     ),

@@ -17,7 +17,9 @@ from dpsql.core.numbers.interval import Interval
 HUGE = Fraction(2) ** 1000
 """A DOUBLE whose real value stays below this is finite whatever the rounding (the largest DOUBLE is near 2¹⁰²⁴)."""
 
-WITHOUT_A_ZONE = "custodian: have it in the data as a TIMESTAMP, e.g. by a view with  x AT TIME ZONE 'UTC'"
+WITHOUT_A_ZONE = (
+    "custodian: make it the time of a zone:  x: {from: \"x AT TIME ZONE 'Europe/Berlin'\", type: timestamp}"
+)
 """The repair for a TIMESTAMPTZ: its calendar is the session's, and no accepted expression takes the zone away."""
 
 

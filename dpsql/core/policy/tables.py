@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.source import SourceCall
 from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 
@@ -59,6 +60,7 @@ class Column:
     nullable: what the policy says, or None if it says nothing; `is_nullable` has the default filled in.
     domain: the public list of group keys, if declared.
     max_length: most elements of a LIST that UNNEST may use.
+    derived: what of the data's row it is made of, by whoever reads the data; None: it is the data's column of its name.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Column:
     max_length: int | None = None
     search_bounds: bool = False
     resolution: Fraction | None = None
+    derived: Derived | None = None
 
     @property
     def grid(self) -> Fraction | None:

@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ from dpsql.engines.duckdb.connections import (
 )
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
 from dpsql.engines.duckdb.lockdown import UNLOCKED, start_config
+from dpsql.engines.duckdb.parquet import folded
+from dpsql.engines.duckdb.read_as import Made, probe
 from dpsql.engines.duckdb.reading import read
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
@@ -66,16 +69,21 @@ class DuckDBEngine:
         *,
         second: duckdb.DuckDBPyConnection | None = None,
         locked: bool | None = None,
+        made: Mapping[str, tuple[Made, ...]] | None = None,
     ) -> None:
         """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close.
 
+        made: table → the columns that the policy makes of the data's.
         second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
         """
         self._connection = connection
         self._home = home
         self._locked = spill is not None if locked is None else locked
         self._progress = progress
-        self._sibling = None if second is None else type(self)(second, home, None, progress, locked=self._locked)
+        self._made = {folded(table): columns for table, columns in (made or {}).items()}
+        self._sibling = None
+        if second is not None:
+            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made)
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun, self._closing = 0, False, False
@@ -95,6 +103,7 @@ class DuckDBEngine:
         threads: int | None = None,
         memory_limit: str | None = None,
         progress: bool = False,
+        made: Mapping[str, tuple[Made, ...]] | None = None,
     ) -> DuckDBEngine:
         """Open a database file and source files read-only, and lock the connection to them.
 
@@ -104,6 +113,7 @@ class DuckDBEngine:
         threads, memory_limit: passed to DuckDB, e.g. 4 and `8GB`; its defaults otherwise. What does not fit into memory
             goes to a private temporary folder that is removed on close.
         progress: whether to show the custodian how far a long query is; see engines/progress.py.
+        made: table → the columns that the policy makes of the data's.
         Raises: CannotOpen (DP006); Rejected (DP903) for limits that make no sense.
         """
         limits = Limits(threads, memory_limit)
@@ -125,7 +135,7 @@ class DuckDBEngine:
             if database is not None:
                 find_names(connection, second)
             lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress, second=second)
+            return cls(connection, ATTACHED, spill, progress, second=second, made=made)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -136,10 +146,16 @@ class DuckDBEngine:
         raise problem from None
 
     @classmethod
-    def wrap(cls, connection: duckdb.DuckDBPyConnection, *, progress: bool = False) -> DuckDBEngine:
+    def wrap(
+        cls,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        progress: bool = False,
+        made: Mapping[str, tuple[Made, ...]] | None = None,
+    ) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
-        progress: as in `open`. Without it, DuckDB's own bar, which notebooks have, is off for our cursor, too.
+        progress, made: as in `open`. Without progress, DuckDB's own bar, which notebooks have, is off for our cursor.
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
         Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
         """
@@ -152,7 +168,7 @@ class DuckDBEngine:
             cursor, home, shadowed, collation = guarded(lambda: own_cursor(connection, progress), lambda: None)
             if collation in ("", "binary") and not shadowed:
                 second, *_ = guarded(lambda: own_cursor(connection, progress), lambda: None)
-                return cls(cursor, home, None, progress, second=second)
+                return cls(cursor, home, None, progress, second=second, made=made)
             cursor.close()
             if not shadowed:
                 raise cannot_open(
@@ -213,10 +229,28 @@ class DuckDBEngine:
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
         with self._lock, contextlib.suppress(EngineError):
-            return guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+            found = guarded(lambda: catalogue_of(self._rows, self._load(), self._home), self.interrupt)
+            for relation in self._load() if self._made else ():
+                self._can_make(relation)
+            return found
         raise cannot_open(
             "the schema of the data cannot be read", "check that the data is open and its files are whole"
         )
+
+    def _can_make(self, relation: Relation) -> None:
+        """Refuse columns that cannot be made of this data, whatever its rows are."""
+        for made in relation.made:
+            one, done = replace(relation, made=(made,), casts=()), False
+            with contextlib.suppress(EngineError):
+                guarded(lambda: self._rows(probe(made)), self.interrupt)  # noqa: B023  # run at once
+                guarded(lambda: self._rows(f"SELECT * FROM {one.sql} LIMIT 0"), self.interrupt)  # noqa: B023
+                done = True
+            if not done:
+                raise cannot_open(
+                    f"tables.{relation.name}.columns.{made.name}: its `from` cannot be computed from the data",
+                    f"check that there is a column `{made.of.column}`, of a type that has what is asked of it",
+                    code="DP004",
+                )
 
     def table_sql(self, name: str) -> str:
         """`name` is a table or view of the main schema, or `schema.table`, in any case; sources come first."""
@@ -286,7 +320,7 @@ class DuckDBEngine:
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
             first, names = ("memory", None) if self._locked else ("temp", self._registered)
-            self._relations = relations_of(self._rows, self._home, first, names, MERGES_ZEROS)
+            self._relations = relations_of(self._rows, self._home, first, names, MERGES_ZEROS, self._made)
         return self._relations
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -5,24 +5,34 @@ from __future__ import annotations
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.read_as import Made
 from dpsql.engines.open import Options
 
 
 def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
     """The engine of a policy. Raises CannotOpen (DP006), Rejected (DP903)."""
+    made = {
+        t.name: tuple(
+            Made(c.name, c.derived, c.sql_type)
+            for c in t.columns.values()
+            if c.derived is not None and c.sql_type is not None
+        )
+        for t in policy.tables.values()
+    }
+    made = {table: columns for table, columns in made.items() if columns}
     threads, memory_limit, progress = options.threads, options.memory_limit, options.progress
     if options.connection is None:
         sources = {t.name: t.source for t in policy.tables.values() if t.source is not None}
         return DuckDBEngine.open(
             policy.database_path, sources, policy.directory, frames=options.frames,
-            threads=threads, memory_limit=memory_limit, progress=progress,
+            threads=threads, memory_limit=memory_limit, progress=progress, made=made,
         )  # fmt: skip
     if threads is not None or memory_limit is not None:
         raise reject(
             "DP903", "threads and memory_limit are for data that dpsql opens",
             help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
         )  # fmt: skip
-    engine = DuckDBEngine.wrap(options.connection, progress=progress)  # type: ignore[arg-type]  # which looks itself
+    engine = DuckDBEngine.wrap(options.connection, progress=progress, made=made)  # type: ignore[arg-type]  # which looks itself
     try:
         for name, frame in options.frames.items():
             engine.register(name, frame.value)

@@ -11,7 +11,7 @@ from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.parquet import Place, believing_views, folded
-from dpsql.engines.duckdb.read_as import enum_values, may_become_null, read_as, relation_sql
+from dpsql.engines.duckdb.read_as import Made, enum_values, may_become_null, read_as, relation_sql
 from dpsql.engines.duckdb.stored_views import source_of
 from dpsql.engines.duckdb.views import reads_of
 
@@ -41,6 +41,7 @@ class Relation:
     collated: True if a column has a collation, or, for a view, may have one.
     credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
     text: the SQL of a view that is stored.
+    columns: the names of its columns, in lower case. made: what the policy makes of them; see read_as.py.
     casts: its columns that are read as another type, and as which; see read_as.py.
     """
 
@@ -51,16 +52,23 @@ class Relation:
     collated: bool
     credulous: bool = False
     casts: tuple[tuple[str, str], ...] = ()
+    made: tuple[Made, ...] = ()
+    columns: frozenset[str] = frozenset()
     text: str = field(default="", compare=False)
 
     @property
     def sql(self) -> str:
         """As it stands in FROM: fully qualified and quoted, its columns of the types that policies know."""
-        return relation_sql(".".join(map(quoted, self.place)), self.casts)
+        return relation_sql(".".join(map(quoted, self.place)), self.casts, self.made, self.columns)
 
 
 def relations_of(
-    rows: Rows, home: str, first: str, registered: Mapping[str, bool] | None, merges_zeros: bool
+    rows: Rows,
+    home: str,
+    first: str,
+    registered: Mapping[str, bool] | None,
+    merges_zeros: bool,
+    made: Mapping[str, tuple[Made, ...]] | None = None,
 ) -> tuple[Relation, ...]:
     """All relations that a policy may name.
 
@@ -70,6 +78,7 @@ def relations_of(
     registered: the names in `first` that count, and whether each stands for a query of DuckDB's, whose columns may have
         a collation; None for all, none of which has.
     merges_zeros: what DuckDB does with a Parquet file; see parquet.py.
+    made: table of the policy, in lower case → the columns that it makes of the data's.
     """
     found = rows(_RELATIONS)
 
@@ -84,7 +93,9 @@ def relations_of(
     any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
     credulous = believing_views(views, macros, merges_zeros)
     casts: dict[Place, list[tuple[str, str]]] = {}
+    names: dict[Place, set[str]] = {}
     for database, schema, table, column, type_, _ in rows(_COLUMNS):
+        names.setdefault((database, schema, table), set()).add(folded(column))
         if (known := read_as(type_)) is not None:
             casts.setdefault((database, schema, table), []).append((column, known))
     relations: list[Relation] = []
@@ -93,7 +104,9 @@ def relations_of(
         collated = any_collation or not sql if view else bool(_COLLATE.search(sql or ""))
         merges = collated and not plain(*place)
         name, cast = _name(place, home, hidden), tuple(casts.get(place, ()))
-        relations.append(Relation(place, name, view, hidden, merges, place in credulous, cast, sql or ""))
+        own, columns = (made or {}).get(folded(name), ()), frozenset(names.get(place, ()))
+        overlooks = place in credulous
+        relations.append(Relation(place, name, view, hidden, merges, overlooks, cast, own, columns, sql or ""))
     return tuple(sorted(relations, key=lambda r: (not r.hides, folded(r.name), r.place)))
 
 
@@ -157,6 +170,11 @@ def catalogue_of(rows: Rows, relations: tuple[Relation, ...], home: str) -> Cata
 def _table(
     r: Relation, columns: tuple[CatalogueColumn, ...], constraints: list[tuple[Any, ...]], reads: tuple[str, ...]
 ) -> CatalogueTable:
+    gone = {folded(m.name) for m in r.made}
+    columns = (
+        *(c for c in columns if folded(c.name) not in gone),
+        *(CatalogueColumn(m.name, str(m.type)) for m in r.made),
+    )
     primary = [tuple(own) for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
     unique = tuple(tuple(own) for kind, own, _, _ in constraints if kind == "UNIQUE")
     schema = r.place[1]

@@ -86,6 +86,9 @@ class TableUnitFile(_File):
     """Foreign keys that lead to the table with the id."""
     of: Name | None = None
     """The unit's name; tables with one name change together."""
+    as_: Text | None = Field(default=None, alias="as")
+    """The type of the unit's ids where `column` has another: of texts that are UUIDs `{column: id, as: uuid}`. Rows
+    whose id is none are nobody's."""
     neighbours: Neighbours | None = None
     """Overrides `privacy.neighbours` for this unit."""
 
@@ -189,6 +192,9 @@ class ColumnFile(_File):
     """The public list of group keys: [a, b], {values: [a, b], null: true} or {table: t, column: c}."""
     max_length: Count | None = None
     """For lists: the most elements that UNNEST uses."""
+    from_: Text | None = Field(default=None, alias="from")
+    """What it is made of: another column, a field `address.city`, a text in JSON `profile ->> '$.city'`, or a time
+    `seen AT TIME ZONE 'Europe/Berlin'`; then of `type`, NULL where it cannot be."""
     resolution: Positive | None = None
     """For doubles: the smallest difference that counts where bounds or limits are searched. Default: 2^-20."""
 

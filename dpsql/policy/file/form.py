@@ -98,7 +98,7 @@ def _dump(value: Any) -> Any:
         case BoundsFile(ends=list() as ends, search=None, within=None):
             return ends  # the form that policies have had from the beginning, and their hashes
         case BaseModel():
-            fields = ((key, getattr(value, key)) for key in type(value).model_fields)
+            fields = ((info.alias or key, getattr(value, key)) for key, info in type(value).model_fields.items())
             return {key: _dump(item) for key, item in fields if item is not None}
         case dict():
             return {key: _dump(item) for key, item in value.items()}
@@ -213,10 +213,14 @@ def _keys_at(loc: Loc) -> list[str]:
     if not words:
         return list(PolicyFile.model_fields)
     if len(words) >= 2 and words[-2] in entries and (words[-2] != "columns" or len(words) == 4):
-        return list(entries[words[-2]].model_fields)
+        return _names(entries[words[-2]])
     if len(words) >= 2 and words[-2] == "units":
         return list((file_format.UnitFile if words[0] == "units" else file_format.LossFile).model_fields)
-    return list(names[words[-1]].model_fields) if words[-1] in names else []
+    return _names(names[words[-1]]) if words[-1] in names else []
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    return [info.alias or key for key, info in model.model_fields.items()]
 
 
 def _cut(rest: dict[str, Any], detail: ErrorDetails, loc: Loc) -> Loc:

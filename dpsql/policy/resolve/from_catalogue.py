@@ -70,10 +70,22 @@ def _typed_columns(table: Table, specs: dict[str, Any], found: CatalogueTable, i
             hint = did_you_mean(name, [c.name for c in found.columns])
             issues.append(_issue(loc, f"there is no such column in the data{hint}", key=True))
             continue
+        if column.derived is not None:
+            columns[name] = spec  # the engine made it of this type
+            continue
         actual = parse_type(theirs.type)
         if actual is None:
             kind = theirs.type.partition("(")[0]
-            issues.append(_issue(loc, f"its type in the data, {kind}, cannot be used; leave the column out", key=True))
+            help = (
+                ("or make columns of its fields:  city: {from: address.city, type: varchar}",)
+                if kind == "STRUCT"
+                else ()
+            )
+            help = (
+                ("or of its texts:  city: {from: \"profile ->> '$.city'\", type: varchar}",) if kind == "JSON" else help
+            )
+            message = f"its type in the data, {kind}, cannot be used; leave the column out"
+            issues.append(_issue(loc, message, key=True, help=help))
         elif column.sql_type is None:
             spec["type"] = actual.name.lower()
         elif column.sql_type != actual:

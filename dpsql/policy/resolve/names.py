@@ -90,8 +90,11 @@ class Scope:
 
     def type(self, table: str, column: str) -> SqlType | None:
         """The declared type of a column, if it is declared and known."""
-        spec = self.column_file(table, column)
-        return None if spec is None or spec.type is None else parse_type(spec.type)
+        spec, unit = self.column_file(table, column), self.file.tables[table].unit
+        said = None if spec is None else spec.type
+        if unit is not None and unit.as_ is not None and (unit.column or "").casefold() == column.casefold():
+            said = unit.as_
+        return None if said is None else parse_type(said)
 
     def same_types(self, loc: Loc, table: str, columns: Sequence[str], other: str, referenced: Sequence[str]) -> None:
         """Note columns that refer to a key of another number of columns or another type."""

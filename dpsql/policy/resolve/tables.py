@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, parse_type
+from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
@@ -220,6 +221,7 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
     columns = {}
     for name, column in spec.columns.items():
         where: Loc = (*loc, "columns", name)
+        column, derived = _derived(scope, loc, spec, name, column)
         sql_type = _type(scope, (*where, "type"), column.type)
         nullable = column.nullable if column.nullable is not None else name.casefold() not in primary
         unknown = column.type is not None and sql_type is None
@@ -236,8 +238,31 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
             max_length=_max_length(scope, where, column, sql_type),
             search_bounds=column.bounds is not None and bool(column.bounds.search),
             resolution=_resolution(scope, (*where, "resolution"), column, sql_type),
+            derived=derived,
         )
     return columns
+
+
+def _derived(
+    scope: Scope, loc: Loc, table: TableFile, name: str, column: ColumnFile
+) -> tuple[ColumnFile, Derived | None]:
+    """What a column is made of, by its `from`, or by the `as` of the unit whose id it is, which is its type then."""
+    where: Loc = (*loc, "columns", name)
+    unit, derived = table.unit, None
+    if column.from_ is not None:
+        try:
+            derived = parse_derived(column.from_)
+        except DerivedError as error:
+            scope.issues.add((*where, "from"), str(error))
+        if column.type is None:
+            scope.issues.add((*where, "type"), "is missing: what is made of another column needs it", "type: varchar")
+    if unit is None or unit.as_ is None or (unit.column or "").casefold() != name.casefold():
+        return column, derived
+    if column.type is not None and parse_type(column.type) != parse_type(unit.as_):
+        scope.issues.add((*loc, "unit", "as"), f"is {unit.as_}, but the type of `{name}` is {column.type}")
+    elif _type(scope, (*loc, "unit", "as"), unit.as_) is not None:
+        return column.model_copy(update={"type": unit.as_}), derived or Derived(name)
+    return column, derived
 
 
 def _type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:

@@ -63,6 +63,8 @@ class UnitResolver:
             got = "none" if not forms else listed(forms)
             self.issues.add(loc, f"must have exactly one of `rows`, `column` and `path`, got {got}", UNITS)
             return None
+        if unit.as_ is not None and unit.column is None:
+            self.issues.add((*loc, "as"), "is the type of the ids in `column`", "unit: {column: id, as: uuid}")
         if unit.rows is not None:
             return self._rows(name, unit, unit.rows, loc)
         if unit.column is not None:

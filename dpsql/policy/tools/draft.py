@@ -137,7 +137,7 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
         if not usable_name(column.name):
             return f"      # {_scalar(column.name)}: not a name a policy can hold"
         kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
-        return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use"
+        return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
     parts = [f"type: {_scalar(type.name.lower())}"]
     if column.nullable == primary:
         parts.append(f"nullable: {'true' if column.nullable else 'false'}")
@@ -151,8 +151,18 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
             return f"{line}   # {_proposed(column.enumerated)}"
         case Kind.LIST:
             return f"{line}   # max_length: n"
+        case Kind.TIMESTAMPTZ:
+            made = _scalar(f"{_reference_name(column.name)} AT TIME ZONE 'UTC'")
+            return f"{line}   # its days and hours:  {_scalar(column.name)}: {{from: {made}, type: timestamp}}"
         case _:
             return line
+
+
+def _part(column: CatalogueColumn, kind: str) -> str:
+    """How a part of a value is made a column."""
+    name = _reference_name(column.name)
+    made = {"STRUCT": f"{name}.field", "JSON": f"{name} ->> '$.field'"}.get(kind)
+    return "" if made is None else f"; a field of it:  field: {{from: {_scalar(made)}, type: varchar}}"
 
 
 def _proposed(values: tuple[str, ...]) -> str:

@@ -165,6 +165,7 @@ def _column(column: Column) -> dict[str, Any]:
     bounds = column.bounds
     return {
         "type": None if column.sql_type is None else column.sql_type.name.lower(),
+        "from": None if column.derived is None else str(column.derived),
         "nullable": column.is_nullable,
         "bounds": None if bounds is None else [None if end is None else shown(end) for end in bounds],
         "search_bounds": column.search_bounds,
@@ -193,7 +194,8 @@ def _table_lines(table: Table, place: bool = True) -> list[str]:
         lines.append("  columns: those of the data" if table.public else "  no columns: only COUNT(*) can be asked")
     width = max((len(name) for name in table.columns), default=0)
     for name, facts in ((c.name, _column(c)) for c in table.columns.values()):
-        parts = [facts["type"] or "type from the data", "" if facts["nullable"] else "not null"]
+        made = "" if facts["from"] is None else f"from {facts['from']}"
+        parts = [facts["type"] or "type from the data", made, "" if facts["nullable"] else "not null"]
         if facts["bounds"] is not None:
             low, high = facts["bounds"]
             within = "bounds searched within" if facts["search_bounds"] else "bounds"
