@@ -171,6 +171,9 @@ class Release:
     ) -> Any:
         """Each released number with its interval as an error bar (needs the `plot` extra).
 
+        A median and one or two pairs of quantiles around it, such as those at 0.05, 0.25, 0.75 and 0.95, of the same
+        values, are a box for each row instead, unless a kind is given.
+
         y: the column or columns to show; all released numbers if none is named. Several are drawn one below the other.
         x: the column along the axis; the group keys if none is named.
         kind: bars or points; points if x holds numbers, dates or timestamps, and bars for names.
