@@ -53,6 +53,41 @@ def test_draft_loads_and_fails_closed() -> None:
     assert "secret_label" not in text and "Or an id: {column: person_id}" in text
 
 
+def test_ids_are_proposed_by_the_names_of_tables_and_of_the_type_of_their_keys() -> None:
+    def table(name: str, key: str, *columns: tuple[str, str]) -> CatalogueTable:
+        made = tuple(CatalogueColumn(column, type_) for column, type_ in columns)
+        return CatalogueTable(name, (CatalogueColumn("id", key, False), *made), primary_key=("id",))
+
+    users = table("users", "UUID")
+    log = table("log", "BIGINT", ("user", "VARCHAR"), ("users", "UUID"), ("place", "VARCHAR"), ("User_ID", "VARCHAR"))
+    text = draft_policy(Catalogue((log, users)))
+    ids = [line.partition("Or an id: ")[2] for line in text.splitlines() if "Or an id" in line]
+    assert ids == [
+        "{column: user, as: uuid}, {column: users}, {column: User_ID, as: uuid}, {column: id}",
+        "{column: id}",
+    ]
+    unit = text.replace("unit: {rows: 1}", "unit: {column: user, as: uuid}", 1).replace(
+        "user: {type: varchar}", "user: {}"
+    )
+    assert parse_policy(unit).tables["log"].columns["user"].sql_type == types.UUID
+
+
+def test_fields_and_times_of_a_zone_are_proposed() -> None:
+    columns = (
+        CatalogueColumn("a b", "STRUCT(city VARCHAR)"),
+        CatalogueColumn("j", "JSON"),
+        CatalogueColumn("seen", "TIMESTAMP WITH TIME ZONE"),
+    )
+    text = draft_policy(Catalogue((CatalogueTable("t", columns),)))
+    made = [line.partition(":  ")[2] for line in text.splitlines() if "from:" in line]
+    lines = "".join(f"      {line}\n" for line in made)
+    body = text.replace("    columns:\n", f"    columns:\n{lines.replace('field:', 'x:', 1)}")
+    body = body.replace('      seen: {type: "timestamp with time zone"}', "      #")
+    assert [str(c.derived) for c in parse_policy(body).tables["t"].columns.values()] == [
+        '"a b".field', "j ->> '$.field'", "seen AT TIME ZONE 'UTC'",
+    ]  # fmt: skip
+
+
 def test_the_list_of_an_enum_is_proposed_and_not_declared() -> None:
     state = CatalogueColumn("state", "VARCHAR", enumerated=("open", "it's", "a: b"))
     long = CatalogueColumn("code", "VARCHAR", enumerated=tuple(f"code{i}" for i in range(51)))

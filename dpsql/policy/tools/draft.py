@@ -99,7 +99,7 @@ def _table(
     yield f"  {_scalar(table.name)}:"
     if source is not None:
         yield f"    source: {_scalar(source)}"
-    ids = _candidates(table, known)
+    ids = _candidates(table, known, catalogue)
     yield f"    # DECIDE: whose rows are these? One row is protected now.{_candidate_text(ids)}"
     yield "    #   If the table holds nothing about anybody, replace the unit by  public: true"
     yield "    unit: {rows: 1}"
@@ -174,19 +174,37 @@ def _proposed(values: tuple[str, ...]) -> str:
     return f"DECIDE: domain: {_list(values)}   which is what its type lists; as a domain it is public"
 
 
-def _candidates(table: CatalogueTable, known: Mapping[str, SqlType]) -> list[str]:
-    """Columns that look like an id: keys, foreign keys, and names that end in id."""
-    kinds = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
-    names = [*(c for key in table.foreign_keys for c in key.columns), *table.primary_key]
+def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: Catalogue) -> list[str]:
+    """Columns that look like an id, as the unit of the table: keys, foreign keys, names that end in id, and those that
+    are called like another table, of the type that its key has."""
+    owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
+    names = [*(c for key in table.foreign_keys for c in key.columns), *owners, *table.primary_key]
     names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "key", "_no", "num", "number"))]
-    return [n for n in dict.fromkeys(names) if n in known and known[n].kind in kinds]
+    found = []
+    for name in dict.fromkeys(names):
+        type_, theirs = known.get(name), owners.get(name)
+        if type_ is not None and type_.kind in _IDS:
+            as_ = "" if theirs in (None, type_) else f", as: {_scalar(str(theirs).lower())}"
+            found.append(f"{{column: {_scalar(name)}{as_}}}")
+    return found
+
+
+_IDS = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
+
+
+def _owner(name: str, table: CatalogueTable, catalogue: Catalogue) -> SqlType | None:
+    """The type of the one key of the table that a column is called after: `user` or `user_id`, of `users`."""
+    called = name.casefold().removesuffix("id").rstrip("_")
+    for other in catalogue.tables:
+        key = other.column(other.primary_key[0]) if len(other.primary_key) == 1 else None
+        if other is not table and key is not None and called and other.name.casefold() in (called, f"{called}s"):
+            type_ = parse_type(key.type)
+            return type_ if type_ is not None and type_.kind in _IDS else None
+    return None
 
 
 def _candidate_text(ids: list[str]) -> str:
-    if not ids:
-        return ""
-    shown = ", ".join(f"{{column: {_scalar(n)}}}" for n in ids[:6])
-    return f" Or an id: {shown}"
+    return f" Or an id: {', '.join(ids[:6])}" if ids else ""
 
 
 def _scalar(text: str) -> str:
