@@ -87,3 +87,11 @@ def test_the_list_of_a_type_reaches_a_draft_and_nothing_else(tmp_path: Path) -> 
     package = Path(dpsql.__file__).parent
     readers = [p.relative_to(package).as_posix() for p in package.rglob("*.py") if ".enumerated" in p.read_text()]
     assert readers == ["policy/tools/draft.py"]
+
+
+def test_what_is_rounded_is_no_key() -> None:
+    """Two times of one microsecond are equal afterwards."""
+    with duckdb.connect() as own:
+        own.execute("CREATE TABLE ticks (moment TIMESTAMP_NS PRIMARY KEY, day TIMESTAMP_S UNIQUE, number INT UNIQUE)")
+        ticks = DuckDBEngine.wrap(own).describe().table("ticks")
+        assert ticks is not None and ticks.primary_key == () and ticks.unique == (("number",),)

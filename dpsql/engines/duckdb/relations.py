@@ -175,6 +175,8 @@ def _table(
         *(c for c in columns if folded(c.name) not in gone),
         *(CatalogueColumn(m.name, str(m.type)) for m in r.made),
     )
+    changed = gone | {folded(name) for name, type_ in r.casts if type_ == "TIMESTAMP"}  # two may be equal: no key
+    constraints = [constraint for constraint in constraints if changed.isdisjoint(map(folded, constraint[1]))]
     primary = [tuple(own) for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
     unique = tuple(tuple(own) for kind, own, _, _ in constraints if kind == "UNIQUE")
     schema = r.place[1]

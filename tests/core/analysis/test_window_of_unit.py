@@ -91,3 +91,20 @@ rides:
     assert order.count('"at"') == 2 and order.count('"price"') == 2 and "VARCHAR" in order, statement.sql
     (ranked,) = planned(sql.format("RANK()"), tables).releases
     assert '"price"' not in ranked.statements[0].sql.partition("PARTITION BY")[2]
+
+
+def test_values_of_other_rows_have_the_bounds_of_their_column() -> None:
+    """So that the step from row to row has a sum."""
+    tables = policy("""
+rides:
+  unit: {column: id, of: person}
+  max_rows_per_unit: 3
+  columns: {id: {type: bigint, nullable: false}, price: {type: integer, bounds: [0, 100]}}
+""")
+    steps = "SELECT price - LAG(price) OVER (PARTITION BY id ORDER BY price) AS step FROM rides"
+    (release,) = planned(f"SELECT SUM(step) FROM ({steps})", tables).releases
+    assert [m.sensitivity.l1 for m in release.measured.measurements] == [300]
+    sums = "SELECT SUM(price) OVER (PARTITION BY id) AS paid FROM rides"
+    with pytest.raises(Rejected) as refusal:  # a sum of values has not their bounds
+        planned(f"SELECT SUM(paid) FROM ({sums})", tables)
+    assert refusal.value.diagnostics[0].code == "DP202"
