@@ -90,3 +90,19 @@ def test_mistakes_are_told() -> None:
     assert "is not known" in refused(POLICY.replace("as: uuid", "as: uudi"))
     assert "the types must be the same" in refused(POLICY.replace("as: uuid", "as: varchar"))
     assert "as is the type of the ids" in refused(POLICY.replace("{column: person, as: uuid}", "{rows: 1, as: uuid}"))
+
+
+def test_ids_of_different_types_are_repaired_by_the_line_that_is_shown() -> None:
+    wrong = POLICY.replace("{column: person, as: uuid}", "{column: person}").replace(
+        "person: {}", "person: {type: varchar}"
+    )
+    wrong = "\n".join(line for line in wrong.splitlines() if "foreign_keys" not in line)
+    for text in (wrong, wrong.replace("visits:", "a_visits:")):
+        with pytest.raises(dpsql.CannotOpen) as found:
+            dpsql.Policy.from_yaml(text)
+        (help,) = found.value.diagnostics[0].help
+        table, unit = help.split(": ", 1)
+        assert table.endswith("visits") and unit.startswith("unit: {column: person, as: uuid}")
+        repaired = text.replace("unit: {column: person}", unit)
+        repaired = repaired.replace("person: {type: varchar}", "person: {}")
+        assert dpsql.Policy.from_yaml(repaired).units["unit"].tables

@@ -265,6 +265,10 @@ def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> N
         if type.kind is Kind.LIST:
             scope.issues.add(loc, f"names `{p.column}`, which is {type}: an id is one value")
         elif kind is not type.kind:
+            of = "" if p.name == DEFAULT_UNIT else f"of: {p.name}, "
+            texts, other = (table, type) if kind is Kind.VARCHAR else (name, scope.type(table, column))
             scope.issues.add(
-                loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}"
-            )
+                loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}",
+                f"tables.{texts}: unit: {{{of}column: {column if texts == table else p.column}, "
+                f"as: {str(other).lower()}}}",
+            )  # fmt: skip
