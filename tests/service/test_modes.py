@@ -50,6 +50,43 @@ def test_the_most_frequent_value_in_its_type(con: Connection, sql: str, answer: 
     assert [[type(v) for v in row] for row in sorted(found, key=str)] == [[type(v) for v in row] for row in answer]
 
 
+@pytest.mark.parametrize(
+    ("sql", "answer"),
+    [
+        ("SELECT MODE(country) FROM cities", "France"),
+        ("SELECT MODE() WITHIN GROUP (ORDER BY country DESC) FROM cities", "Norway"),
+        ("SELECT MODE(length(city)) FILTER (WHERE city <> 'Oslo') FROM cities", 4),
+        ("SELECT MODE(CASE WHEN city = 'Oslo' THEN 1.5 END) FROM cities", Decimal("1.5")),
+        ("SELECT MODE(city) FROM cities WHERE city = 'Rome'", None),
+        ("SELECT MODE(x) FROM (VALUES (2), (3), (3), (1), (1), (NULL), (NULL), (NULL)) AS t(x)", 1),
+        ("SELECT MODE() WITHIN GROUP (ORDER BY x DESC) FROM (VALUES (1), (3), (3), (1), (2)) AS t(x)", 3),
+    ],
+)
+def test_of_public_rows_it_is_exact_and_free(con: Connection, sql: str, answer: object) -> None:
+    """Of equally frequent values the first in order."""
+    found = con.sql(sql).run(epsilon=1)
+    assert found.fetchall() == [(answer,)] and found.spent.epsilon == 0
+
+
+def test_of_released_numbers_it_is_exact(con: Connection) -> None:
+    inner = "SELECT city, COUNT(*) AS n FROM members GROUP BY city"
+    query = con.sql(f"SELECT MODE(n > 700) AS m, MODE() WITHIN GROUP (ORDER BY city DESC) AS c FROM ({inner}) AS t")
+    (release,) = query.plan(epsilon=1).releases
+    assert [m.mechanism.name for m in release.measured.measurements] == ["laplace"]
+    assert query.run(epsilon=100).fetchall() == [(True, "Oslo")]
+
+
+def test_the_order_of_private_rows_changes_nothing(con: Connection) -> None:
+    sql = "SELECT MODE(city) AS a, MODE() WITHIN GROUP (ORDER BY city DESC) AS b FROM members"
+    (release,) = con.sql(sql).plan(epsilon=1).releases
+    assert len(release.measured.measurements) == 1
+
+
+def test_a_column_is_called_by_its_text(con: Connection) -> None:
+    (column,) = con.sql("SELECT MODE() WITHIN GROUP (ORDER BY city DESC) FROM members").plan(epsilon=1).columns
+    assert column.name == "mode() within group (order by city desc)"
+
+
 def test_each_mode_pays_its_share(con: Connection, ledger: MemoryLedger) -> None:
     query = con.sql(
         "SELECT MODE(city) FILTER (WHERE age < 9), MODE(city) FILTER (WHERE age > 9), COUNT(*) FROM members"

@@ -159,7 +159,7 @@ class AggregateCall:
     per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
     end: `low` or `high` for that end of its confidence interval; else empty. second: the x of `corr(y, x)`; else None.
     p: of quantiles the share of values at or below it, above 0 and below 1; descending: 1 - p was written, which counts
-    where p·N lies between two exact values. written: what the user called it; empty where that is `function`.
+    where p·N lies between two exact values, or exact modes are several. written: its name if not that of `function`.
     """
 
     function: str

@@ -53,10 +53,25 @@ def _one_zero(sql: str, type_: SqlType, names: Names) -> str:
 def _plain_call(c: AggregateCall, names: Names) -> str:
     if c.p is not None:
         return _plain_quantile(c, c.p, names)
+    if c.function == "mode":
+        return _plain_mode(c, names)
     require_known(c.function, c.span)
     arg = "*" if c.arg is None else spell(c.arg, names)[0]
     called = f"{c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)}"
     return names.dialect.cast(called, c.column.type)
+
+
+def _plain_mode(c: AggregateCall, names: Names) -> str:
+    """Of equally frequent values the first in order: the least, or the greatest where DESC was written."""
+    assert c.arg is not None
+    if c.arg.type.kind in (Kind.LIST, Kind.INTERVAL, Kind.BLOB):
+        raise reject(
+            "DP101", f"MODE of {c.arg.type} is not supported", span=c.span,
+            help=["compute a number, a date or a text from it first"],
+        )  # fmt: skip
+    arg = _one_zero(spell(c.arg, names)[0], c.arg.type, names)
+    term = names.dialect.sorted(arg, descending=c.descending, nulls_first=False)
+    return names.dialect.cast(f"MODE() WITHIN GROUP (ORDER BY {term}){_where(c, names)}", c.column.type)
 
 
 _DIGITS = 17

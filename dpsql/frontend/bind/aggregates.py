@@ -141,7 +141,10 @@ class AggregateCollector:
         if own.per_row is not None:
             bound = clip(binder, bound, own.per_row)
         column = self.numbering.column(function, result, span)
-        return AggregateCall(function, bound, column, distinct, condition, span, per_group=own.per_group)
+        descending = isinstance(node, exp.WithinGroup) and bool(node.expression.expressions[0].args.get("desc"))
+        return AggregateCall(
+            function, bound, column, distinct, condition, span, per_group=own.per_group, descending=descending
+        )
 
     def _quantile(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span, found = binder.span(node), quantile(node, binder)
@@ -206,7 +209,7 @@ def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | N
 
 
 def _ordered(node: exp.WithinGroup, function: str, binder: ExprBinder) -> exp.Expr:
-    """MODE() WITHIN GROUP (ORDER BY x [DESC]): the order breaks ties, which noise breaks here."""
+    """MODE() WITHIN GROUP (ORDER BY x [DESC]): the order breaks ties; of private rows noise does."""
     args = checked(node, binder.source, "this", "expression")
     terms = checked(args["expression"], binder.source, "expressions")["expressions"]
     if checked(args["this"], binder.source, "this") or len(terms) != 1:

@@ -329,4 +329,5 @@ def _name_of(node: exp.Expr, source: Relation) -> str:
     """A column is called as its table spells it; anything else by its text."""
     if isinstance(node, exp.Column):
         return next((e.name for e in source.entries if e.name.lower() == node.name.lower()), node.name)
-    return node.sql("duckdb", comments=False).lower()[:60]
+    ordered = isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode)  # which sqlglot writes otherwise
+    return node.sql("presto" if ordered else "duckdb", comments=False).lower()[:60]

@@ -13,7 +13,8 @@ Everything else is released:
   needs their keys to repeat seldom;
 - what is read by MIN, MAX or DISTINCT: they cannot be released over private rows, but can be computed of public
   numbers;
-- what is read by quantiles: of noisy numbers they are exact, and chosen among a few groups they are mostly chance.
+- what is read by quantiles and MODE: of noisy numbers they are exact, and chosen among a few groups they are mostly
+  chance.
 
 Under a row unit the two sides of a set operation go together. Where private rows come from one side, the counts of the
 other side stay private as well.
@@ -51,7 +52,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
         case Aggregate(inner=True):  # the distinct rows that IN looks values up in: nobody asked for a release
             return replace(node, input=_kept(node.input, True, False, ctx), inner=ctx.private(node.input))
         case Aggregate(calls=calls):
-            released = bool(calls) and not any(c.function in ("min", "max") or c.p is not None for c in calls)
+            released = bool(calls) and not any(c.function in ("min", "max", "mode") or c.p is not None for c in calls)
             child = _kept(node.input, True, below_release or released, ctx)
             node = node if child is node.input else replace(node, input=child)
             if not below_any or not node.keys or not ctx.private(node.input):

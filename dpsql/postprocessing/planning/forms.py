@@ -281,7 +281,9 @@ def over(function: str, form: Form, rows: Framed | Grouped) -> Form:
     if form.kind is Kind.NONE:
         return _none_of(form, form.sources)
     if form.kind is Kind.CONDITION or function not in ("sum", "avg", "min", "max"):
-        what = {"count": "number", "quantile_cont": "quantile", "quantile_disc": "quantile"}.get(function, function)
+        what = {"count": "number", "quantile_cont": "quantile", "quantile_disc": "quantile", "mode": "MODE"}.get(
+            function, function
+        )
         return none(f"of the {what} of noisy numbers no interval is known", form.sources)
     if not form.settled and form.kind is Kind.LINEAR:
         return none("noise decides which of the numbers are NULL", form.sources)
