@@ -111,7 +111,7 @@ class ExprBinder:
             case exp.Subquery() if self.subquery is not None:
                 return self.subquery(node, self)
         if type(node) in CALLS:
-            return self._shaped(node)
+            return self.shaped(node)
         raise refused(node, self.source, self.clause)
 
     # --- leaves ----------------------------------------------------------------------------------------------------
@@ -158,7 +158,8 @@ class ExprBinder:
             )  # fmt: skip
         return self.aggregate(node, self)
 
-    def _shaped(self, node: exp.Expr) -> Expr:
+    def shaped(self, node: exp.Expr) -> Expr:
+        """A call of a function that sqlglot has a class for. Raises Rejected."""
         shape = CALLS[type(node)]
         args = checked(node, self.source, *shape.args, *shape.harmless)
         found: list[Expr] = []

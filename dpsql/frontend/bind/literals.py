@@ -229,6 +229,18 @@ def months(node: exp.Interval) -> int | None:
     return None if parts is None or parts[1] not in _MONTHS else parts[0] * _MONTHS[parts[1]]
 
 
+_SAME = {(7, "day"): "week", (3, "month"): "quarter", (12, "month"): "year", (4, "quarter"): "year"}
+
+
+def one_unit(node: exp.Interval) -> str | None:
+    """The unit whose length an interval is: INTERVAL 7 DAY is a week; None if it is none."""
+    parts = _amount(node)
+    if parts is None:
+        return None
+    known = {*_DAYS, *_SECONDS, *_MONTHS} - {"decade"}
+    return parts[1] if parts[0] == 1 and parts[1] in known else _SAME.get(parts)
+
+
 def interval(node: exp.Interval, span: Span) -> Literal:
     """INTERVAL 3 DAY, INTERVAL '2 hours': a fixed length. Raises Rejected DP115, DP106."""
     parts = _amount(node)

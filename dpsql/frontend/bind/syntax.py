@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
-from dpsql.core.ir.types import BOOLEAN, NULL, VARCHAR, Kind, parse_type
+from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL, VARCHAR, Kind, parse_type
 from dpsql.diagnostics.errors import reject, too_large
-from dpsql.diagnostics.words import with_article
+from dpsql.diagnostics.words import small, with_article
 from dpsql.frontend.bind import literals
 from dpsql.frontend.bind.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.syntax_arguments import checked
@@ -200,6 +200,31 @@ def divide(binder: ExprBinder, node: exp.Div) -> Expr:
     return binder.call("intdiv" if whole else "div", both, binder.span(node))
 
 
+def round_(binder: ExprBinder, node: exp.Round) -> Expr:
+    """round(x, -n): the nearest multiple of 10ⁿ. Other places are those of the function."""
+    decimals = node.args.get("decimals")
+    if not isinstance(decimals, exp.Neg) or not isinstance(decimals.this, exp.Literal):
+        return binder.shaped(node)
+    places, at = small(decimals.this.name), binder.span(node)
+    if places is None or not 1 <= places <= 15:
+        return binder.shaped(node)
+    x, step = binder.bind(checked(node, binder.source, "this", "decimals")["this"]), literals.integer(10**places, at)
+    rounded = binder.call("mul", (binder.call("round", (binder.call("div", (x, step), at),), at), step), at)
+    return Cast(rounded, BIGINT, at) if x.type.kind is Kind.INTEGER else rounded
+
+
+def bucket(binder: ExprBinder, node: exp.DateBin) -> Expr:
+    """time_bucket(INTERVAL 1 WEEK, x): the start of the unit, which date_trunc gives."""
+    args, at = checked(node, binder.source, "this", "expression"), binder.span(node)
+    unit = literals.one_unit(args["this"]) if isinstance(args["this"], exp.Interval) else None
+    if unit is None:
+        raise reject(
+            "DP106", "time_bucket takes an interval of one unit, and a date or timestamp", span=at,
+            help=["as in  time_bucket(INTERVAL 1 WEEK, x):  a second, minute, hour, day, week, month, quarter or year"],
+        )  # fmt: skip
+    return binder.call("date_trunc", (Literal(unit, VARCHAR, at), binder.bind(args["expression"])), at)
+
+
 def log(binder: ExprBinder, node: exp.Log) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     if "expression" not in args:  # log(x) is the decimal logarithm in DuckDB
@@ -268,6 +293,8 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.ILike: like,
     exp.Escape: escape,
     exp.Div: divide,
+    exp.Round: round_,
+    exp.DateBin: bucket,
     exp.Log: log,
     exp.SHA2: sha2,
     exp.Trim: trim,

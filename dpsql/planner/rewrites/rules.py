@@ -24,6 +24,7 @@ from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
 from dpsql.planner.rewrites.search_values import search_values
 from dpsql.planner.rewrites.searched_clips import searched_clips
+from dpsql.planner.rewrites.whole_keys import whole_keys
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
@@ -41,6 +42,7 @@ RULES: tuple[Rewrite, ...] = (
     sum_integers,
     search_values,
     searched_clips,
+    whole_keys,
     expand_aggregates,
     add_group_keys,
     list_choices,

@@ -1,0 +1,61 @@
+"""Bins: whole numbers that are typed DOUBLE, as keys of releases, and their values in the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.diagnostics.errors import Rejected
+from tests.support.planning import planned, policy
+
+HEAD = """
+people:
+  unit: {column: id, of: person}
+  primary_key: [id]
+  columns:
+    id: {type: bigint, nullable: false}
+    age: {type: integer, bounds: [0, 99], nullable: false}
+    fee: {type: double, bounds: [0, 500]}
+    day: {type: date, bounds: [2024-01-01, 2024-03-31], nullable: false}
+"""
+BINS = (
+    "floor(age / 10) * 10", "floor(age / 10)", "ceil(age / 10)", "round(age / 10)", "round(age, -1)",
+    "trunc(age / 7) * 7 + 1", "-floor(age / 10)",
+    "time_bucket(INTERVAL 1 MONTH, day)", "time_bucket(INTERVAL 7 DAY, day)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bins", BINS)
+def test_the_list_is_public(bins: str) -> None:
+    (release,) = planned(f"SELECT {bins} AS b, COUNT(*) FROM people GROUP BY b", policy(HEAD)).releases
+    assert release.measured.threshold is None and release.measured.contribution.most_groups == 1
+
+
+def test_what_is_no_whole_number_is_refused() -> None:
+    for bins in ("floor(fee / 0.5) * 0.5", "fee", "fee * 10", "round(fee, 1)"):
+        with pytest.raises(Rejected) as refusal:
+            planned(f"SELECT {bins} AS b, COUNT(*) FROM people GROUP BY b", policy(HEAD))
+        assert refusal.value.diagnostics[0].code == "DP301"
+
+
+def test_the_groups_are_duckdbs(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "test.duckdb") as db:
+        db.execute(
+            "CREATE TABLE people AS SELECT i AS id, CAST(i * 7 % 100 AS INTEGER) AS age, i / 3.0 AS fee, "
+            "DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS day FROM range(400) t(i)"
+        )
+        indented = "".join(f"  {line}\n" for line in HEAD.strip().splitlines())
+        path = tmp_path / "test.yaml"
+        path.write_text(
+            "version: 1\nname: test\ndatabase: test.duckdb\nbudgets: {total: {epsilon: 1e9}}\nunits: {person: {}}\n"
+            f"tables:\n{indented}"
+        )
+        asked = {b: f"SELECT {b} AS b, COUNT(*) AS n FROM people GROUP BY b ORDER BY b" for b in BINS}
+        theirs = {b: db.execute(sql).fetchall() for b, sql in asked.items()}
+    with dpsql.connect(path, ledger=":memory:") as con:
+        for b, sql in asked.items():
+            ours = [row for row in con.sql(sql).run(epsilon=1e6).rows if row[1]]
+            assert ours == theirs[b] and [type(r[0]) for r in ours] == [type(r[0]) for r in theirs[b]], b
