@@ -1,4 +1,4 @@
-"""Quantiles: how far the scores of cells are apart on two databases, and what a chosen cell tells of them.
+"""Quantiles and modes: how far the scores of cells are apart on two databases, and what a chosen cell tells of them.
 
 All of it follows from the histograms and from the definition of the mechanism, P(cell) ∝ e^(-η·score): what the
 mechanism states of itself is not asked.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.ir.components import Component
 from dpsql.core.measures.quantile import cells_of
+from dpsql.core.measures.table import rule
 from dpsql.core.release.histograms import Entries, Histograms
 
 Array = NDArray[np.float64]
@@ -51,9 +52,9 @@ def likelier(c: Component, eta: Fraction, one: Entries, other: Entries) -> Array
 
 
 def furthest(c: Component, one: Entries, other: Entries) -> int:
-    """By how much the score of some cell differs."""
+    """By how much the score of some cell differs; of a mode half of how much further one moved than another."""
     _, s, t = _cuts(c, one, other)
-    return int(np.abs(s - t).max())
+    return int(np.abs(s - t).max()) if c.quantile is not None else int(np.ptp(t - s)) // 2
 
 
 def best(c: Component, entries: Entries) -> int:
@@ -66,6 +67,9 @@ def together(c: Component, groups: list[Entries]) -> Histograms:
     """One histogram for each group."""
     number = np.repeat(np.arange(len(groups)), [len(entries) for entries in groups])
     starts, weights = ([entry[i] for entries in groups for entry in entries] for i in (0, 1))
+    if c.choices is not None:
+        values = [c.choices.keys[at][0] for at in starts]
+        return Histograms.of(c.choices, number, len(groups), values, weights)
     return Histograms.of(cells_of(c), number, len(groups), starts, weights)
 
 
@@ -75,8 +79,7 @@ Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 @lru_cache(maxsize=256)
 def _runs(c: Component, entries: Entries) -> Columns:
     """Runs of cells of equal score: the first cell, how many, the score."""
-    assert c.quantile is not None
-    first, count, found = together(c, [entries]).runs(0, c.quantile.p.numerator, c.quantile.p.denominator)
+    first, count, found = together(c, [entries]).scored(0, c)
     return np.array(first, dtype=np.int64), np.array(count, dtype=np.int64), np.array(found, dtype=np.int64)
 
 
@@ -84,7 +87,7 @@ def _cuts(c: Component, one: Entries, other: Entries) -> Columns:
     """How many cells, and both scores, for the common runs of two histograms, in the order of the cells."""
     (a, _, s), (b, _, t) = _runs(c, one), _runs(c, other)
     edges = np.union1d(a, b)
-    count = np.diff(np.append(edges, len(cells_of(c))))
+    count = np.diff(np.append(edges, rule(c).options(c)))
     return count, s[np.searchsorted(a, edges, "right") - 1], t[np.searchsorted(b, edges, "right") - 1]
 
 

@@ -15,6 +15,7 @@ from dpsql.audit.choices import furthest
 from dpsql.audit.databases import Candidate, Databases
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Calibrated
 from dpsql.core.release.histograms import Entries
@@ -22,7 +23,7 @@ from dpsql.core.release.noisy import Key
 from dpsql.core.release.planned import PlannedRelease
 
 Exact = int | Entries
-"""Of one component and key: the integer, or, of a quantile, the histogram."""
+"""Of one component and key: the integer, or, of what is chosen, the histogram."""
 Vector = Mapping[Key, list[Exact]]
 """Key → what is exact of each component, for every key that may be released."""
 
@@ -68,7 +69,7 @@ def change(a: Vector, b: Vector, components: Sequence[Component], i: int) -> Cha
 
 def apart(c: Component, one: Sequence[Exact] | None, other: Sequence[Exact] | None, i: int) -> int:
     """How far component number i of two rows is apart."""
-    if c.quantile is None:
+    if not rule(c).chosen:
         return abs(_integer(one, i) - _integer(other, i))
     x, y = (() if row is None else row[i] for row in (one, other))
     assert isinstance(x, tuple) and isinstance(y, tuple)

@@ -34,8 +34,8 @@ class Reading:
 
     private, public: tables. used: columns that an expression reads. keys: those that group keys are made of. varied:
     those of which different values count. ordered: those of quantiles. compared: column → literals of the query beside
-    it. partners: column → the columns it is joined to. listed: column → values of the key list it is looked up in.
-    numbers: every limit of the plan that counts rows or groups.
+    it. partners: column → the columns it is joined to. listed: column → values of the list of keys, or of a MODE, that
+    it is looked up in. numbers: every limit of the plan that counts rows or groups.
     """
 
     private: tuple[str, ...]
@@ -131,6 +131,10 @@ class _Reader:
                             varied |= self.origins(c.arg)
                         if c.quantile is not None and c.arg is not None:
                             ordered |= self.origins(c.arg)
+                        if c.choices is not None and isinstance(c.arg, Column):
+                            values_ = [DIALECT.constant(k[0], c.arg.type) for k in list(c.choices.keys)[:8]]
+                            for place in self.origins(c.arg):
+                                listed.setdefault(place, []).extend(values_)
                 case Aggregate(keys=grouped, inner=True):
                     varied |= {p for item in grouped for p in self.origins(item.expr)}
                 case _:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.aggregates.mode import Mode
 from dpsql.audit.databases import Maker
 from dpsql.audit.exact import Change, Pair, Violation, at_key, change, new_keys, share
 from dpsql.audit.ranks import ranked
@@ -38,7 +37,6 @@ from dpsql.core.noise.measurement import conversion_delta_of
 from dpsql.core.noise.sensitivity import Sensitivity
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.diagnostics.errors import reject
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
@@ -128,7 +126,6 @@ def audit(
         plan = _planned(source, policy, settings, world)
         if key_delta is not None and any(r.measured.threshold is not None for r in plan.releases):
             plan = _planned(source, policy, replace(settings, delta=key_delta), world)
-        _require_no_mode(plan)
         return audit_plan(plan, policy, world, runs, most_pairs)
     finally:
         world.close()
@@ -138,16 +135,6 @@ def _planned(source: Source, policy: Policy, settings: Settings, world: World) -
     return FactStore(world).compile(
         lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
     )
-
-
-def _require_no_mode(plan: Plan) -> None:
-    """Raises Rejected DP101: the databases that are tried turn no MODE around."""
-    for output in (o for r in plan.releases for o in r.measured.node.outputs):
-        if isinstance(output.recipe, Mode):
-            raise reject(
-                "DP101", f"{output.label} is not audited: no databases are made that turn a MODE around",
-                span=output.span, source=plan.source, help=["audit the query without it"],
-            )  # fmt: skip
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:

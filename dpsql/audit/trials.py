@@ -21,6 +21,7 @@ from dpsql.audit.curves import Moved
 from dpsql.audit.exact import Exact, Pair, Vector, at_key
 from dpsql.audit.search import Target
 from dpsql.audit.statistics import Claim, Samples
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.backends import Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
@@ -100,11 +101,11 @@ def _noise(planned: PlannedRelease, backend: Backend) -> Noise:
 
 
 def _columns(rows: Sequence[Sequence[Exact]], times: int, planned: PlannedRelease, parts: list[int]) -> list[Column]:
-    """What is exact of so many releases of these rows, one after the other; of other quantiles than `parts` nothing."""
+    """What is exact of so many releases of these rows, one after the other; of other choices than `parts` nothing."""
     found: list[Column] = []
     for i, c in enumerate(planned.measured.node.components):
         column = [row[i] for row in rows]
-        if c.quantile is None:
+        if not rule(c).chosen:
             found.append(Integers.of(column * times))
         else:
             held = together(c, [entries for entries in column if isinstance(entries, tuple)])

@@ -115,6 +115,8 @@ CASES: dict[str, Case] = {
     "quantile": Case("limits", "SELECT QUANTILE_DISC(age, 0.9) FROM people", epsilon="4", runs=FEW_RUNS),
     "quantile, weighted": Case("limits", "SELECT MEDIAN(x) FROM total", runs=FEW_RUNS),
     "quantile of replaced rows": Case("replaced", "SELECT MEDIAN(x) FROM rows", epsilon="4", runs=FEW_RUNS),
+    "mode": Case("limits", "SELECT MODE(region) FROM people", epsilon="2", runs=FEW_RUNS),
+    "mode, weighted": Case("limits", "SELECT MODE(kind) FROM grouped", runs=FEW_RUNS),
     "zcdp, quantile beside a count": Case("zcdp", "SELECT COUNT(*), MEDIAN(age) FROM people", runs=FEW_RUNS),
 }
 

@@ -144,7 +144,7 @@ class PrivateIntegers:
     def rows(self) -> dict[Key, list[int | Entries]]:
         """Key → its integers, and its histograms where cells are chosen."""
         columns = [
-            [column.entries(group) for group in range(len(column))] if isinstance(column, Histograms) else column
+            [_entries(column, group) for group in range(len(column))] if isinstance(column, Histograms) else column
             for column in self.columns
         ]
         rows = zip(*columns, strict=True) if columns else repeat((), len(self.keys))
@@ -230,7 +230,7 @@ def noised(
 def exact_totals(
     planned: PlannedRelease, engine: Engine, salt: int, earlier: Mapping[str, str] = MappingProxyType({})
 ) -> dict[Key, list[int | Entries]]:
-    """Every key that may be released → the exact integers of all components, of a quantile its histogram.
+    """Every key that may be released → the exact integers of all components, of what is chosen its histogram.
 
     Private: for audits of databases that they made up themselves. What is released comes from `draw_release` alone.
     """
@@ -241,6 +241,17 @@ def exact_totals(
     else:
         keys = public_keys(sources, _width(planned))
     return PrivateIntegers(keys, found.of(keys)).rows()
+
+
+def _entries(column: Histograms, group: int) -> Entries:
+    """Of a quantile as `Histograms.entries`; of a mode the number of each value that rows have, and what they weigh."""
+    if not isinstance(column.cells, KeySource):
+        return column.entries(group)
+    number = int(column.chosen[group])
+    if number < 0:
+        return ()
+    there = slice(int(column.ends[number - 1]) if number else 0, int(column.ends[number]))
+    return tuple(zip(column.at[there].tolist(), column.weights.array[there].tolist(), strict=True))
 
 
 def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:

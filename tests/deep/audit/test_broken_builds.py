@@ -194,6 +194,10 @@ MUTANTS: dict[str, Mutant] = {
     "quantiles without weights": Mutant(
         no_weights, CASES["quantile, weighted"], "l1 norm of the change of QUANTILE(x, 0.5)"
     ),
+    "modes four times as sharp": Mutant(
+        sharper_choices(4), replace(CASES["mode"], epsilon="1"), "narrower than stated"
+    ),
+    "modes without weights": Mutant(no_weights, CASES["mode, weighted"], "l1 norm of the change of MODE(kind)"),
     "no threshold": Mutant(no_threshold, TOWNS, "keys of one side alone: δ ≥ 0.99"),
 }  # fmt: skip
 
