@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.core.ir.types import parse_type
+from dpsql.core.ir.types import BIGINT, INTEGER, parse_type
 from dpsql.core.policy.derived import parse_derived
 from dpsql.core.release.noisy import exact_totals
 from dpsql.engines.duckdb.engine import DuckDBEngine
@@ -72,6 +72,27 @@ def test_of_any_row_it_is_a_value_or_null(tmp_path: Path, of: str, type_: str, e
             found = connection.fetch(sql.format(connection.table_sql("t")))
             by_id = {i: str(v) if as_text and v is not None else v for v, i in found.rows()}
             assert [by_id[i] for i in range(8)] == expected
+    engine.close()
+
+
+def test_an_integer_is_made_of_whole_numbers_only(tmp_path: Path) -> None:
+    """Of an integer column each possible value is a public key: what a cast rounds would be another's."""
+    numbers = ["2.0", "2.5", "-0.5", "-0.0", "'nan'", "'inf'", "1e300", "9007199254740993", "NULL"]
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        values = ", ".join(f"({i}, ({n})::DOUBLE, ({n})::DOUBLE::VARCHAR)" for i, n in enumerate(numbers))
+        con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {values}, (9, 0, '2.5'), (10, 1, ' 7 ')) v(i, x, s)")
+        con.execute("CREATE TABLE big AS SELECT 9223372036854775807 AS n, 12345678901234567.5::DECIMAL(18,1) AS d")
+    made = {
+        "t": (Made("x", parse_derived("x"), BIGINT), Made("s", parse_derived("s"), INTEGER)),
+        "big": (Made("n", parse_derived("n"), BIGINT), Made("d", parse_derived("d"), BIGINT)),
+    }
+    engine = DuckDBEngine.open(Path("d.duckdb"), {}, tmp_path, made=made)
+    assert engine.describe().table("t") is not None
+    found = engine.fetch(f"SELECT x, s FROM {engine.table_sql('t')} ORDER BY i").columns
+    assert found[0] == [2, None, None, 0, None, None, None, 9007199254740992, None, 0, 1]
+    assert found[1] == [2, None, None, 0, None, None, None, None, None, None, 7]
+    (n, d) = engine.fetch(f"SELECT n, d FROM {engine.table_sql('big')}").columns
+    assert n == [2**63 - 1] and d in ([None], [12345678901234568])  # beyond 2^53 a double is whole
     engine.close()
 
 

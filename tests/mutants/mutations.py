@@ -45,9 +45,17 @@ MUTATIONS = (
     Mutation(
         "made-of-another-type",
         "dpsql/engines/duckdb/read_as.py",
-        'f"TRY_CAST({sql} AS {made.type})"',
-        'f"CAST({sql} AS {made.type})"',
+        'value = f"TRY_CAST({sql} AS {made.type})"',
+        'value = f"CAST({sql} AS {made.type})"',
         "one row that has no value of the type makes every query fail",
+        ("tests/engines/test_made.py",),
+    ),
+    Mutation(
+        "made-integers-rounded",
+        "dpsql/engines/duckdb/read_as.py",
+        "= CAST({value} AS DOUBLE) THEN",
+        "IS NOT NULL THEN",
+        "a number that is not whole counts as the one beside it",
         ("tests/engines/test_made.py",),
     ),
     Mutation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.derived import Derived
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.parquet import folded
@@ -62,7 +62,10 @@ def made_sql(made: Made) -> str:
         time = f"TRY_CAST({sql} AS TIMESTAMPTZ)"
         first, last = (f"TIMESTAMPTZ '{day} 00:00:00+00'" for day in ("0001-01-03", "9999-12-29"))
         sql = f"CASE WHEN {time} BETWEEN {first} AND {last} THEN timezone({literal(made.of.zone)}, {time}) END"
-    return f"TRY_CAST({sql} AS {made.type})"
+    value = f"TRY_CAST({sql} AS {made.type})"
+    if made.type.kind is Kind.INTEGER:  # which a cast would round to: 2.5 is no whole number
+        return f"CASE WHEN TRY_CAST({sql} AS DOUBLE) = CAST({value} AS DOUBLE) THEN {value} END"
+    return value
 
 
 def probe(made: Made) -> str:
