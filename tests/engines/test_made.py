@@ -166,3 +166,29 @@ def test_spellings_of_one_id_are_one_unit(sql: str) -> None:
     moved = sum(abs(with_me["totals"].get(k, [0])[0] - without["totals"].get(k, [0])[0]) for k in keys)
     assert 0 < moved <= with_me["l1"]
     assert asked(others[1:], sql)["totals"] == asked([], sql)["totals"]  # what is no id is nobody's
+
+
+def test_columns_are_made_of_a_frames_too() -> None:
+    policy = dpsql.Policy.from_yaml("""
+version: 1
+name: frames
+tables:
+  t:
+    unit: {column: who, as: uuid}
+    max_rows_per_unit: 2
+    columns:
+      who: {}
+      n: {from: n, type: integer, bounds: [0, 9]}
+      city: {from: home.city, type: varchar, domain: [B, U], nullable: false}
+budgets: {total: {epsilon: 1000000}}
+""")
+    rows = {
+        "who": [str(uuid.UUID(int=i // 2)).upper() for i in range(20)],
+        "n": [None if i % 5 == 0 else float(i % 10) for i in range(20)],
+        "home": [{"city": "BU"[i % 2]} for i in range(20)],
+    }
+    with dpsql.connect(policy, frames={"t": pyarrow.table(rows)}, ledger=":memory:", epsilon=60_000) as con:
+        answer = con.execute(
+            "SELECT city, COUNT(*) AS c, COUNT(n) AS n, SUM(n) AS s FROM t GROUP BY city ORDER BY city"
+        )
+        assert answer.fetchall() == [("B", 10, 8, 40), ("U", 10, 8, 40)]

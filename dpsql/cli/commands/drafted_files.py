@@ -37,7 +37,7 @@ def sort_data(data: Iterable[str]) -> tuple[str | None, Sources]:
     database: str | None = None
     sources: Sources = {}
     for path in (one for given in data for one in _in_folder(given)):
-        reader = _READERS.get(Path(path).suffix.lower()) or _sniffed(path)
+        reader = _READERS.get(_ending(path)) or _sniffed(path)
         if reader is None:
             if database is not None:
                 raise reject("DP903", "a policy has one database, not two", help=["draft one policy for each"])
@@ -51,7 +51,8 @@ def named(path: str) -> str:
     """What a file, a folder or a pattern is called: without its ending, or as the last folder that is no pattern."""
     parts = [part for part in Path(path).parts if not _WILD.search(part) and not _PARTITION.fullmatch(part)]
     found = Path(parts[-1] if parts else "data")
-    return found.stem if found.suffix.lower() in _READERS or not _WILD.search(path) else found.name
+    plain = _uncompressed(found.name)
+    return Path(plain).stem if Path(plain).suffix.lower() in _READERS or not _WILD.search(path) else found.name
 
 
 def told(call: SourceCall, table: CatalogueTable | None) -> tuple[tuple[str, Option], ...]:
@@ -83,6 +84,15 @@ def _call(reader: str, path: str) -> SourceCall:
     return SourceCall(reader, (path,), options)
 
 
+def _ending(path: str) -> str:
+    return Path(_uncompressed(path)).suffix.lower()
+
+
+def _uncompressed(name: str) -> str:
+    """Without the ending of a compressed file, which readers see by it."""
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
 def _matching(path: str) -> list[str]:
     found = glob.glob(path, recursive=True) if _WILD.search(path) else [path]
     return sorted(name for name in found if os.path.isfile(name))
@@ -104,8 +114,8 @@ def _in_folder(path: str) -> list[str]:
     if not os.path.isdir(path):
         return [path]
     files = [Path(name) for name in _matching(os.path.join(glob.escape(path), "**", "*"))]
-    files = [f for f in files if f.suffix.lower() in _READERS and not f.name.startswith(("_", "."))]
-    endings = {f.suffix for f in files}
+    files = [f for f in files if _ending(f.name) in _READERS and not f.name.startswith(("_", "."))]
+    endings = {f.name.removeprefix(Path(_uncompressed(f.name)).stem) for f in files}
     if len(endings) != 1:
         kinds = (
             "no Parquet, CSV or JSON file" if not endings else f"files of several kinds: {', '.join(sorted(endings))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -93,6 +94,20 @@ def test_a_german_csv_is_drafted_and_answers(dpsql: Call, tmp_path: Path, monkey
     assert [c.type for c in columns.values()] == ["bigint", "varchar", "double", "date"]
     sql = "SELECT SUM(CLIP(Umsatz, 0, 10)) AS s FROM kunden WHERE Datum = '2023-12-31' AND Straße = 'Weg'"
     assert dpsql("query", "draft.yaml", sql).status == 0
+
+
+def test_compressed_files_are_called_as_what_they_hold(
+    dpsql: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in ("d/part-1.csv.gz", "people.csv.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"id;v\n1;2,5\n2;3,5\n"))
+    assert dpsql("policy", "init", "people.csv.gz", "d", "-o", "draft.yaml").status == 0
+    policy = load_policy(tmp_path / "draft.yaml")
+    assert set(policy.tables) == {"people", "d"} and policy.name == "people"
+    for table in policy.tables:
+        assert dpsql("query", "draft.yaml", f"SELECT COUNT(*) FROM {table} WHERE v > 3").status == 0
 
 
 def test_views_are_left_out_of_a_draft_that_answers(
