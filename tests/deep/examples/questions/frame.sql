@@ -1,0 +1,12 @@
+SELECT COUNT(*) FROM data;
+SELECT COUNT(DISTINCT tailnum) FROM data;
+SELECT origin, COUNT(*) AS n FROM data GROUP BY origin ORDER BY origin;
+SELECT origin, AVG(dep_delay) AS late, AVG(arr_delay) AS later FROM data GROUP BY origin ORDER BY origin;
+SELECT hour, COUNT(*) FROM data GROUP BY hour ORDER BY hour;
+SELECT CASE WHEN distance < 1000 THEN 'short' ELSE 'long' END AS way, COUNT(*), SUM(air_time) FROM data GROUP BY way ORDER BY way;
+SELECT QUANTILE_DISC(distance, 0.75) FROM data;
+SELECT COUNT(*) FILTER (WHERE dep_delay IS NULL) AS cancelled FROM data;
+SELECT AVG(n) FROM (SELECT tailnum, COUNT(*) AS n FROM data WHERE tailnum IS NOT NULL GROUP BY tailnum) AS t;
+SELECT COUNT(*) FROM data WHERE time_hour >= TIMESTAMP '2013-01-01 12:00:00';
+SELECT CORR(air_time, distance) FROM data;
+SELECT dest, COUNT(*) AS n FROM data GROUP BY dest HAVING COUNT(*) > 30 ORDER BY n DESC;
