@@ -17,6 +17,7 @@ from dpsql.core.analysis.whole_plan import (
     require_public,
     require_public_correlation,
     require_releases,
+    rows_wanted,
 )
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.by_identity import ByIdentity
@@ -51,7 +52,7 @@ from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
 from dpsql.planner.may_search import not_searched, or_searched, require_search_allowed, says_auto
 from dpsql.planner.named_outputs import outputs_named
-from dpsql.planner.notes import drawn_by, notes_of, pairs_counted
+from dpsql.planner.notes import drawn_by, joined_releases, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_within, request_of
 from dpsql.planner.rewrites.context import Limits, RewriteContext
@@ -88,7 +89,12 @@ def compile_query(
     ctx, target = Context(policy, public, policy.defaults.max_keys), dialect or dialect_of(policy)
 
     def plan(wanted: Settings) -> Plan:
-        return _cheapest(_bound(source, ctx, wanted, parameters, target, tables or target.identifier))
+        query = _bound(source, ctx, wanted, parameters, target, tables or target.identifier)
+        try:
+            return _cheapest(query)
+        except Rejected as refusal:
+            refusal.diagnostics = rows_wanted(refusal.diagnostics, query.bound.root)
+            raise
 
     steps.begin()
     try:
@@ -380,6 +386,7 @@ def _notes(
     return (
         *notes_of(noise.measured),
         *pairs_counted(noise.releases.distinct),
+        *joined_releases(noise.releases.distinct),
         *notes_of_coverage(query.settings, noise.coverage),
         *interval_notes(query.bound.columns, post, releases),
         *drawn_by(query.ctx.policy.noise),

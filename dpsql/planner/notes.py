@@ -73,6 +73,20 @@ def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def joined_releases(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+    """Where private rows are joined with groups: whether the numbers of these are noisy, said once for each."""
+    found: list[str] = []
+    for release in releases:
+        for below in release.inputs[0].walk():
+            joined = isinstance(below.node, Join) and not below.fact.public
+            for side in (t for t in below.inputs if joined and t.fact.public):
+                for inner in (t.node for t in side.walk()):
+                    if isinstance(inner, Release) and inner.keys and inner.outputs:
+                        what, of = ", ".join(o.label for o in inner.outputs), ", ".join(k.name for k in inner.keys)
+                        found.append(f"{what} by {of} is released before private rows are joined with it: it is noisy")
+    return tuple(dict.fromkeys(map(one_line, found)))
+
+
 def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
     """Tables at both sides of each such join."""
     node = below.node

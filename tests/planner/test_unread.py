@@ -127,7 +127,7 @@ def test_what_else_is_told_is_about_what_is_read() -> None:
         ("SELECT id, COUNT(*) FROM people WHERE FALSE GROUP BY id", "DP301"),
         ("SELECT ROW_NUMBER() OVER (ORDER BY x) FROM people WHERE FALSE", "DP113"),
         ("SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 3) WHERE FALSE", "DP112"),
-        ("SELECT * FROM (SELECT * FROM people ORDER BY x) WHERE FALSE", "DP112"),
+        ("SELECT * FROM (SELECT * FROM people ORDER BY x) WHERE FALSE", "DP110"),
         ("SELECT COUNT(*) FROM codes LEFT JOIN people USING (x) WHERE FALSE", "DP220"),
         ("SELECT COUNT(*) FROM log, queue WHERE FALSE", "DP230"),
         ("SELECT COUNT(*) FROM log UNION ALL SELECT COUNT(*) FROM queue LIMIT 0", "DP230"),

@@ -117,7 +117,7 @@ def test_a_parameter_is_a_constant(sql: str, parameters: Any, silent: Connection
 def test_another_value_is_another_question(silent: Connection) -> None:
     for _ in range(2):
         assert silent.sql("SELECT * FROM members LIMIT ?", [0]).run().rows == ()
-        with pytest.raises(Rejected, match="DP112"):
+        with pytest.raises(Rejected, match="DP110"):
             silent.sql("SELECT * FROM members LIMIT ?", [1]).run()
         with pytest.raises(Rejected, match="DP110"):
             silent.sql("SELECT * FROM members WHERE ?", [True]).run()

@@ -1,2 +1,2 @@
--- refused: DP112    Which rows come first depends on everybody's rows.
+-- refused: DP110    Single flights would be shown.
 SELECT tailnum, dep_delay FROM flights ORDER BY dep_delay DESC LIMIT 10

@@ -29,7 +29,7 @@ def test_explain_and_check(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     (tmp_path / "probe.sql").write_text(f"{NONE};\n{ZEROS};\nSELECT * FROM patients LIMIT 0;\n", encoding="utf-8")
     assert dpsql("check", "--policy", clinic.policy, tmp_path / "probe.sql").status == 0
     (tmp_path / "probe.sql").write_text("SELECT * FROM patients LIMIT 1;\n", encoding="utf-8")
-    assert "DP112" in dpsql("check", "--policy", clinic.policy, tmp_path / "probe.sql").out
+    assert "DP110" in dpsql("check", "--policy", clinic.policy, tmp_path / "probe.sql").out
 
 
 def test_shell(dpsql: Call, clinic: Clinic) -> None:
