@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.aggregates.table import AGGREGATES
-from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
+from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, MembershipHandler, SubqueryHandler
@@ -114,10 +114,11 @@ class AggregateCollector:
         arg, distinct = _argument(node, function, binder), False
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
-            if len(items) != 1 or isinstance(items[0], exp.Tuple | exp.Star):
+            several = isinstance(items[0], exp.Tuple) and function != "count" if items else True
+            if len(items) != 1 or several or isinstance(items[0], exp.Star):
                 raise reject(
                     "DP101", "DISTINCT in an aggregate takes one expression", span=span,
-                    help=["count the distinct values of one column, or of a text made of several:  a || ' ' || b"],
+                    help=["count those of one column, or of several in brackets:  COUNT(DISTINCT (a, b))"],
                 )  # fmt: skip
             arg, distinct = items[0], True
         own = own_bounds(node, function, distinct)
@@ -130,7 +131,7 @@ class AggregateCollector:
                 "DP106", f"{function.upper()} needs an argument", span=span,
                 help=[f"name a column:  {function.upper()}(x), or count rows:  COUNT(*)"],
             )  # fmt: skip
-        bound = binder.bind(arg)
+        bound = _as_text(arg, binder) if isinstance(arg, exp.Tuple) else binder.bind(arg)
         if function == "count" and isinstance(bound, Literal) and bound.value is not None and not distinct:
             return self._rows(condition, span, own)  # COUNT(1) is COUNT(*)
         if (clip_ := searched_in(bound)) and (distinct or function not in SEARCHING):
@@ -184,6 +185,29 @@ class AggregateCollector:
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)
         return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
+
+
+_TEXTS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.UUID})
+"""Kinds of which each value has a text of its own."""
+
+
+def _as_text(node: exp.Tuple, binder: ExprBinder) -> Expr:
+    """(a, b) as one text that is never NULL: of each value the length of its text and the text, or that it is NULL."""
+    at = binder.span(node)
+    found: Expr = Literal("", VARCHAR, at)
+    for item in checked(node, binder.source, "expressions")["expressions"]:
+        value = binder.bind(item)
+        if value.type.kind not in _TEXTS:
+            raise reject(
+                "DP106", f"{value.type} cannot stand in COUNT(DISTINCT (…))", span=value.span or at,
+                help=["leave it out, or convert it:  CAST(x AS BIGINT)"],
+            )  # fmt: skip
+        text = value if value.type == VARCHAR else Cast(value, VARCHAR, at)
+        length = Cast(binder.call("length", (text,), at), VARCHAR, at)
+        said = binder.call("concat_op", (binder.call("concat_op", (length, Literal(":", VARCHAR, at)), at), text), at)
+        known = binder.call("coalesce", (said, Literal("-", VARCHAR, at)), at)
+        found = binder.call("concat_op", (found, known), at)
+    return found
 
 
 def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | None:
