@@ -119,9 +119,9 @@ def _python_disagrees(function: Function, args: Sequence[Argument], result: Valu
     rows = zip(*(a.values for a in args if a.values is not None), strict=True)
     seen = set()
     for row, value in zip(rows, got, strict=True):
-        if row in seen:
+        if repr(row) in seen:
             continue
-        seen.add(row)
+        seen.add(repr(row))
         try:
             inputs = [as_python(v, a.value.type) for v, a in zip(row, args, strict=True)]
             expected = evaluate(function, inputs, result.type)

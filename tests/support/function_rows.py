@@ -33,6 +33,7 @@ from dpsql.core.ir.types import (
     Kind,
     SqlType,
     decimal,
+    list_of,
     value_range,
 )
 from dpsql.core.numbers.interval import interval
@@ -244,6 +245,8 @@ _BASE = (
     _filled("txt_nn", VARCHAR, *_TEXTS),
     _raw("clock", TIME, "00:00:00", "23:59:59.999999", "12:34:56.789"),
     _raw("id", UUID, "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    _raw("ints", list_of(INTEGER), "[]", "[1]", "[1, NULL, 3]", "[NULL]", "[7, 7]"),
+    _raw("texts", list_of(VARCHAR), "[]", "[a]", "[a, NULL, '']", "[NULL]", "[ab, é]"),
     _known("age", INTEGER, 0, 110, [str(n) for n in range(0, 111, 5)], null=False, domain=range(111)),
     _known("step", BIGINT, -5, 5, [str(n) for n in range(-5, 6)], null=True, domain=range(-5, 6)),
     _known("wide", HUGEINT, 1, 10**25, ["1", "2", str(10**25), str(10**24 + 7)], null=False),

@@ -1,9 +1,14 @@
-"""Lists of values of one type, in an answer: several quantiles in one column. No query can name the function."""
+"""Lists: how long one is, and whether it holds a value; and those of an answer, several quantiles in one column."""
 
 from __future__ import annotations
 
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.ir.types import SqlType, list_of
+from dpsql.core.functions.signature import count, interval_of
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.types import BIGINT, BOOLEAN, Kind, SqlType, list_of
+
+_COMPARED = frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.BOOLEAN, Kind.DATE, Kind.UUID})
+"""Kinds of values of which the engine's = is this project's, without a cast that may fail."""
 
 
 def _listed(args: Args) -> SqlType:
@@ -12,6 +17,45 @@ def _listed(args: Args) -> SqlType:
         raise SignatureError("expects values of one type")
     return list_of(kinds.pop())
 
+
+def a_list(a: Value) -> SqlType:
+    """The type of the values in a list. Raises SignatureError for what is none."""
+    if a.type.kind is not Kind.LIST or a.type.item is None:
+        raise SignatureError(f"expects a list, got {a.type}")
+    return a.type.item
+
+
+def _length(args: Args) -> SqlType:
+    count(args, 1)
+    a_list(args[0])
+    return BIGINT
+
+
+def _contained(args: Args) -> SqlType:
+    count(args, 2)
+    item, value = a_list(args[0]), args[1].type
+    if item.kind is not value.kind or item.kind not in _COMPARED:
+        raise SignatureError(f"cannot look for {value} in {args[0].type}; convert it first: CAST(… AS {item})")
+    return BOOLEAN
+
+
+NAMED = (
+    Function(
+        ("list_length", "array_length", "array_size"),
+        "list_length(x: list) → integer",
+        "Number of values in a list, NULL among them.",
+        type=_length,
+        interval=interval_of(0, None),
+    ),
+    Function(
+        ("list_contains", "array_contains", "list_has", "array_has"),
+        "list_contains(x: list, value) → boolean",
+        "True where a list holds a value.",
+        type=_contained,
+        interval=interval_of(0, 1),
+    ),
+)
+"""What queries can name."""
 
 FUNCTIONS = (
     Function(

@@ -49,7 +49,8 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Patterns": patterns.FUNCTIONS,
         "Date parts": dateparts.FUNCTIONS,
         "Dates": dates.FUNCTIONS,
-        "Lists": lists.FUNCTIONS,
+        "Lists": lists.NAMED,
+        "Lists of an answer": lists.FUNCTIONS,
         "Octaves": octaves.FUNCTIONS,
     }
 )
@@ -233,7 +234,7 @@ def _as_stored(value: Scalar, t: SqlType) -> Scalar:
 def describe_registry() -> dict[str, list[dict[str, object]]]:
     """What the documentation prints: family → functions with `names`, `signature`, `summary` and `operator`.
 
-    Without the lists and octaves, which no query can name.
+    Without the lists of an answer and octaves, which no query can name.
     """
     return {
         family: [

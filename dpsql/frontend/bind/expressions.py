@@ -23,7 +23,7 @@ from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
-from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, VOLATILE, aggregate_name
+from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.refusals import refused, unknown_function, volatile
@@ -170,7 +170,8 @@ class ExprBinder:
                     found.append(Literal(item.name.lower(), VARCHAR, self.span(node)))
                 else:
                     found.append(self.bind(item))
-        return self.call(shape.name, tuple(found), self.span(node))
+        of_list = bool(found) and found[0].type.kind is Kind.LIST
+        return self.call(OF_LISTS.get(shape.name, shape.name) if of_list else shape.name, tuple(found), self.span(node))
 
     def _named(self, node: exp.Anonymous) -> Expr:
         args = checked(node, self.source, "this", "expressions")

@@ -28,6 +28,9 @@ def _shape(name: str, *args: str, harmless: tuple[str, ...] = ()) -> Shape:
 
 _BINARY = ("this", "expression")
 
+OF_LISTS = {"length": "list_length", "contains": "list_contains"}
+"""Functions that mean another one of the registry where their first argument is a list."""
+
 CALLS: dict[type[exp.Expr], Shape] = {
     # operators
     exp.Add: _shape("add", *_BINARY),
@@ -96,6 +99,9 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.Reverse: _shape("reverse"),
     exp.Ascii: _shape("ascii"),
     exp.Unicode: _shape("unicode"),
+    # lists
+    exp.ArraySize: _shape("list_length"),
+    exp.ArrayContains: _shape("list_contains", *_BINARY),
     # dates
     exp.Year: _shape("year"),
     exp.Quarter: _shape("quarter"),

@@ -289,6 +289,8 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "radians": _real("radians"),
     "degrees": _real("degrees"),
     "list_of": _list_of,
+    "list_length": lambda d, sql, args, result: d.cast(f"len({sql[0]})", result.type),
+    "list_contains": lambda d, sql, args, result: f"list_contains({sql[0]}, {sql[1]})",
     "octave": _octave,
     "signed_octave": _signed_octave,
     **TEXTS_AND_DATES,

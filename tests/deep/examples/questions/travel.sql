@@ -27,13 +27,12 @@ SELECT COUNT(*) FROM flights WHERE day BETWEEN DATE '2013-01-10' AND DATE '2013-
 SELECT COUNT(*) FROM flights WHERE day >= '2013-2-1' AND carrier IN ('UA', 'B6');
 SELECT COUNT(*) FROM flights WHERE dest LIKE 'S%' AND air_time > 300;
 SELECT COUNT(*) FROM flights WHERE list_contains(tags, 'LAX');
--- DP105: SELECT COUNT(*) FROM (SELECT UNNEST(tags) AS tag FROM flights) AS t WHERE tag = 'LAX'
+SELECT len(tags) AS l, COUNT(*) FROM flights GROUP BY l ORDER BY l;
 SELECT tag, COUNT(*) AS n FROM (SELECT UNNEST(tags) AS tag FROM flights) AS t WHERE tag IN ('UA', 'LAX') GROUP BY tag ORDER BY tag;
 SELECT COUNT(*) FROM (SELECT plane, day, ROW_NUMBER() OVER (PARTITION BY plane ORDER BY day DESC) AS r FROM flights) AS t WHERE r = 1 AND day >= DATE '2013-02-15';
 SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(day) OVER (PARTITION BY plane ORDER BY day), day) AS gap FROM flights) AS t;
 SELECT COUNT(DISTINCT dest) FROM flights;
 SELECT COUNT(DISTINCT (origin, dest)) FROM flights;
--- DP101: SELECT COUNT(DISTINCT origin || ' ' || dest) FROM flights
 SELECT origin, COUNT(*) AS n FROM flights GROUP BY ROLLUP (origin) ORDER BY origin NULLS LAST;
 SELECT carrier, AVG(arr_delay) AS late FROM flights GROUP BY carrier HAVING COUNT(*) > 1000 ORDER BY late DESC;
 WITH late AS (SELECT * FROM flights WHERE "dep delay" > 60) SELECT origin, COUNT(*) FROM late GROUP BY origin ORDER BY origin;
@@ -51,6 +50,6 @@ SELECT MAX(distance) FROM flights;
 SELECT model, COUNT(*) AS n FROM raw.planes GROUP BY model ORDER BY n DESC LIMIT 3;
 SELECT COUNT(*) FROM (SELECT DISTINCT ON (plane) plane, origin FROM flights ORDER BY plane, day DESC, flight_id) AS t WHERE origin = 'JFK';
 SELECT * FROM flights LIMIT 5;
--- DP112: SELECT COUNT(*) FROM flights
+-- DP110: SELECT COUNT(*) FROM flights
 SELECT COUNT(*) FROM flights WHERE day < current_date;
 SELECT COUNT(CASE WHEN arr_delay < 0 THEN 1 END) AS early, COUNT(arr_delay) AS known FROM flights;
