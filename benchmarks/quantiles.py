@@ -52,7 +52,7 @@ Errors = NDArray[np.float64]
 
 def run(settings: Settings) -> Figures:
     """All sets and contestants, and the times."""
-    draws, patience = settings.pick(20, 1_000, 4_000), settings.pick(1, 12, 60)
+    draws, patience = settings.pick(20, 1_000, 4_000), settings.pick(1, 5, 60)
     scale, people = settings.pick("0.01", "0.1", "1"), settings.people or settings.pick(300, 1_000_000, 4_000_000)
     sets = settings.pick(SETS[:3], SETS, SETS)
     columns = [opened(one, settings.folder, scale) for one in sets]

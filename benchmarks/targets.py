@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.frame import Figures, number, table
 from benchmarks.limits import MIDDLE
 from benchmarks.planning import MOST_JOINS
+from benchmarks.quantiles import verdicts
 
 MILLION = 10**6
 
@@ -155,6 +156,16 @@ def paces(results: Mapping[str, Figures]) -> Iterator[Measured]:
         yield at_most(name, results["limits"]["paces"][name]["search"]["over"]["declared"][0], limit, " ×")
 
 
+def quantiles(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """Where another system's quantiles are better in rows, and what one takes beside a COUNT."""
+    figures = results["quantiles"]
+    for other, said in sorted(verdicts(figures, "rank").items()):
+        yield Measured(f"behind {other} in {len(said['behind'])} of {sum(map(len, said.values()))}", not said["behind"])
+    for name, each in figures["paces"]["times"].items():
+        yield at_most(name, each["median"]["over"]["count"][0], 1.8, " × COUNT")
+    yield at_most(f"{figures['many']['cells']:,} cells", figures["many"]["seconds"], 5, " s")
+
+
 def growth(results: Mapping[str, Figures]) -> Iterator[Measured]:
     """The fitted exponents of time over rows, and planning over rows."""
     for fitted in results["growth"]["fits"]:
@@ -194,6 +205,12 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], Found], ...] = (
         undeclared,
     ),
     ("search and release / declared limit", "≤ 1.3 × ungrouped, ≤ 1.6 × grouped", ("limits",), paces),
+    (
+        "quantiles, from 1,000 rows on",
+        "in rows never worse than another system's; a median ≤ 1.8 × COUNT per person; a million cells ≤ 5 s",
+        ("quantiles",),
+        quantiles,
+    ),
     ("growth", "linear in rows; planning independent of rows", ("growth",), growth),
 )
 """What, the target, the benchmarks it needs, and how it is read from their figures."""
