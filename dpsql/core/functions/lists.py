@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.signature import count, interval_of
+from dpsql.core.functions.function import Args, Function, SignatureError, null_if_any_is_null
+from dpsql.core.functions.signature import count, interval_of, truth_domain
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, BOOLEAN, Kind, SqlType, list_of
 
@@ -18,7 +18,7 @@ def _listed(args: Args) -> SqlType:
     return list_of(kinds.pop())
 
 
-def a_list(a: Value) -> SqlType:
+def _item(a: Value) -> SqlType:
     """The type of the values in a list. Raises SignatureError for what is none."""
     if a.type.kind is not Kind.LIST or a.type.item is None:
         raise SignatureError(f"expects a list, got {a.type}")
@@ -27,13 +27,13 @@ def a_list(a: Value) -> SqlType:
 
 def _length(args: Args) -> SqlType:
     count(args, 1)
-    a_list(args[0])
+    _item(args[0])
     return BIGINT
 
 
 def _contained(args: Args) -> SqlType:
     count(args, 2)
-    item, value = a_list(args[0]), args[1].type
+    item, value = _item(args[0]), args[1].type
     if item.kind is not value.kind or item.kind not in _COMPARED:
         raise SignatureError(f"cannot look for {value} in {args[0].type}; convert it first: CAST(… AS {item})")
     return BOOLEAN
@@ -53,6 +53,7 @@ NAMED = (
         "True where a list holds a value.",
         type=_contained,
         interval=interval_of(0, 1),
+        domain=lambda args: truth_domain(args, null_if_any_is_null(args)),
     ),
 )
 """What queries can name."""

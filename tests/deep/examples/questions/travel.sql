@@ -27,6 +27,7 @@ SELECT COUNT(*) FROM flights WHERE day BETWEEN DATE '2013-01-10' AND DATE '2013-
 SELECT COUNT(*) FROM flights WHERE day >= '2013-2-1' AND carrier IN ('UA', 'B6');
 SELECT COUNT(*) FROM flights WHERE dest LIKE 'S%' AND air_time > 300;
 SELECT COUNT(*) FROM flights WHERE list_contains(tags, 'LAX');
+SELECT list_has(tags, 'LAX') AS west, COUNT(*) FROM flights GROUP BY west ORDER BY west;
 SELECT len(tags) AS l, COUNT(*) FROM flights GROUP BY l ORDER BY l;
 SELECT tag, COUNT(*) AS n FROM (SELECT UNNEST(tags) AS tag FROM flights) AS t WHERE tag IN ('UA', 'LAX') GROUP BY tag ORDER BY tag;
 SELECT COUNT(*) FROM (SELECT plane, day, ROW_NUMBER() OVER (PARTITION BY plane ORDER BY day DESC) AS r FROM flights) AS t WHERE r = 1 AND day >= DATE '2013-02-15';
