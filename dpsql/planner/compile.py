@@ -17,7 +17,6 @@ from dpsql.core.analysis.whole_plan import (
     require_public,
     require_public_correlation,
     require_releases,
-    rows_wanted,
 )
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.by_identity import ByIdentity
@@ -57,6 +56,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_within, request_of
 from dpsql.planner.rewrites.context import Limits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
+from dpsql.planner.rows_wanted import rows_wanted
 from dpsql.planner.searches.histograms import together
 from dpsql.planner.searches.limits import Searching
 from dpsql.planner.searches.shares import for_searches, part_of, searching_of
@@ -93,7 +93,7 @@ def compile_query(
         try:
             return _cheapest(query)
         except Rejected as refusal:
-            refusal.diagnostics = rows_wanted(refusal.diagnostics, query.bound.root)
+            refusal.diagnostics = rows_wanted(refusal.diagnostics, query.bound.root, source)
             raise
 
     steps.begin()

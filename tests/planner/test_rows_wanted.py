@@ -9,11 +9,18 @@ from tests.support.planning import planned, policy
 
 TABLES = policy(
     "log:\n  unit: {rows: 1}\n  columns: {x: {type: integer, bounds: [0, 9], nullable: false}, y: {type: integer}}\n"
+    '"an odd name":\n  unit: {rows: 1}\n  columns: {x: {type: integer}}\n'
 )
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT * FROM log LIMIT 5", "SELECT x FROM log WHERE y > 3 ORDER BY x", "FROM log LIMIT 1"]
+    "sql",
+    [
+        "SELECT * FROM log LIMIT 5",
+        "SELECT x FROM log WHERE y > 3 ORDER BY x",
+        "FROM log LIMIT 1",
+        'SELECT * FROM "an odd name" AS o LIMIT 2',
+    ],
 )
 def test_rows_are_refused_as_rows_with_a_repair_that_works(sql: str) -> None:
     with pytest.raises(Rejected) as refusal:

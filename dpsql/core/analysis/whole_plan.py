@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.nodes import Aggregate, Join, Node, Release, Scan
-from dpsql.core.ir.walk import Tagged, walk
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.core.ir.nodes import Aggregate, Join, Release, Scan
+from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.errors import reject
 
 
@@ -22,17 +20,6 @@ def require_public(tree: Tagged[Facts]) -> None:
         "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
         help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
     )  # fmt: skip
-
-
-def rows_wanted(diagnostics: Sequence[Diagnostic], root: Node) -> tuple[Diagnostic, ...]:
-    """What is said of a query that orders or cuts private rows and aggregates nothing: that it asks for rows."""
-    private = [d for d in diagnostics if d.code == "DP112"]
-    if not private or any(isinstance(n, Aggregate) for n in walk(root)):
-        return tuple(diagnostics)
-    table = next(n.table for n in walk(root) if isinstance(n, Scan))
-    advice = f"aggregate it, as in  SELECT COUNT(*) FROM {table}"
-    told = replace(private[0], code="DP110", message="this query would return private rows", help=(advice,), fix=None)
-    return (*(d for d in diagnostics if d.code != "DP112"), told)
 
 
 def require_releases(tree: Tagged[Facts]) -> None:
