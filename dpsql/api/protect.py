@@ -62,7 +62,7 @@ def protect(
         columns[name]["domain"] = {"values": known, "null": known != values}
     rows: dict[str, Any] = {"columns": columns}
     if isinstance(unit, str):
-        called = unit.removesuffix("_id")
+        called = unit.removesuffix("_id") or unit
         rows |= {"unit": {"column": unit, "of": called}, "max_rows_per_unit": max_rows}
     else:
         rows |= {"unit": {"rows": unit}}
