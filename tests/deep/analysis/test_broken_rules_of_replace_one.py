@@ -134,6 +134,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]

@@ -428,6 +428,7 @@ def claims(plan: Plan) -> list[Norms]:
     return [rows_of(m.sensitivity, m.component.weight) for r in plan.releases for m in r.measured.measurements]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", FORMS)
 def test_claims_of_ids(name: str, neighbours: str) -> None:

@@ -321,6 +321,7 @@ def test_replaced_rows_of_shared_sums(name: str) -> None:
     observed(CASES[name])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", CASES)
 def test_replaced_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The claims are as written above, for the plain form of each sum, never exceeded, and reached."""
@@ -467,6 +468,7 @@ def observed_ids(form: Form, bounds: tuple[int, int]) -> tuple[tuple[Measurement
     return planned.measured.measurements, best
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("bounds", [TWO_SIGNS, pytest.param(POSITIVE, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", FORMS)
 def test_replaced_ids(name: str, bounds: tuple[int, int]) -> None:

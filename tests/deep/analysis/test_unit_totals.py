@@ -32,6 +32,7 @@ def at_most(most: int) -> Callable[[Component], UnitTotal]:
 MANY = tuple(some_rows(SMALL, 3))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("sql", [BY_G, ALL])

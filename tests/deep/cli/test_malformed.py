@@ -184,6 +184,7 @@ def unspent(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]
             assert file.execute("SELECT COUNT(*) FROM entries").fetchone() == (0,)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SQL)
 def test_sql(name: str, dpsql: Call, unspent: Clinic) -> None:
     sql, status = SQL[name]

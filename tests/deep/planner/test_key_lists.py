@@ -282,6 +282,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
 JOIN, POSSIBLE, JOINED = rows._join, compute._possible, key_tables.joined
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mistakes_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MUTANTS[name])

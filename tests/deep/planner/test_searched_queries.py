@@ -47,6 +47,7 @@ def store() -> Store:
     return Store()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_random_queries(store: Store, seed: int) -> None:
     rng = random.Random(seed)

@@ -206,6 +206,7 @@ def checked(con: dpsql.Connection, sql: str) -> tuple[int, int, int]:
     return held, missed, lost
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_intervals_are_of_the_rows_beside_them(seed: int, con: dpsql.Connection) -> None:
     asked = Question(random.Random(seed))

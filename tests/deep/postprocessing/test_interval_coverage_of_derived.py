@@ -10,7 +10,7 @@ independent less than 90 %.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -250,12 +250,8 @@ def too_many(missed: int) -> bool:
     return bool(stats.binom.sf(missed - 1, REPLICATES, 0.05) < ALPHA)
 
 
-def every_second(names: Iterable[str]) -> list[Any]:
-    """The names, of which CI tries every second one."""
-    return [pytest.param(n, marks=pytest.mark.exhaustive) if at % 2 else n for at, n in enumerate(names)]
-
-
-@pytest.mark.parametrize("name", every_second(FORMS))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", FORMS)
 def test_intervals_hold_the_bounded_truth(name: str, laplace: Laboratory) -> None:
     assert not too_many(laplace.misses(FORMS[name], 2))
 
@@ -283,7 +279,8 @@ def test_under_gaussian_noise(name: str, gaussian: Laboratory) -> None:
     assert not too_many(gaussian.misses(FORMS[name], 1))
 
 
-@pytest.mark.parametrize("name", every_second(TIGHT))
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("name", TIGHT)
 def test_twins_a_fifth_narrower_are_refuted(name: str, laplace: Laboratory) -> None:
     assert too_many(laplace.misses(FORMS[name], 2, stretch=0.8))
 

@@ -114,6 +114,7 @@ def large(request: pytest.FixtureRequest) -> dict[str, list[tuple[Draws, float]]
 QUANTITIES = ("sum", "average", "variance", "sample variance")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_large_groups(quantity: str, large: dict[str, list[tuple[Draws, float]]]) -> None:
     for draws, truth in large[quantity]:

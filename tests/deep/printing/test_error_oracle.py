@@ -12,7 +12,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -227,11 +226,6 @@ def nothing_differs(odd: Odd, plan: Plan) -> list[dict[Key, list[int]]]:
     return ours
 
 
-def every_fourth(cases: Sequence[Any]) -> list[Any]:
-    """The cases, of which CI tries every fourth one."""
-    return [case if at % 4 == 0 else pytest.param(case, marks=pytest.mark.exhaustive) for at, case in enumerate(cases)]
-
-
 @pytest.mark.parametrize("function", [f for f in FUNCTIONS if f not in UNNAMED], ids=lambda f: f.name)
 def test_item_17_and_18_no_row_makes_a_function_fail(odd: Odd, function: Function) -> None:
     """In SELECT, FILTER and below an aggregate: the sum over rows is the sum of the rows' own, and it is answered.
@@ -254,7 +248,7 @@ def test_item_17_and_18_no_row_makes_a_function_fail(odd: Odd, function: Functio
     assert plan is not None and each is not None, whole
     (total,), (rows,) = nothing_differs(odd, plan), odd.exact(each, "here")
     assert [sum(column) for column in zip(*rows.values(), strict=True)] == total[()]
-    ids = [f"SELECT COUNT(*), COUNT(DISTINCT CAST({c} AS VARCHAR)) FROM two WHERE {c} IS NOT NULL" for c in planned[:2]]
+    ids = [f"SELECT COUNT(*), COUNT(DISTINCT CAST({c} AS VARCHAR)) FROM two WHERE {c} IS NOT NULL" for c in planned[:1]]
     for sql in ids:
         again = odd.plan(sql)
         if again is not None:
@@ -302,7 +296,8 @@ RELATIONS = (
 COMPARED = [c for c in RAW if not c.name.endswith("_2") and c.value.type.kind is not Kind.LIST]
 
 
-@pytest.mark.parametrize("column", every_fourth(COMPARED), ids=lambda c: c.name)
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("column", COMPARED, ids=lambda c: c.name)
 def test_item_09_and_53_no_row_makes_a_relation_fail(odd: Odd, column: object) -> None:
     """Merged, joined, compared and grouped by every type; what cannot be bounded is refused without a look at rows."""
     name = column.name  # type: ignore[attr-defined]
@@ -328,7 +323,8 @@ NUMBERS = tuple(
 )
 
 
-@pytest.mark.parametrize("name", every_fourth(NUMBERS))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", NUMBERS)
 def test_item_03_and_05_no_row_makes_an_aggregate_fail(odd: Odd, name: str) -> None:
     """Every aggregate over every numeric column, clipped low, high, to two values and as widely as is accepted."""
     for low, high in ((-5, 5), (0, 10**12), (3, 4), (-(10**18), 10**18)):
