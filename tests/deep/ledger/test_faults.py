@@ -124,7 +124,7 @@ def test_ctrl_c_at_random_moments_of_the_command_line(shop: Shop) -> None:
     subprocess.run(command, check=True, capture_output=True)
     whole = time.monotonic() - began  # longer than it takes, if the machine was busy: corrected below
     shown, codes = 1, set()
-    for round_ in range(30):
+    for round_ in range(15):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(dice.uniform(0.35, 1.0) * whole)
         if process.poll() is not None:
