@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -27,12 +27,12 @@ class RawTable:
     """Exact results of a query, column by column. Private: it never shows its values.
 
     names: the columns in the order of the SELECT list; they need not differ.
-    columns: one list per name, all equally long: int (exact at any size), float, Decimal, bool, str, date, datetime
-        or None for NULL.
+    columns: one sequence per name, all equally long: int (exact at any size), float, Decimal, bool, str, date, datetime
+        or None for NULL. An engine may hand over `Integers` where no value is NULL.
     """
 
     names: tuple[str, ...]
-    columns: tuple[list[Any], ...]
+    columns: tuple[Sequence[Any], ...]
 
     def __repr__(self) -> str:
         return "<private>"

@@ -72,7 +72,7 @@ class Array:
     """A numpy column whose conversion is a step."""
 
     def __init__(self, array: Any, step: Callable[[], None]) -> None:
-        self.array, self.step = array, step
+        self.array, self.step, self.dtype = array, step, array.dtype
 
     def tolist(self) -> list[Any]:
         self.step()
@@ -82,7 +82,7 @@ class Array:
 
 @pytest.mark.parametrize(
     ("sql", "height"),
-    [(DATES, 5 * CHUNK), ("SELECT i, i + 1 AS j, i + 2 AS k FROM range(3) s(i)", 3)],
+    [(DATES, 5 * CHUNK), ("SELECT i / 2 AS i, i / 3 AS j, i / 4 AS k FROM range(3) s(i)", 3)],
     ids=["rows", "numpy"],
 )
 def test_no_further_step_of_an_engine(sql: str, height: int, listening: None) -> None:

@@ -1,6 +1,6 @@
 """Keys put side by side: which are equal, as Python's `==` says, whoever found them.
 
-Keys of one integer column are compared as an array; all others, and those with a NULL, one by one.
+Integers are compared as arrays; all others, and columns with a NULL, one by one.
 """
 
 from __future__ import annotations
@@ -12,21 +12,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.noise.integer_columns import Integers
 
 Key = tuple[LiteralValue, ...]
 Places = NDArray[np.intp]
+Values = Sequence[LiteralValue]
 
 
-def numbered(parts: Sequence[Sequence[Key]]) -> tuple[list[Key], list[Places]]:
-    """The different keys of all parts, each once, and for each part where its keys stand among them."""
-    arrays = [_integers(part) for part in parts]
-    found = [a for a in arrays if a is not None]
-    if parts and len(found) == len(parts):
-        values, at = np.unique(np.concatenate(found), return_inverse=True)
-        return list(zip(values.tolist())), np.split(at, np.cumsum([len(a) for a in found])[:-1])
-    distinct = dict.fromkeys(chain(*parts))
-    position = dict(zip(distinct, range(len(distinct)), strict=True))
-    return list(distinct), [np.fromiter(map(position.__getitem__, part), np.intp, len(part)) for part in parts]
+def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple[list[Key], list[Places]]:
+    """The different keys of all parts, each once, and for each part where its keys stand among them.
+
+    parts: the columns of each part's keys, equally many. heights: how many keys each part has.
+    """
+    whole = [_joined(columns) for columns in zip(*parts, strict=True)]
+    at, different = np.zeros(sum(heights), dtype=np.intp), min(1, sum(heights))
+    for column in whole:
+        codes, count = _codes(column)
+        if different <= 1:
+            at, different = codes, count
+        else:
+            combined, at = np.unique(at * count + codes, return_inverse=True)
+            different = len(combined)
+    first = np.empty(different, dtype=np.intp)
+    first[at[::-1]] = np.arange(len(at) - 1, -1, -1)  # of each key its first place: what is written last stays
+    held = [c.taken(first) if isinstance(c, Integers) else [c[i] for i in first.tolist()] for c in whole]
+    keys: list[Key] = list(zip(*held, strict=True)) if held else [()] * different
+    return keys, np.split(at, np.cumsum(heights)[:-1])[: len(parts)]
+
+
+def _joined(columns: Sequence[Values]) -> Values:
+    """All parts of one column, one after the other."""
+    integers = [column for column in columns if isinstance(column, Integers)]
+    return Integers.joined(integers) if len(integers) == len(columns) else list(chain(*columns))
+
+
+def _codes(column: Values) -> tuple[Places, int]:
+    """Equal values have one number, counted from 0; how many there are."""
+    if isinstance(column, Integers):
+        values, codes = np.unique(column.array, return_inverse=True)
+        return codes, len(values)
+    position = {value: at for at, value in enumerate(dict.fromkeys(column))}
+    return np.fromiter(map(position.__getitem__, column), np.intp, len(column)), len(position)
 
 
 def places(keys: Sequence[Key], asked: Sequence[Key]) -> Places:

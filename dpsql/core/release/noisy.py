@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.engine import Engine, RawTable
+from dpsql.core.engine import Engine
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
@@ -258,8 +258,8 @@ def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
     tables = [ask(s) for s in planned.statements]
-    keyed = [_keys_of(table, width) for table in tables]
-    distinct, at_each = numbered(keyed)
+    keys = [list(map(with_texts, table.columns[:width])) for table in tables]
+    distinct, at_each = numbered(keys, [table.height for table in tables])
     totals: list[Integers] = [Integers.zeros(len(distinct)) for _ in node.components]
     histograms: dict[int, Histograms] = {}
     for statement, table, at in zip(planned.statements, tables, at_each, strict=True):
@@ -283,15 +283,9 @@ def _width(planned: PlannedRelease) -> int:
     return len(planned.measured.node.keys)
 
 
-def _keys_of(table: RawTable, width: int) -> list[Key]:
-    if not width:
-        return [()] * table.height
-    return list(zip(*map(with_texts, table.columns[:width]), strict=True))
-
-
 def with_texts(column: Sequence[Any]) -> Sequence[Any]:
     """An engine's column with texts for its UUIDs, as everywhere else."""
-    if UUID not in set(map(type, column)):
+    if isinstance(column, Integers) or UUID not in set(map(type, column)):
         return column
     return [str(v) if isinstance(v, UUID) else v for v in column]
 

@@ -8,7 +8,7 @@ import duckdb
 
 from dpsql.core.engine import RawTable
 from dpsql.core.stopping import Stop, columns_of, until_stopped
-from dpsql.engines.duckdb.wide_integers import SPLIT, rejoin
+from dpsql.engines.duckdb.numpy_columns import SPLIT, column, rejoin
 
 # The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
 _THROUGH_NUMPY: Final = frozenset(
@@ -33,13 +33,13 @@ def read(connection: duckdb.DuckDBPyConnection, sql: str, stop: Stop) -> RawTabl
         return RawTable(names, columns_of(connection.execute(statement).fetchmany, len(names), stop))
     if "hugeint" not in kinds and len({name.lower() for name in names}) == len(names):
         arrays = connection.execute(statement).fetchnumpy()
-        return RawTable(names, tuple(arrays[name].tolist() for name in until_stopped(stop, names)))
+        return RawTable(names, tuple(column(arrays[name]) for name in until_stopped(stop, names)))
     aliases = [f"c{i}" for i in range(len(names))]
     items = [SPLIT.format(a) if kind == "hugeint" else a for a, kind in zip(aliases, kinds, strict=True)]
     body = sql.rstrip().rstrip(";")
     arrays = connection.execute(f"SELECT {', '.join(items)} FROM (\n{body}\n) AS q({', '.join(aliases)})").fetchnumpy()
     columns = (
-        rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else arrays[a].tolist()
+        rejoin(arrays[a + "_high"], arrays[a + "_low"]) if kind == "hugeint" else column(arrays[a])
         for a, kind in until_stopped(stop, zip(aliases, kinds, strict=True))
     )
     return RawTable(names, tuple(columns))

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release import key_matching as matching
 from dpsql.core.release.key_matching import numbered, places
 
@@ -20,11 +22,22 @@ KEYS = [st.tuples(SMALL), st.tuples(SMALL | HUGE), st.tuples(EQUAL), st.tuples(S
 LISTS = st.sampled_from(KEYS).flatmap(lambda kind: st.lists(st.lists(kind, max_size=7), max_size=3))
 
 
-@given(LISTS)
-def test_keys_are_numbered_once_each(parts: list[list[Any]]) -> None:
-    distinct, at = numbered(parts)
+def columns_of(part: list[Any], width: int, *, arrays: bool) -> list[Any]:
+    """The columns of some keys; as an engine hands them over where they are integers of 64 bits."""
+    found = [[key[i] for key in part] for i in range(width)]
+    if not arrays:
+        return found
+    return [Integers.of(c) if all(type(v) is int and abs(v) < 2**63 for v in c) else c for c in found]
+
+
+@given(LISTS, st.booleans())
+def test_keys_are_numbered_once_each(parts: list[list[Any]], arrays: bool) -> None:
+    width = max((len(key) for part in parts for key in part), default=1)
+    columns = [columns_of(part, width, arrays=arrays) for part in parts]
+    distinct, at = numbered(columns, [len(part) for part in parts])
     assert len(set(distinct)) == len(distinct) == len({key for part in parts for key in part})
     assert len(at) == len(parts)
+    assert all(type(value) is not np.int64 for key in distinct for value in key)
     for part, found in zip(parts, at, strict=True):
         assert [distinct[i] for i in found.tolist()] == part
 
