@@ -25,8 +25,11 @@ def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple
     parts: the columns of each part's keys, equally many. heights: how many keys each part has.
     """
     whole = [_joined(columns) for columns in zip(*parts, strict=True)]
-    at, different = np.zeros(sum(heights), dtype=np.intp), min(1, sum(heights))
+    height = sum(heights)
+    at, different = np.zeros(height, dtype=np.intp), min(1, height)
     for column in whole:
+        if different == height > 1:  # nothing is left that could be equal
+            break
         codes, count = _codes(column)
         if different <= 1:
             at, different = codes, count
@@ -34,7 +37,7 @@ def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple
             combined, at = np.unique(at * count + codes, return_inverse=True)
             different = len(combined)
     first = np.empty(different, dtype=np.intp)
-    first[at[::-1]] = np.arange(len(at) - 1, -1, -1)  # of each key its first place: what is written last stays
+    first[at[::-1]] = np.arange(height - 1, -1, -1)  # of each key its first place: what is written last stays
     held = [c.taken(first) if isinstance(c, Integers) else [c[i] for i in first.tolist()] for c in whole]
     keys: list[Key] = list(zip(*held, strict=True)) if held else [()] * different
     return keys, np.split(at, np.cumsum(heights)[:-1])[: len(parts)]
@@ -51,7 +54,10 @@ def _codes(column: Values) -> tuple[Places, int]:
     if isinstance(column, Integers):
         values, codes = np.unique(column.array, return_inverse=True)
         return codes, len(values)
-    position = {value: at for at, value in enumerate(dict.fromkeys(column))}
+    distinct = dict.fromkeys(column)
+    if len(distinct) == len(column):
+        return np.arange(len(column)), len(column)
+    position = dict(zip(distinct, range(len(distinct)), strict=True))
     return np.fromiter(map(position.__getitem__, column), np.intp, len(column)), len(position)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,29 @@ def in_order(columns: Sequence[Sequence[LiteralValue]], height: int) -> NDArray[
 
     A column holds values of one type, or None.
     """
+    if len(columns) > 1 and len(set(columns[0])) == height and float not in map(type, columns[0]):
+        columns = columns[:1]  # no two rows are equal there, as two NaN are that a set takes for two
     order = np.arange(height)
     for column in reversed(columns):
-        order = order[np.argsort(_ranks(column)[order], kind="stable")]
+        kinds = set(map(type, column))
+        if len(columns) == 1 and not kinds <= {int, float}:
+            return _sorted(column)
+        order = order[np.argsort(_ranks(column, kinds)[order], kind="stable")]
     return order
 
 
-def _ranks(column: Sequence[Any]) -> NDArray[Any]:
-    """Numbers in the order of the values."""
-    kinds = set(map(type, column))
+def _sorted(column: Sequence[Any]) -> NDArray[np.intp]:
+    present = [at for at, value in enumerate(column) if value is not None]
+    missing = [at for at, value in enumerate(column) if value is None] if len(present) < len(column) else []
+    return np.array(sorted(present, key=column.__getitem__) + missing, dtype=np.intp)
+
+
+def _ranks(column: Sequence[Any], kinds: Set[type]) -> NDArray[Any]:
+    """Numbers in the order of the values, which are of these kinds."""
     if kinds == {int}:
         return Integers.of(column).array
     if kinds == {float}:
         return np.array(column, dtype=np.float64)  # NaN goes to the end
     distinct = sorted(set(column) - {None})
-    rank = dict(zip(distinct, range(len(distinct)), strict=True))
-    return np.fromiter((rank.get(v, len(rank)) for v in column), np.intp, len(column))
+    rank = {value: at for at, value in enumerate([*distinct, None])}
+    return np.fromiter(map(rank.__getitem__, column), np.intp, len(column))

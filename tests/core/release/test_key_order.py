@@ -54,6 +54,10 @@ def test_the_order_does_not_tell_how_the_engine_found_them(seed: int) -> None:
     assert list(map(repr, found)) == ["-inf", "-2.0", "0.0", "1.5", "7.0", "inf", "nan"]
 
 
+def test_equal_nans_are_told_apart_by_the_next_column() -> None:
+    assert in_order([[float("nan"), float("nan"), 1.0], ["b", "a", "c"]], 3).tolist() == [2, 1, 0]
+
+
 KEY = st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", None]))
 
 
