@@ -406,6 +406,19 @@ def test_what_is_no_mapping_is_told_its_form(old: str, new: str, repair: str) ->
     assert helped and repair in helped[0].help[0]
 
 
+@pytest.mark.parametrize(
+    ("path", "repair"),
+    [
+        ("data/a.parquet", "source: read_parquet('data/a.parquet')"),
+        ("a.csv", "`dpsql policy init a.csv` drafts the call, which says what the file looks like"),
+        ("SELECT 1", "source: read_parquet('data/visits/*.parquet')"),
+    ],
+)
+def test_a_file_without_a_reader_is_told_its_call(path: str, repair: str) -> None:
+    (helped,) = [d.help for d in mistakes(spoiled("{rows: 2}", f"{{rows: 2}}\n    source: {path}")) if d.help]
+    assert helped == (repair,)
+
+
 def test_a_colon_in_a_text() -> None:
     text = "version: 1\ntables:\n  t:\n    source: read_csv('t.csv', columns = {'a': 'BIGINT'})\n"
     (found,) = mistakes(text)

@@ -21,7 +21,7 @@ def expression(expr: Expr) -> str:
             return constant(value)
         case Cast(arg=arg, type=type_):
             return f"CAST({expression(arg)} AS {type_})"
-        case Call(function="clip", args=(arg, *_)) if isinstance(arg, Column):
+        case Call(function="clip", args=(arg, *_), span=span) if isinstance(arg, Column) or span is None:
             return expression(arg)
         case Call(function=name, args=(a, b)) if name in _INFIX:
             return f"{operand(a)} {_INFIX[name]} {operand(b)}"

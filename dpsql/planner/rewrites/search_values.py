@@ -107,7 +107,7 @@ class _Call:
         rule = Rule.RANGE if self.call.p is None else Rule.QUANTILE
         label, found = self.searching.bounds(octaves, expression(opened or x), rule, grid, within)
         ends = [bound(end * grid, t, up) for end, up in zip(found, (False, True), strict=True)]
-        clip = Call("clip", (x, *ends), t, x.span)
+        clip = Call("clip", (x, *ends), t)
         self.searching.clips[label] = clip
         return clip
 

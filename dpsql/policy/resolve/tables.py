@@ -196,13 +196,20 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
     return RowLimit(spec.rows, spec.enforce or "truncate")
 
 
+_TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
+
+
 def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
     if text is None:
         return None
     try:
         call = parse_source(text)
     except SourceError as error:
-        scope.issues.add(loc, str(error), "source: read_parquet('data/visits/*.parquet')")
+        path = text.strip()
+        advice = f"source: read_parquet('{path if path.endswith('.parquet') else 'data/visits/*.parquet'}')"
+        if path.endswith(_TEXT_FILES):
+            advice = f"`dpsql policy init {path}` drafts the call, which says what the file looks like"
+        scope.issues.add(loc, str(error), advice)
         return None
     if not public and not call.tells_schema:
         # The policy would fit the file or not, and files would open or not, by what a single row holds.
