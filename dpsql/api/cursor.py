@@ -61,7 +61,8 @@ class Cursor(Answer):
 
         sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage, limits), which
             hold for later queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the
-            policy says), and `EXPLAIN SELECT …`, whose lines are rows. They spend nothing.
+            policy says), and `EXPLAIN SELECT …`, whose lines are rows; and `SHOW TABLES`, `DESCRIBE t` and
+            `SUMMARIZE t`, which the policy answers. They spend nothing.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """

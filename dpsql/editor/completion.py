@@ -5,7 +5,6 @@ A pure function below the shell's prompt and the language server. No value of an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +14,8 @@ from dpsql.core.policy.policy import Policy
 from dpsql.editor import words
 from dpsql.editor.describe import column_text
 from dpsql.editor.scope import CLAUSES, JOIN_WORDS, Field, Part, Place, Relation, Scope, fields_of, place_at
-from dpsql.frontend.text.lexer import QUOTED_STRINGS, RESERVED, Group, Token, grouped, statement_at, tokens
+from dpsql.frontend.text.lexer import RESERVED, Group, Token, grouped, statement_at, tokens
+from dpsql.frontend.text.names import MARKS, quoted
 from dpsql.policy.tools.show import promises, whose_rows
 
 Kind = Literal["column", "alias", "relation", "table", "function", "aggregate", "option", "type", "keyword"]
@@ -56,8 +56,8 @@ def complete(text: str, offset: int, policy: Policy, dialect: str = "duckdb") ->
     around = [t for t in statement if t.start != start]
     place = place_at(grouped(around, begin, end), start, policy)
     before = [t for t in around if t.end <= start]
-    mark = typed[:1] if typed[:1] in _MARKS else ""
-    closing = bool(mark) and text[offset : offset + 1] == _MARKS[mark]
+    mark = typed[:1] if typed[:1] in MARKS else ""
+    closing = bool(mark) and text[offset : offset + 1] == MARKS[mark]
     offered = _Offer(policy, place, before, start, typed, _lower(typed, before), dialect, mark, closing)
     unique: dict[tuple[str, str], Candidate] = {}
     for candidate in offered.all():
@@ -75,26 +75,6 @@ def _lower(typed: str, before: Sequence[Token]) -> bool:
     """Whether keywords are written in small letters here."""
     letters = typed if any(c.isalpha() for c in typed) else next((t.text for t in before if t.upper in CLAUSES), "A")
     return letters == letters.lower()
-
-
-_SIMPLE = re.compile(r"[^\W\d]\w*\Z")
-_UNREADABLE = RESERVED | {
-    "ALTER", "CREATE", "DESCRIBE", "DROP", "FORCE", "GLOB", "GRANT", "IF", "INSERT", "INSTALL", "LAMBDA", "LOCK", "MAP",
-    "NOTNULL", "PARTITIONED_BY", "REGEXP", "RETURNING", "REVOKE", "RLIKE", "ROLLBACK", "SUMMARIZE", "UNCACHE", "XOR",
-}  # fmt: skip
-"""Words that cannot be read as names unless they are quoted: besides the reserved ones those that begin statements and
-operators."""
-_MARKS = {'"': '"', "`": "`", "[": "]"}
-"""Signs that a quoted name begins with, and the one that ends it."""
-
-
-def quoted(name: str, dialect: str = "duckdb", mark: str = "") -> str:
-    """A name as it is written in a query of this dialect: quoted only where it has to be, or by `mark` if given."""
-    if not mark and _SIMPLE.match(name) and name.upper() not in _UNREADABLE:
-        return name
-    mark = mark or ("`" if dialect in QUOTED_STRINGS else '"')
-    close = _MARKS[mark]
-    return mark + name.replace(close, close * 2) + close
 
 
 @dataclass(frozen=True, slots=True)

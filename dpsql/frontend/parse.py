@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
+from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
 from dpsql.frontend.text.spans import code_of, parts_of, remember
@@ -35,7 +36,7 @@ MAX_DEPTH = 200
 """Deepest accepted nesting of the syntax tree: far beyond what people write, far below Python's recursion limit."""
 
 
-_SHOWN = ["the tables and columns that may be asked about:  dpsql policy show POLICY"]
+_SHOWN = ["what the policy says of tables and columns:  SHOW TABLES,  DESCRIBE table,  SUMMARIZE table"]
 _INSTEAD = {
     "EXPLAIN": ["leave EXPLAIN out:  dpsql explain POLICY SQL,  in Python Query.explain()"],
     "SHOW": _SHOWN,
@@ -48,12 +49,16 @@ _INSTEAD = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One query as a syntax tree, with the text it came from, and the privacy clause that was lifted out of it."""
+    """One query as a syntax tree, with the text it came from, and the privacy clause that was lifted out of it.
+
+    describing: what is asked of the policy, for nothing. The tree is then the query that is described, or an empty one.
+    """
 
     tree: exp.Query
     source: Source
     dialect: str
     clause: Clause | None = None
+    describing: Describing | None = None
 
 
 def require_dialect(dialect: str) -> None:
@@ -63,7 +68,7 @@ def require_dialect(dialect: str) -> None:
 
 
 def parse(source: Source, dialect: str = "duckdb") -> Parsed:
-    """Parse exactly one SELECT (or WITH … SELECT).
+    """Parse exactly one SELECT (or WITH … SELECT), or one of DESCRIBE, SHOW TABLES and SUMMARIZE.
 
     Raises Rejected: DP010 syntax error, DP011 not exactly one statement, DP012 not a query; DP014, DP115 and DP406 for
     a privacy clause that cannot be accepted; DP119 for what another dialect may mean otherwise than DuckDB.
@@ -86,7 +91,10 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
         tokens = reader.tokenize(source.text + "\n")
         _refuse_tags(tokens, source)
-        lifted = lift(tokens, source)
+        asked = describing(tokens, source)
+        if asked is not None and asked.about != "query":
+            return Parsed(exp.Select(), source, dialect, describing=asked)
+        lifted = lift(tokens if asked is None else tokens[1:], source)
         refuse_third_arguments(lifted.tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
         parsed = trees_of(_inner_joins(_two_words(numbered)), source.text, reader)
@@ -119,7 +127,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     attach(tree, lifted.calls)
     tree = adapt(tree, dialect, source)
     remember(tree)
-    return Parsed(tree, source, dialect, lifted.clause)
+    return Parsed(tree, source, dialect, lifted.clause, asked)
 
 
 def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:

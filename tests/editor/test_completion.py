@@ -14,10 +14,11 @@ from dpsql.core.printing.windows import AGGREGATES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.editor import words
-from dpsql.editor.completion import Candidate, complete, quoted
+from dpsql.editor.completion import Candidate, complete
 from dpsql.frontend.bind.function_names import INTERVAL_ENDS, PAIRS
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.lexer import RESERVED
+from dpsql.frontend.text.names import quoted
 from dpsql.policy.policy import Policy
 from dpsql.service.check import check
 

@@ -95,9 +95,9 @@ def test_item_33_and_34_no_metadata_functions(attack: Attack, call: str) -> None
 @pytest.mark.parametrize(
     "statement",
     [
-        "SUMMARIZE patients",
-        "DESCRIBE patients",
-        "SHOW TABLES",
+        "SUMMARIZE SELECT * FROM patients",
+        "DESCRIBE 'patients.csv'",
+        "SHOW DATABASES",
         "PRAGMA table_info('patients')",
         "EXPLAIN SELECT COUNT(*) FROM patients",
         "EXPLAIN ANALYZE SELECT COUNT(*) FROM patients",

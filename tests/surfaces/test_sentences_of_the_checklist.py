@@ -55,7 +55,6 @@ def test_item_64_a_budget_is_a_finite_number(tmp_path: Path, budget: str) -> Non
         "MERGE INTO patients USING visits ON patients.pid = visits.pid WHEN MATCHED THEN DELETE",
         "SET VARIABLE x = (SELECT MAX(age) FROM patients)",
         "SET search_path = 'x'",
-        "DESCRIBE SELECT name FROM patients",
         "SUMMARIZE SELECT name FROM patients",
         "SELECT COUNT(COLUMNS(*)) FROM patients",
         "SELECT SUM(COLUMNS('a.*')) FROM patients",

@@ -21,6 +21,7 @@ from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
+from dpsql.frontend.bind.described import columns_of, described
 from dpsql.frontend.bind.expressions import ExprBinder
 from dpsql.frontend.bind.from_clause import Cte, Ctes
 from dpsql.frontend.bind.outer_query import Outer
@@ -51,8 +52,11 @@ def bind(
     NOW() mean, in UTC; None: now.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
+    asked_of, source = parsed.describing, parsed.source
+    if asked_of is not None and asked_of.about != "query":
+        return described(asked_of, policy, source)
     values = Parameters(parameters) if asked is None else Parameters(parameters, asked)
-    binder = _Binder(parsed.source, policy, values, dialect)
+    binder = _Binder(source, policy, values, dialect)
     relation = binder.query(parsed.tree, {})
     unused = binder.parameters.unused()
     if unused:
@@ -61,7 +65,8 @@ def bind(
             help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
         )  # fmt: skip
     require_only_shown(relation.node)
-    return Bound(relation.node, tuple(e.column for e in relation.entries), parsed.source, tuple(values.told))
+    found = Bound(relation.node, tuple(e.column for e in relation.entries), source, tuple(values.told))
+    return found if asked_of is None else columns_of(found, asked_of)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.parameters import Numbering
@@ -14,19 +15,9 @@ from dpsql.frontend.bind.scope import Entry, Relation
 
 
 def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span, written: Span) -> Relation:
-    """A scan of the table with this (qualified) name, which stands at `written`. Raises Rejected DP102, DP005.
-
-    Look-up ignores letter case, quoted or not, because the engine's does: another spelling is never another table.
-    """
+    """A scan of the table with this (qualified) name, which stands at `written`. Raises Rejected DP102, DP005."""
     numbering.table(span)
-    name = ".".join(parts)
-    table = policy.called(*parts)
-    if table is None:
-        known = [t.name for t in policy.tables.values()]
-        close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
-        meant = [k for k in known if k.lower() in close]
-        advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
-        raise reject("DP102", f"table {name} does not exist", span=written, help=[advice])
+    table = named(parts, policy, written)
     if not table.columns:
         raise reject(
             "DP005", f"the columns of {table.name} are not known without the data", span=span,
@@ -43,3 +34,18 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
     schemas = policy.schemas_of(table)
     entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns)
     return Relation(Scan(table.name, tuple(columns), table.name, span), entries)
+
+
+def named(parts: Sequence[str], policy: Policy, written: Span) -> Table:
+    """The table with this (qualified) name. Raises Rejected DP102.
+
+    Look-up ignores letter case, quoted or not, because the engine's does: another spelling is never another table.
+    """
+    table = policy.called(*parts)
+    if table is not None:
+        return table
+    name, known = ".".join(parts), [t.name for t in policy.tables.values()]
+    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
+    meant = [k for k in known if k.lower() in close]
+    advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
+    raise reject("DP102", f"table {name} does not exist", span=written, help=[advice])

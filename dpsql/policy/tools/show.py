@@ -193,20 +193,27 @@ def _table_lines(table: Table, place: bool = True) -> list[str]:
     if not table.columns:
         lines.append("  columns: those of the data" if table.public else "  no columns: only COUNT(*) can be asked")
     width = max((len(name) for name in table.columns), default=0)
-    for name, facts in ((c.name, _column(c)) for c in table.columns.values()):
-        made = "" if facts["from"] is None else f"from {facts['from']}"
-        parts = [facts["type"] or "type from the data", made, "" if facts["nullable"] else "not null"]
-        if facts["bounds"] is not None:
-            low, high = facts["bounds"]
-            within = "bounds searched within" if facts["search_bounds"] else "bounds"
-            parts.append(f"{within} [{low or 'open'}, {high or 'open'}]")
-        elif facts["search_bounds"]:
-            parts.append("bounds searched")
-        if facts["resolution"] is not None:
-            parts.append(f"resolution {facts['resolution']}")
-        if facts["domain"] is not None:
-            parts.append(f"groups {facts['domain']}")
-        if facts["max_length"] is not None:
-            parts.append(f"at most {facts['max_length']} elements")
-        lines.append(f"  {name:<{width}}  {', '.join(p for p in parts if p)}")
+    for column in table.columns.values():
+        type_ = "type from the data" if column.sql_type is None else column.sql_type.name.lower()
+        null = [] if column.is_nullable else ["not null"]
+        made = [] if column.derived is None else [f"from {column.derived}"]
+        lines.append(f"  {column.name:<{width}}  {', '.join([type_, *made, *null, *declared_of(column)])}")
     return lines
+
+
+def declared_of(column: Column) -> list[str]:
+    """What the policy says of a column's values besides its type, each in a few words."""
+    facts, found = _column(column), []
+    if facts["bounds"] is not None:
+        low, high = facts["bounds"]
+        within = "bounds searched within" if facts["search_bounds"] else "bounds"
+        found.append(f"{within} [{low or 'open'}, {high or 'open'}]")
+    elif facts["search_bounds"]:
+        found.append("bounds searched")
+    if facts["resolution"] is not None:
+        found.append(f"resolution {facts['resolution']}")
+    if facts["domain"] is not None:
+        found.append(f"groups {facts['domain']}")
+    if facts["max_length"] is not None:
+        found.append(f"at most {facts['max_length']} elements")
+    return found
