@@ -17,7 +17,8 @@ Everything else is released:
   chance.
 
 Under a row unit the two sides of a set operation go together. Where private rows come from one side, the counts of the
-other side stay private as well.
+other side stay private as well. Whose the rows of a UNION ALL or of a FULL join are is decided on the way
+(`carry_ids.py`), since an aggregate above asks for it.
 
 Example:
     >>> before_after(
@@ -35,26 +36,30 @@ from dataclasses import replace
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Project, SetOperation, inputs
+from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import with_inputs
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.searched_clips import searched_in
+from dpsql.planner.rewrites.carry_ids import Ids
 from dpsql.planner.rewrites.context import RewriteContext
 
 
 def keep_private(root: Node, ctx: RewriteContext) -> Node:
     """Mark the aggregates that stay private."""
-    return _kept(root, False, False, ctx)
+    return _kept(root, False, False, ctx, Ids(ctx, unused_numbers(root)))
 
 
-def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext) -> Node:
+def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext, ids: Ids) -> Node:
     """below_any: some aggregate is above on this branch. below_release: one that can be released itself."""
     match node:
         case Aggregate(inner=True):  # the distinct rows that IN looks values up in: nobody asked for a release
-            return replace(node, input=_kept(node.input, True, False, ctx), inner=ctx.private(node.input))
+            return replace(node, input=_kept(node.input, True, False, ctx, ids), inner=ctx.private(node.input))
         case Aggregate(calls=calls):
             released = bool(calls) and not any(c.function in ("min", "max", "mode") or c.p is not None for c in calls)
-            child = _kept(node.input, True, below_release or released, ctx)
-            node = node if child is node.input else replace(node, input=child)
+            child = _kept(node.input, True, below_release or released, ctx, ids)
+            found = ids.either(node if child is node.input else replace(node, input=child))
+            assert isinstance(found, Aggregate)
+            node = found
             if not below_any or not node.keys or not ctx.private(node.input):
                 return node
             facts = derive_once(node.input, ctx.analysis).fact
@@ -64,22 +69,23 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext)
                 _require_bounds(calls)
             return replace(node, inner=private)
         case Join(scalar=True, left=left, right=right):
-            inner = _kept(right, True, False, ctx) if _correlated(node) else _kept(right, False, False, ctx)
-            return with_inputs(node, (_kept(left, below_any, below_release, ctx), inner))
+            inner = _kept(right, True, False, ctx, ids) if _correlated(node) else _kept(right, False, False, ctx, ids)
+            return with_inputs(node, (_kept(left, below_any, below_release, ctx, ids), inner))
         case Join(left=left, right=right):
             beside_left, beside_right = ctx.private(right), ctx.private(left)
-            return with_inputs(
-                node,
-                (
-                    _kept(left, below_any, below_release and not beside_left, ctx),
-                    _kept(right, below_any, below_release and not beside_right, ctx),
-                ),
+            both = (
+                _kept(left, below_any, below_release and not beside_left, ctx, ids),
+                _kept(right, below_any, below_release and not beside_right, ctx, ids),
             )
+            node = ids.either(with_inputs(node, both))
+            return ids.parted(node) if below_any and isinstance(node, Join) else node
         case SetOperation():
-            node = with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
-            return _together(node, ctx) if below_release and ctx.private(node) else node
+            node = with_inputs(node, tuple(_kept(n, below_any, below_release, ctx, ids) for n in inputs(node)))
+            node = _together(node, ctx) if below_release and ctx.private(node) else node
+            return ids.united(node) if below_any and isinstance(node, SetOperation) else node
         case _:
-            return with_inputs(node, tuple(_kept(n, below_any, below_release, ctx) for n in inputs(node)))
+            below = tuple(_kept(n, below_any, below_release, ctx, ids) for n in inputs(node))
+            return ids.either(with_inputs(node, below))
 
 
 def _require_bounds(calls: Sequence[AggregateCall]) -> None:
