@@ -448,6 +448,7 @@ TRAPS: list[tuple[str, list[tuple[Any, SqlType]], Any]] = [
     ("like", [("a%", VARCHAR), ("a!%", VARCHAR), ("!", VARCHAR)], True),
     ("date_trunc", [("week", VARCHAR), (dt.date(2024, 1, 7), DATE)], dt.date(2024, 1, 1)),
     ("date_shift", [(dt.date(2024, 1, 31), DATE), (1, INTEGER), ("month", VARCHAR)], dt.datetime(2024, 2, 29)),
+    ("time_bucket", [(dt.date(2024, 1, 31), DATE), (2, INTEGER), ("week", VARCHAR)], dt.date(2024, 1, 29)),
     ("last_day", [(dt.date.max, DATE)], dt.date.max),
     ("make_date", [(2023, INTEGER), (2, INTEGER), (29, INTEGER)], None),
     ("substring", [("日本語", VARCHAR), (2, INTEGER), (1, INTEGER)], "本"),

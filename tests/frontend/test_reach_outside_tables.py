@@ -75,9 +75,9 @@ def test_item_32_no_python_variables(attack: Attack) -> None:
         "system.main.duckdb_tables",
         "data.main.patients",
         "memory.main.patients",
-        "d.patients",
+        "d.duckdb_tables",
         "temp.patients",
-        "main.patients",
+        "main.sqlite_master",
     ],
 )
 def test_item_33_no_catalogue(attack: Attack, table: str) -> None:

@@ -1,4 +1,4 @@
-"""`public.` and `<policy>.public.` before a table: the schema of tables that are declared without one."""
+"""`main.`, `public.` and `<policy>.main.` before a table: the schema of tables that are declared without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ COLUMNS = "columns: {id: {type: bigint, nullable: false}, x: {type: integer, bou
 def named(*tables: str, name: str = "Shop") -> Policy:
     """A policy with private tables of these names."""
     listed = "".join(f"  {t}: {{unit: {{rows: 1}}, {COLUMNS}}}\n" for t in tables)
-    return parse_policy(f"version: 1\nname: {name}\nbudgets: {{total: {{epsilon: 10}}}}\ntables:\n{listed}")
+    data = "database: somewhere/Files.duckdb"
+    return parse_policy(f"version: 1\nname: {name}\n{data}\nbudgets: {{total: {{epsilon: 10}}}}\ntables:\n{listed}")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,16 @@ def named(*tables: str, name: str = "Shop") -> Policy:
         ("sales.orders", "sales.orders"),
         ("public.stores", "main.stores"),
         ("shop.public.stores", "main.stores"),
+        ("main.orders", "orders"),
+        ('Main."orders"', "orders"),
+        ("shop.main.orders", "orders"),
+        ("shop.orders", "orders"),
+        ("stores", "main.stores"),
+        ("shop.stores", "main.stores"),
+        ("main.stores", "main.stores"),
+        ("files.orders", "orders"),
+        ("files.main.stores", "main.stores"),
+        ('"FILES".public.orders', "orders"),
     ],
 )
 def test_the_main_schema(written: str, table: str) -> None:
@@ -43,8 +54,9 @@ def test_the_main_schema(written: str, table: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["other.orders", "other.public.orders", "public.public.orders", "shop.orders", "shop.main.orders", "public.missing",
-     "shop.public.sales.orders", "public.sales"],
+    ["other.orders", "other.public.orders", "public.public.orders", "main.main.orders", "shop.sales",
+     "main.shop.orders", "public.missing", "shop.public.sales.orders", "public.sales", "duckdb.orders",
+     "shop.files.orders"],
 )  # fmt: skip
 def test_no_other_schema(written: str) -> None:
     with pytest.raises(Rejected) as refusal:
@@ -64,6 +76,10 @@ def test_no_other_schema(written: str) -> None:
         (("orders", "shop.orders"), "shop.public.orders", "orders"),
         (("shop",), "shop.public.shop", "shop"),
         (("orders", "publicity.x"), "public.orders", "orders"),
+        (("orders", "shop.orders"), "shop.orders", "shop.orders"),
+        (("orders", "main.orders"), "main.orders", "main.orders"),
+        (("orders", "main.orders"), "orders", "orders"),
+        (("orders", "main.stores"), "main.orders", "orders"),
     ],
 )
 def test_what_the_policy_declares_comes_first(tables: tuple[str, ...], written: str, table: str) -> None:
@@ -79,6 +95,8 @@ def test_what_the_policy_declares_comes_first(tables: tuple[str, ...], written: 
         (("orders", "public"), "public.orders"),
         (("orders", "public.x.stores"), "public.orders"),
         (("orders", "shop.public.stores"), "shop.public.orders"),
+        (("orders", "shop.stores"), "shop.orders"),
+        (("orders", "shop.main.stores"), "shop.main.orders"),
     ],
 )
 def test_a_schema_or_table_of_that_name_stands_for_itself(tables: tuple[str, ...], written: str) -> None:
@@ -99,6 +117,8 @@ def test_a_schema_or_table_of_that_name_stands_for_itself(tables: tuple[str, ...
         "SELECT COUNT(*) FROM public.orders WHERE EXISTS (SELECT 1 FROM cities WHERE cities.x = public.orders.x)",
         "SELECT COUNT(*) FROM public.orders JOIN cities ON public.orders.x = public.cities.x",
         "SELECT COUNT(*) FROM public.orders AS o JOIN orders ON o.id = public.orders.id",
+        "SELECT COUNT(main.orders.x) FROM orders",
+        "SELECT COUNT(*) FROM shop.orders WHERE shop.orders.x > 3 AND shop.main.orders.x < 9 AND orders.x > 1",
     ],
 )
 def test_a_column_may_have_its_tables_schema_in_front(sql: str) -> None:
@@ -140,6 +160,6 @@ def test_it_is_one_question() -> None:
     engine = FakeEngine([RawTable(("m0",), ([7],))], tables=("orders",))
     with Connection(named("orders"), engine, ledger=MemoryLedger("Shop", "approx_dp")) as con:
         first = con.sql("SELECT COUNT(*) FROM orders").run(epsilon=1)
-        for written in ("public.orders", "shop.public.orders", "public.orders AS o"):
+        for written in ("public.orders", "shop.public.orders", "public.orders AS o", "main.orders", "shop.orders"):
             again = con.sql(f"SELECT COUNT(*) FROM {written}").run(epsilon=1)
             assert again.rows == first.rows and not again.spent.epsilon

@@ -1348,6 +1348,22 @@ MUTATIONS = (
         ("tests/core/analysis/test_project.py",),
     ),
     Mutation(
+        "spread-of-a-sample",
+        "dpsql/core/analysis/rules/private_aggregate.py",
+        "width**2 / (2 if sample else 4)",
+        "width**2 / 4",
+        "the deviation of two rows of a person is larger than its bound",
+        ("tests/core/printing/test_spreads.py",),
+    ),
+    Mutation(
+        "spread-of-raw-values",
+        "dpsql/core/printing/group_by.py",
+        "units = d.cast(quantized(y, names), BIGINT)",
+        "units = d.try_cast(spell(c.arg.args[0], names)[0], BIGINT)",
+        "squares of values that are not clipped may overflow",
+        ("tests/core/printing/test_spreads.py",),
+    ),
+    Mutation(
         "groups-change-once",
         "dpsql/core/analysis/rules/private_aggregate.py",
         "two = finite(2)",

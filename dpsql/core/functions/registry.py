@@ -23,6 +23,7 @@ from dpsql.core.functions import (
     patterns,
     rounding,
     strings,
+    time_buckets,
 )
 from dpsql.core.functions import concatenation as joining
 from dpsql.core.functions import date_parts as dateparts
@@ -48,7 +49,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
         "Patterns": patterns.FUNCTIONS,
         "Date parts": dateparts.FUNCTIONS,
-        "Dates": dates.FUNCTIONS,
+        "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET),
         "Lists": lists.NAMED,
         "Lists of an answer": lists.FUNCTIONS,
         "Octaves": octaves.FUNCTIONS,

@@ -41,6 +41,8 @@ def expression(expr: Expr) -> str:
             return f"{operand(a)} IS NULL"
         case Call(function="date_shift", args=(a, Literal(value=int(n)), Literal(value=str(unit)))):
             return f"{operand(a)} {'-' if n < 0 else '+'} INTERVAL {abs(n)} {unit.upper()}"
+        case Call(function="time_bucket", args=(a, Literal(value=int(n)), Literal(value=str(unit)))):
+            return f"time_bucket(INTERVAL {n} {unit.upper()}, {expression(a)})"
         case Call(function="in", args=(a, *items)):
             return f"{operand(a)} IN ({', '.join(expression(i) for i in items)})"
         case Call(function="case", args=(Call() as when, then, x)) if beyond := _one_end(when, then, x):

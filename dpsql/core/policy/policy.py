@@ -87,19 +87,30 @@ class Policy:
     def called(self, *parts: str) -> Table | None:
         """The table that a query means by `catalogue.schema.table`, `schema.table` or `table`; None if there is none.
 
-        As it is declared; besides, `public.` and `<name of the policy>.public.` are the schema of tables that are
-        declared without one, as PostgreSQL has it, unless a table, or a schema of tables, is called so here.
+        As it is declared; besides, `main.` is the schema of tables that are declared without one, and so is `public.`,
+        as PostgreSQL has it. The name of the policy, or of its database's file, may stand before it, or in its place.
+        What the policy itself calls so, a table or a schema of tables, goes first.
         """
         found = self.table(".".join(parts))
         *schema, table = (part.casefold() for part in parts)
-        if found is not None or self._declares(".".join(schema)):
-            return found
         match schema:
-            case ["public"]:
+            case _ if found is not None:
+                return found
+            case [] | ["main"]:
                 return self.table(table) or self.table(f"main.{table}")
-            case [name, "public"] if name == self.name.casefold():
-                return self.called("public", table)
+            case _ if self._declares(".".join(schema)):
+                return None
+            case ["public"]:
+                return self.called(table)
+            case [catalogue, *rest] if catalogue in self._catalogues and rest in ([], ["main"], ["public"]):
+                return self.called(*rest, table)
         return None
+
+    @property
+    def _catalogues(self) -> tuple[str, ...]:
+        """How its database is called, in lower case."""
+        path = self.database_path
+        return (self.name.casefold(), *(() if path is None else (path.stem.casefold(),)))
 
     def _declares(self, schema: str) -> bool:
         """Whether a table is called so, or stands in a schema or catalogue of this name."""
@@ -108,8 +119,9 @@ class Policy:
     def schemas_of(self, table: Table) -> frozenset[str]:
         """What may stand before the last part of a table's name, in lower case."""
         declared, _, last = table.name.casefold().rpartition(".")
-        names = ((declared,) if declared else (), ("public",), (self.name.casefold(), "public"))
-        return frozenset(".".join(n) for n in names if n and self.called(*n, last) is table)
+        inner = ((), ("main",), ("public",))
+        names = ((declared,), *inner, *((c, *schema) for c in self._catalogues for schema in inner))
+        return frozenset(".".join(n) for n in names if any(n) and self.called(*n, last) is table)
 
     def account(self, analyst: str | None) -> str:
         """Whose budget this analyst spends: his own if `budgets.analysts` names him or there is no such section."""

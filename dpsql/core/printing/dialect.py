@@ -78,10 +78,10 @@ class Dialect(Protocol):
         """The quotient of two integers of a type, truncated towards zero; b ≠ 0 and |a / b| < 2⁶³."""
         ...
 
-    def total(self, sql: str, type_: SqlType, where: str = "") -> str:
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
         """SUM of integers or decimals of a type: exact, whatever the order of rows, for 2⁴⁰ rows of up to 2⁸⁰ each.
 
-        NULL where there is nothing to add. where: a FILTER clause, with a blank before it.
+        NULL where there is nothing to add. where: a FILTER clause, with a blank before it. distinct: each value once.
         """
         ...
 

@@ -1,7 +1,8 @@
 """GROUP BY that is no release: plain SQL over public rows, exact and order-free over private ones.
 
 A value that one unit's rows give must not depend on how the engine spreads other units' rows over its threads: sums of
-DOUBLEs are made of integers on a grid, averages divide such sums, and zeros lose their sign.
+DOUBLEs and of squares are made of integers on a grid, averages and variances divide such sums, and zeros lose their
+sign. DISTINCT tells values of the grid apart.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
 
+from dpsql.core.analysis.rules.private_aggregate import VARIANCES
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
-from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
@@ -106,23 +109,46 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
             return f"COUNT({'DISTINCT ' if c.distinct else ''}{sql}){where}"
         case "min" | "max":
             return f"{c.function.upper()}({_one_zero(sql, value.type, names)}){where}"
-        case "sum" | "avg" if not c.distinct:
+        case "sum" | "avg":
             pass
+        case name if name in VARIANCES and not c.distinct and c.summed is not None:
+            return _spread(c, c.summed, names)
         case _:
             raise reject("DP101", f"{c.function.upper()} is not supported here", span=c.span)
+    distinct = "DISTINCT " * c.distinct
+
+    def added(sql: str, type_: SqlType) -> str:
+        return d.total(sql, type_, where, c.distinct)
+
     if c.summed is not None and c.column.type == HUGEINT:
         return f"COALESCE({d.total(quantized(c.summed, names), held_in(c.summed), where)}, 0)"
     if value.type.kind is Kind.DOUBLE:
         if c.summed is None:
             raise reject("DP904", "a sum over private rows has no grid", span=c.span)
         units = quantized(c.summed, names)
-        total = f"{d.cast(d.total(units, INTEGER, where), DOUBLE)} * {d.constant(float(c.summed.grid), DOUBLE)}"
+        total = f"{d.cast(added(units, INTEGER), DOUBLE)} * {d.constant(float(c.summed.grid), DOUBLE)}"
         if c.function == "sum":
             return f"({total})"
-        return f"({total} / COUNT({units}){where})"
+        return f"({total} / COUNT({distinct}{units}){where})"
     if c.function == "avg":
-        return f"({d.cast(d.total(sql, value.type, where), DOUBLE)} / COUNT({sql}){where})"
-    return d.cast(d.total(sql, value.type, where), c.column.type)
+        return f"({d.cast(added(sql, value.type), DOUBLE)} / COUNT({distinct}{sql}){where})"
+    return d.cast(added(sql, value.type), c.column.type)
+
+
+def _spread(c: AggregateCall, y: Component, names: Names) -> str:
+    """A variance, or its root: (n·Σy² - (Σy)²) / n², or over n·(n - 1); NULL of too few rows.
+
+    y is of at most 2³⁰ units, and n below 2³², so that the difference fits 128 bits, exact and never below 0.
+    """
+    d, where = names.dialect, _where(c, names)
+    units = d.cast(quantized(y, names), BIGINT)
+    n = d.wide(f"COUNT({units}){where}")
+    squares, total = (d.wide(d.total(sql, BIGINT, where)) for sql in (f"{units} * {units}", units))
+    pairs = f"{n} * ({n} - 1)" if c.function.endswith("samp") else f"{n} * {n}"
+    found = f"{d.cast(f'{n} * {squares} - {total} * {total}', DOUBLE)} / NULLIF({d.cast(pairs, DOUBLE)}, 0)"
+    if c.function.startswith("stddev"):
+        return f"(SQRT({found}) * {d.constant(float(y.grid), DOUBLE)})"
+    return f"({found} * {d.constant(float(y.grid**2), DOUBLE)})"
 
 
 def _where(c: AggregateCall, names: Names) -> str:

@@ -241,6 +241,12 @@ def one_unit(node: exp.Interval) -> str | None:
     return parts[1] if parts[0] == 1 and parts[1] in known else _SAME.get(parts)
 
 
+def length(node: exp.Interval) -> tuple[int, str] | None:
+    """(number, second | minute | … | year) of an interval; None if it is none of these, or not longer than nothing."""
+    parts = _amount(node)
+    return parts if parts is not None and parts[0] > 0 and parts[1] in {*_DAYS, *_SECONDS, *_MONTHS} else None
+
+
 def interval(node: exp.Interval, span: Span) -> Literal:
     """INTERVAL 3 DAY, INTERVAL '2 hours': a fixed length. Raises Rejected DP115, DP106."""
     parts = _amount(node)

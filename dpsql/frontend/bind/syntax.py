@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
-from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL, VARCHAR, Kind, parse_type
+from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, Kind, parse_type
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
 from dpsql.frontend.bind import literals
@@ -214,15 +214,20 @@ def round_(binder: ExprBinder, node: exp.Round) -> Expr:
 
 
 def bucket(binder: ExprBinder, node: exp.DateBin) -> Expr:
-    """time_bucket(INTERVAL 1 WEEK, x): the start of the unit, which date_trunc gives."""
+    """time_bucket(INTERVAL 1 WEEK, x): the start of the unit, which date_trunc gives; of several, a function's."""
     args, at = checked(node, binder.source, "this", "expression"), binder.span(node)
-    unit = literals.one_unit(args["this"]) if isinstance(args["this"], exp.Interval) else None
-    if unit is None:
+    width = args["this"]
+    unit = literals.one_unit(width) if isinstance(width, exp.Interval) else None
+    if unit is not None:
+        return binder.call("date_trunc", (Literal(unit, VARCHAR, at), binder.bind(args["expression"])), at)
+    parts = literals.length(width) if isinstance(width, exp.Interval) else None
+    if parts is None:
         raise reject(
-            "DP106", "time_bucket takes an interval of one unit, and a date or timestamp", span=at,
-            help=["as in  time_bucket(INTERVAL 1 WEEK, x):  a second, minute, hour, day, week, month, quarter or year"],
+            "DP106", "time_bucket takes an interval of some units, and a date or timestamp", span=at,
+            help=["as in  time_bucket(INTERVAL 15 MINUTE, x)  or  time_bucket(INTERVAL 2 WEEK, x)"],
         )  # fmt: skip
-    return binder.call("date_trunc", (Literal(unit, VARCHAR, at), binder.bind(args["expression"])), at)
+    amount, name = Literal(parts[0], INTEGER, at), Literal(parts[1], VARCHAR, at)
+    return binder.call("time_bucket", (binder.bind(args["expression"]), amount, name), at)
 
 
 def log(binder: ExprBinder, node: exp.Log) -> Expr:

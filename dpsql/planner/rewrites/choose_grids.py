@@ -24,6 +24,7 @@ from types import MappingProxyType
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.analysis.rules.private_aggregate import VARIANCES
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
@@ -117,15 +118,19 @@ def _conditional(c: Component) -> bool:
 
 
 def _summed(node: Aggregate, facts: Facts) -> Aggregate:
-    """A sum of DOUBLEs that stays private is made of integers too, so that it is the same on any number of threads."""
+    """A sum of DOUBLEs that stays private is made of integers too, so that it is the same on any number of threads.
+
+    So is every variance, whose integers lie around the middle.
+    """
 
     def change(call: AggregateCall) -> AggregateCall:
-        if call.function not in ("sum", "avg") or call.arg is None or call.distinct or call.summed is not None:
+        spread = call.function in VARIANCES
+        if not (spread or call.function in ("sum", "avg")) or call.arg is None or call.summed is not None:
             return call
         value = facts.value(call.arg)
-        if value.type.kind is not Kind.DOUBLE or not value.interval.bounded:
+        if not (spread or value.type.kind is Kind.DOUBLE) or not value.interval.bounded:
             return call
-        return replace(call, summed=_quantized(Component(Measure.SUM, call.arg), value, MOST_UNITS))
+        return replace(call, summed=_quantized(Component(Measure.SUM, call.arg, paired=spread), value, MOST_UNITS))
 
     return replace(node, calls=tuple(change(c) for c in node.calls))
 

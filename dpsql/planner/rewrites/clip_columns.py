@@ -38,8 +38,8 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
-    extreme = call.function in ("min", "max")  # DISTINCT changes nothing there
-    if call.arg is None or call.function == "mode" or (call.distinct and not extreme):
+    extreme = call.function in ("min", "max")
+    if call.arg is None or call.function == "mode" or (call.distinct and call.function == "count"):
         return call
 
     def change(e: Expr) -> Expr:

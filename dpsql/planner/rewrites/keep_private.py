@@ -41,6 +41,7 @@ from dpsql.core.ir.walk import with_inputs
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.searched_clips import searched_in
 from dpsql.planner.rewrites.carry_ids import Ids
+from dpsql.planner.rewrites.clip_columns import clip_columns
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -62,7 +63,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext,
             node = found
             if not below_any or not node.keys or not ctx.private(node.input):
                 return node
-            facts = derive_once(node.input, ctx.analysis).fact
+            facts = derive_once(clip_columns(node.input, ctx), ctx.analysis).fact
             owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
             private = owned if facts.ids else below_release
             if private:

@@ -66,7 +66,14 @@ def test_intervals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "code"), [(("sum d",), "DP201"), (("sum distinct v",), "DP101"), (("min l",), "DP106"), (("max d",), "")]
+    ("calls", "code"),
+    [
+        (("sum d",), "DP201"),
+        (("sum distinct v",), ""),
+        (("stddev_pop d",), "DP201"),
+        (("min l",), "DP106"),
+        (("max d",), ""),
+    ],
 )
 def test_calls(calls: tuple[str, ...], code: str) -> None:
     assert refused(group(scan("log"), "k", *calls)) == code

@@ -295,6 +295,7 @@ def test_wrong_arguments_name_the_repair(name: str, args: tuple[Value, ...], mes
         ("make_date", (const(2024), const(2), const(30)), None),
         ("last_day", (const(dt.date(2024, 2, 3)),), dt.date(2024, 2, 29)),
         ("date_shift", (const(dt.date(2024, 1, 31)), const(1), const("month")), dt.datetime(2024, 2, 29)),
+        ("time_bucket", (const(dt.date(2024, 1, 31)), const(2), const("week")), dt.date(2024, 1, 29)),
         ("lower", (const("É"),), "not folded"),
     ],
 )

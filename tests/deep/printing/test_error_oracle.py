@@ -84,6 +84,8 @@ def spelled(function: Function, args: Sequence[str]) -> str:
             return f"({args[0]} {function.name.upper()} {args[1]}{escape})"
         case "date_shift":
             return f"({args[0]} + INTERVAL '{args[1]}' {args[2].strip(chr(39))})"
+        case "time_bucket":
+            return f"time_bucket(INTERVAL {args[1]} {args[2].strip(chr(39))}, {args[0]})"
         case name if name in SPELLED:
             return SPELLED[name].format(*args)
         case name:

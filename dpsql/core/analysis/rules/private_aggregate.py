@@ -9,8 +9,8 @@ Why: a row that differs changes its group's row into another one: one leaves, on
     or not. Groups that contain the id are made of that id's rows alone. A row that looks groups up sees one leave and
     another enter; the padded row that stands for none comes or goes only where one of the two is missing.
 When it would be false:
-    - an aggregate whose value depends on the order of rows or on how threads divide them (a sum of DOUBLEs; the emitted
-      sums are of integers), or that can fail (a sum that overflows);
+    - an aggregate whose value depends on the order of rows or on how threads divide them (a sum of DOUBLEs or of their
+      squares; the emitted sums are of integers), or that can fail (a sum that overflows);
     - a group without the id: it is made of everybody's rows, and is a release;
     - groups that are looked up by an aggregate's value: the one that leaves and the one that enters have different
       values there, so that other rows look each of them up.
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import sqrt
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.distinct_values import most_values
@@ -34,6 +35,7 @@ from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.analysis.rules.project import with_columns
+from dpsql.core.functions.real_functions import monotone
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
@@ -46,6 +48,8 @@ from dpsql.diagnostics.words import with_article
 
 WIDEST = Fraction(2**64)
 """Largest magnitude of a summed integer (of a DECIMAL's units): 2⁶³ of them still fit the 128 bits of the sum."""
+
+VARIANCES = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 
 
 def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
@@ -145,7 +149,7 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
             domain = None if keys is None else replace(keys, null=null)
             value = Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain)
             return ColumnFact(value, values=most_values(call.arg, below, call.filter))
-        case "avg", False:
+        case "avg", _:
             _require_exact(call, arg)
             return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))
         case "sum", False if call.summed is not None and call.column.type == HUGEINT:
@@ -154,12 +158,14 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
                 raise reject("DP904", "a sum over private rows may overflow", span=call.span)
             each = interval(*call.summed.ends)
             return ColumnFact(Value(HUGEINT, _total(each, most, call), type_range(HUGEINT), nullable=False))
-        case "sum", False:
+        case "sum", _:
             _require_exact(call, arg)
             each = _each(call, arg)
             total = _total(each, most, call)
             held = Value(call.column.type, total, type_range(call.column.type), True, True)
             return ColumnFact(held, _hint(call, None if limit is None else _total(each, Fraction(limit), call)))
+        case name, False if name in VARIANCES:
+            return ColumnFact(Value(call.column.type, _spread(call, arg), everything(), True, True))
         case _, True:
             raise reject(
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
@@ -187,6 +193,27 @@ def _each(call: AggregateCall, arg: Value) -> Interval:
     """What is added up: the argument, or the integers that stand for it."""
     c = call.summed
     return arg.interval if c is None else interval((c.lo + c.center) * c.grid, (c.hi + c.center) * c.grid)
+
+
+def _spread(call: AggregateCall, arg: Value) -> Interval:
+    """Of values in a range of width w: at most w²/4, or w/2 as a deviation; of a sample of n twice n/(2n - 2) of that.
+
+    Popoviciu: Σ(x - mean)² ≤ Σ(x - middle)² ≤ n·w²/4. It is divided by n, or by n - 1, which is n/2 at least.
+    """
+    if not arg.interval.bounded:
+        raise _unbounded(call, arg)
+    each = _each(call, arg)
+    assert each.lo is not None and each.hi is not None
+    width, sample = each.hi - each.lo, call.function.endswith("samp")
+    if max(width, Fraction(0) if call.summed is None else call.summed.grid) ** 2 >= 2**1023:
+        raise reject(
+            "DP410", f"{call.function.upper()} of these bounds could be larger than any DOUBLE", span=call.span,
+            help=["use narrower bounds:  CLIP(x, lower, upper)"],
+        )  # fmt: skip
+    largest = interval(0, width**2 / (2 if sample else 4))
+    if call.function.startswith("var"):
+        return largest
+    return interval(0, monotone(sqrt, largest).hi if sample else width / 2)
 
 
 def _total(each: Interval, most: Fraction | None, call: AggregateCall) -> Interval:
@@ -233,9 +260,13 @@ def _require_exact(call: AggregateCall, arg: Value) -> None:
                 "DP202", f"{call.function.upper()} could be larger than any number type", span=call.span,
                 help=["clip the argument to smaller bounds:  CLIP(…, lower, upper)"],
             )  # fmt: skip
+    raise _unbounded(call, arg)
+
+
+def _unbounded(call: AggregateCall, arg: Value) -> Rejected:
     why = arg.interval.why
     reason = why[0] if why else None
-    raise reject(
+    return reject(
         "DP201", f"{call.function.upper()} over private rows needs bounds", span=(reason and reason.span) or call.span,
         label=reason.label if reason else "", help=list(reason.help) if reason else ["CLIP(…, lower, upper)"],
     )  # fmt: skip

@@ -107,8 +107,8 @@ class DuckDB(Dialect):
     def divide(self, a: str, b: str, type_: SqlType) -> str:
         return f"{a} // {b}"
 
-    def total(self, sql: str, type_: SqlType, where: str = "") -> str:
-        return f"SUM({sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+        return f"SUM({'DISTINCT ' * distinct}{sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
 
     def round_to_integer(self, sql: str, type_: SqlType) -> str:
         return self.try_cast(sql, type_)  # which rounds a DOUBLE half to even

@@ -12,6 +12,7 @@ from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.strings import FAR, is_near, replace_room
+from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import safe
@@ -129,6 +130,15 @@ def _moved(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"({d.cast(safe(d, sql[0], args[0]), TIMESTAMP)} + {step})"
 
 
+def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    months, micros = width(args)
+    step = f"to_months({d.cast(str(months), INTEGER)})" if months else f"to_microseconds({d.cast(str(micros), BIGINT)})"
+    start = f"time_bucket({step}, {d.cast(safe(d, sql[0], args[0]), TIMESTAMP)})"
+    if not starts_in_calendar(args):
+        start = f"CASE WHEN {start} >= {d.constant(dt.datetime.min, TIMESTAMP)} THEN {start} END"
+    return d.cast(start, result.type)
+
+
 def shifted(operator: str) -> Spelling:
     """Days or an interval added to, or subtracted from, a date; the days between two."""
 
@@ -220,6 +230,7 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "date_diff": _between("date_diff"),
     "date_sub": _between("date_sub"),
     "date_shift": _moved,
+    "time_bucket": _bucket,
     "date_add": shifted("+"),
     "last_day": _within_years("last_day"),
     "make_date": _made,
