@@ -1589,8 +1589,8 @@ MUTATIONS = (
     Mutation(
         "schema-of-the-policy-passed-over",
         "dpsql/core/policy/policy.py",
-        'if found is not None or self._declares(".".join(schema)):',
-        "if found is not None:",
+        'case _ if self._declares(".".join(schema)):',
+        "case _ if False:",
         "public.x means another table than one of the policy's own schema public",
         ("tests/frontend/test_schemas.py",),
     ),
