@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -14,7 +15,7 @@ from dpsql.core.policy.source import SourceCall
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb.files import refusal, unusable
-from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, NOT_TRUSTED, OWN, SHADOWED, start_config
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
 from dpsql.engines.duckdb.stored_views import looks_up
@@ -23,6 +24,9 @@ from dpsql.engines.resources import Limits
 Connection = duckdb.DuckDBPyConnection
 ATTACHED: Final = "data"
 MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
+
+
+_DISABLED: Final = "SELECT current_setting('disabled_optimizers')"
 
 
 def attach(connection: Connection, database: Path, directory: Path) -> None:
@@ -87,15 +91,40 @@ def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = F
         connection.execute(statement)
 
 
-def own_cursor(connection: Connection, progress: bool) -> tuple[Connection, str, list[str], str]:
-    """A cursor of the user's connection, set up for us; its catalogue, the functions redefined, its collation."""
+@dataclass(frozen=True, slots=True)
+class OwnCursor:
+    """A cursor of the user's connection, set up for us.
+
+    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether its optimizer
+    leaves out clips that it takes for needless, and cannot be told not to.
+    """
+
+    cursor: Connection
+    home: str
+    shadowed: tuple[str, ...]
+    collation: str
+    trusting: bool
+
+
+def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
+    """One more cursor. One optimizer is turned off for the whole database: DuckDB knows no smaller scope for it."""
     cursor = connection.cursor()
-    home = cursor.execute("SELECT current_database()").fetchall()[0][0]
-    shadowed = [name for (name,) in cursor.execute(SHADOWED).fetchall()]
-    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
+
+    def look(sql: str) -> list[tuple[Any, ...]]:
+        return cursor.execute(sql).fetchall()
+
+    disabled = [name for name in look(_DISABLED)[0][0].split(",") if name]
+    off = f"SET disabled_optimizers = '{','.join([*disabled, NOT_TRUSTED])}'"
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR), *([] if NOT_TRUSTED in disabled else [off])):
         with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
             cursor.execute(statement)
-    return cursor, home, shadowed, cursor.execute("SELECT current_setting('default_collation')").fetchall()[0][0]
+    return OwnCursor(
+        cursor,
+        home=look("SELECT current_database()")[0][0],
+        shadowed=tuple(name for (name,) in look(SHADOWED)),
+        collation=look("SELECT current_setting('default_collation')")[0][0],
+        trusting=NOT_TRUSTED not in look(_DISABLED)[0][0].split(","),
+    )
 
 
 def open_scratch() -> Connection:

@@ -37,7 +37,7 @@ from dpsql.engines.duckdb.connections import (
     set_each,
 )
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
-from dpsql.engines.duckdb.lockdown import UNLOCKED, start_config
+from dpsql.engines.duckdb.lockdown import NOT_TRUSTED, UNLOCKED, start_config
 from dpsql.engines.duckdb.parquet import folded
 from dpsql.engines.duckdb.read_as import Made, probe
 from dpsql.engines.duckdb.reading import read
@@ -155,6 +155,9 @@ class DuckDBEngine:
     ) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
+        Only DuckDB's optimizer `statistics_propagation` is off from then on for all that use the database: it can leave
+        out clips (`lockdown.NOT_TRUSTED`).
+
         progress, made: as in `open`. Without progress, DuckDB's own bar, which notebooks have, is off for our cursor.
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
         Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
@@ -165,18 +168,23 @@ class DuckDBEngine:
                 "pass what duckdb.connect(…) returned, or the path of a policy",
             )
         with contextlib.suppress(EngineError):
-            cursor, home, shadowed, collation = guarded(lambda: own_cursor(connection, progress), lambda: None)
-            if collation in ("", "binary") and not shadowed:
-                second, *_ = guarded(lambda: own_cursor(connection, progress), lambda: None)
-                return cls(cursor, home, None, progress, second=second, made=made)
-            cursor.close()
-            if not shadowed:
+            own = guarded(lambda: own_cursor(connection, progress), lambda: None)
+            if own.collation in ("", "binary") and not own.shadowed and not own.trusting:
+                second = guarded(lambda: own_cursor(connection, progress), lambda: None).cursor
+                return cls(own.cursor, own.home, None, progress, second=second, made=made)
+            own.cursor.close()
+            if own.trusting:
+                raise cannot_open(
+                    f"the DuckDB connection is locked with its optimizer {NOT_TRUSTED} on, which drops bounds of sums",
+                    f"SET disabled_optimizers = '{NOT_TRUSTED}' before it is locked",
+                )
+            if not own.shadowed:
                 raise cannot_open(
                     "the DuckDB connection has a default collation, which merges values that differ",
                     "RESET default_collation: group keys and joins compare text byte by byte",
                 )
             raise cannot_open(
-                f"the DuckDB connection redefines built-in functions: {', '.join(shadowed)}",
+                f"the DuckDB connection redefines built-in functions: {', '.join(own.shadowed)}",
                 "drop or rename these macros and functions: dpsql relies on what the built-in ones do",
             )
         raise cannot_open("the DuckDB connection is closed or cannot be used", "open it again and pass it anew")

@@ -394,6 +394,8 @@ def test_every_query_of_the_fixtures_that_is_admitted_can_be_derived() -> None:
             bind(parsed, held, given_)
         except Rejected:
             continue
+        if parsed.describing is not None:  # the policy answers it: it is no query
+            continue
         found += 1
         assert derivable(canonical(parsed)), canonical(parsed)
     assert found >= 20
