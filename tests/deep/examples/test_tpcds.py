@@ -12,6 +12,8 @@ import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from tests.support.tpcds import make, policy
 
+pytestmark = pytest.mark.exhaustive  # it installs an extension from the network
+
 PLANNED = 69
 LISTED = (30, 34, 46, 68, 73, 79, 81)
 """They ask for rows or groups of single customers."""
