@@ -48,7 +48,7 @@ GUESSED = {
     "SELECT SUM(costt) FROM visits": "SELECT SUM(cost) FROM visits",
     "SELECT SUM(v.\"costt\") FROM visits AS v": "SELECT SUM(v.cost) FROM visits AS v",
     "SELECT SUM(cost) FROM visitss v": "SELECT SUM(cost) FROM visits v",
-    "SELECT SUM(cost) FROM main.visits v": "SELECT SUM(cost) FROM visits v",
+    "SELECT SUM(cost) FROM dbo.visits v": "SELECT SUM(cost) FROM visits v",
     "select smu(cost) from visits": "select sum(cost) from visits",
     "SELECT approx_count_distinct(code) FROM visits": "SELECT count(distinct code) FROM visits",
     "SELECT COUNT(*) FROM patients WHERE region = \"no'rth\"": "SELECT COUNT(*) FROM patients WHERE region = 'no''rth'",
