@@ -146,17 +146,25 @@ def test_item_45_sets_without_a_row_show_no_more(make: Callable[..., Clinic]) ->
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_item_49_rows_whose_id_is_lost_are_refused(attack: Attack, operator: str) -> None:
-    """A row of one id must not cancel or merge with another id's, nor public rows be counted as somebody's."""
-    for left, right in (
-        ("SELECT pid, age FROM patients", "SELECT age, pid FROM patients"),  # ids at different positions
-        ("SELECT pid FROM visits", "SELECT pid + 0 FROM patients"),  # something else than the id
-        ("SELECT amt FROM visits", "SELECT income FROM patients"),  # no id, and no bound on an id's rows
-        ("SELECT pid FROM visits", "SELECT 1"),
-        ("SELECT diag FROM patients", "SELECT diag FROM pub"),
-        ("SELECT diag FROM pub", "SELECT diag FROM patients"),
-        ("SELECT 1 AS pid", "SELECT pid FROM visits"),
-        ("SELECT a.pid, b.pid AS p FROM visits a JOIN patients b USING (pid)", "SELECT age, pid + 1 FROM patients"),
+    """A row of one id must not cancel or merge with another id's, nor public rows be counted as somebody's.
+
+    UNION ALL merges none, and carries the id where both sides have one: a patient has one row and three visits.
+    """
+    for left, right, rows in (
+        ("SELECT pid, age FROM patients", "SELECT age, pid FROM patients", 2),  # ids at different positions
+        ("SELECT pid FROM visits", "SELECT pid + 0 FROM patients", 4),  # something else than the id
+        ("SELECT amt FROM visits", "SELECT income FROM patients", 4),  # no id
+        ("SELECT pid FROM visits", "SELECT 1", 0),
+        ("SELECT diag FROM patients", "SELECT diag FROM pub", 0),
+        ("SELECT diag FROM pub", "SELECT diag FROM patients", 0),
+        ("SELECT 1 AS pid", "SELECT pid FROM visits", 0),
+        ("SELECT a.pid, b.pid AS p FROM visits a JOIN patients b USING (pid)", "SELECT age, pid + 1 FROM patients", 4),
     ):
+        if rows and operator == "UNION ALL":
+            united = f"SELECT COUNT(*) FROM ({left} {operator} {right})"
+            assert attack.sensitivities(united) == [(rows, rows)]
+            attack.refused(f"{left} {operator} {right}", "DP110", "DP220")
+            continue
         # The rows that stay are an id's own where constants only say which of them do.
         filters = (right == "SELECT 1" and not operator.startswith("UNION")) or (
             left == "SELECT 1 AS pid" and operator.startswith("INTERSECT")
