@@ -40,6 +40,8 @@ class Unread:
     def _kept(self, tagged: Tagged[Facts], below_release: bool, empty: bool) -> Node:
         """below_release: some release reads this. empty: one of no rows does, or one that is not read itself."""
         node, facts = tagged.node, tagged.fact
+        if isinstance(node, Values):
+            return node
         if facts.empty and (facts.public or not below_release):
             if below_release and not any(isinstance(t.node, Release) for t in tagged.walk()):
                 return node  # what a release reads stays as it is: it decides its price

@@ -40,18 +40,18 @@ def described(asked: Describing, policy: Policy, source: Source) -> Bound:
             return _answer(_TABLES, [_table(t, policy) for t in policy.tables.values()], asked, source)
     table = named(asked.table, policy, asked.at)
     columns, notes = table.columns.values(), [f"{table.name}: {whose_rows(table)}", *promises(table)]
-    none = "columns: those of the data" if table.public else "no columns: only COUNT(*) can be asked"
+    if not columns:
+        notes.append("columns: those of the data" if table.public else "no columns: only COUNT(*) can be asked")
     rows: list[Row]
     if asked.about == "columns":
         rows = [(c.name, _type(c), _null(c), _key(c, table), None, ", ".join(_extra(c)) or None) for c in columns]
-        return _answer(_COLUMNS, rows or [(None, None, None, None, None, none)], asked, source, notes)
+        return _answer(_COLUMNS, rows, asked, source, notes)
     notes.append(
         "this is what the policy says; statistics of a public table are queries that cost nothing" if table.public else
         "this is what the policy says; statistics of private rows are queries that cost: the last column has them"
     )  # fmt: skip
     rows = [(c.name, _type(c), _null(c), ", ".join(_extra(c)) or None, _statistics(c, table)) for c in columns]
-    counted = f"SELECT COUNT(*) FROM {quoted(table.name)}"
-    return _answer(_SUMMARY, rows or [(None, None, None, none, counted)], asked, source, notes)
+    return _answer(_SUMMARY, rows, asked, source, notes)
 
 
 def columns_of(query: Bound, asked: Describing) -> Bound:

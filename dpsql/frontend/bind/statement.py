@@ -53,20 +53,25 @@ def bind(
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
-    if asked_of is not None and asked_of.about != "query":
-        return described(asked_of, policy, source)
     values = Parameters(parameters) if asked is None else Parameters(parameters, asked)
+    if asked_of is not None and asked_of.about != "query":
+        _require_used(values, asked_of.at)
+        return described(asked_of, policy, source)
     binder = _Binder(source, policy, values, dialect)
     relation = binder.query(parsed.tree, {})
-    unused = binder.parameters.unused()
-    if unused:
-        raise reject(
-            "DP013", f"parameter {', '.join(unused)} is not used by the query", span=binder.span(parsed.tree),
-            help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
-        )  # fmt: skip
+    _require_used(values, binder.span(parsed.tree))
     require_only_shown(relation.node)
     found = Bound(relation.node, tuple(e.column for e in relation.entries), source, tuple(values.told))
     return found if asked_of is None else columns_of(found, asked_of)
+
+
+def _require_used(values: Parameters, at: Span) -> None:
+    unused = values.unused()
+    if unused:
+        raise reject(
+            "DP013", f"parameter {', '.join(unused)} is not used by the query", span=at,
+            help=["leave the value out, or write a placeholder for it:  ?, $1 or $name"],
+        )  # fmt: skip
 
 
 @dataclass(slots=True)

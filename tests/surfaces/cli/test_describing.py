@@ -95,3 +95,21 @@ def test_what_a_summary_says_can_be_asked_is_planned(name: str) -> None:
 def test_what_is_refused(sql: str, code: str, helped: str) -> None:
     (found,) = dpsql.check(sql, POLICIES / "clinic.yaml")
     assert found.code == code and any(helped in text for text in (*found.help, ""))
+
+
+def test_what_has_nothing_to_show_is_shown_without_rows(call: Call, tmp_path: Path) -> None:
+    top = "version: 1\nname: bare\nbudgets: {total: {epsilon: 1}}\n"
+    bare, counted = tmp_path / "bare.yaml", tmp_path / "counted.yaml"
+    bare.write_text(f"{top}tables: {{}}\n")
+    counted.write_text(f"{top}tables: {{t: {{unit: {{rows: 1}}, columns: {{}}}}}}\n")
+    shown = call("query", bare, "SHOW TABLES")
+    assert shown.status == 0 and "(0 rows)" in shown.out, shown.err
+    for sql in ("DESCRIBE t", "SUMMARIZE t"):
+        found = static_plan(Source(sql), load_policy(counted))
+        assert isinstance(found.tree.node, Values) and found.tree.node.rows == ()
+        assert any("only COUNT(*) can be asked" in note for note in found.notes)
+
+
+def test_a_value_that_nothing_asks_for_is_refused() -> None:
+    (found,) = dpsql.check("DESCRIBE patients", POLICIES / "clinic.yaml", [7])
+    assert found.code == "DP013"
