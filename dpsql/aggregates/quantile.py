@@ -12,23 +12,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.aggregates.aggregate import Aggregate, Shared
-from dpsql.aggregates.arguments import LONGEST, bounded, declared_interval, label
+from dpsql.aggregates.arguments import bounded, declared_interval
 from dpsql.aggregates.formula import Bounds, Formula
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.registry import EPOCH
 from dpsql.core.ir.components import Component, Measure, Quantile
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import AggregateCall
-from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.measures.quantile import cells_of, histograms
-from dpsql.diagnostics.errors import Rejected, reject
 
 if TYPE_CHECKING:
     from dpsql.core.release.noisy import NoisyRelease
+
+WIDEST = dt.datetime(1900, 1, 1), dt.datetime(2075, 12, 31)
+"""Between which dates a quantile lies where nobody says it: each day has a cell, by up to 256 public keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,37 +136,30 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> QuantileFormula:
     p = call.p
     kind = call.arg.type.kind if call.arg.type.temporal else None
     if kind is not None:
-        since = _since_1970(call.arg, facts)
-        if not facts.value(since).interval.bounded:
-            raise _open_ended(call, call.arg)
-        call = replace(call, arg=since)
+        call = replace(call, arg=_since_1970(call.arg, facts))
     assert call.arg is not None
     bounded(call, facts)
     quantile = Quantile(p, logarithmic=kind is None)
     return QuantileFormula(shared(Component(Measure.QUANTILE, call.arg, call.filter, quantile=quantile)), kind)
 
 
-def _open_ended(call: AggregateCall, arg: Expr) -> Rejected:
-    """The refusal of dates without bounds, which no search finds: octaves around 1970 are none of dates."""
-    shown, (first, last) = expression(arg), (f"{arg.type} '{year}-01-01'" for year in (1950, 2050))
-    shown = shown if len(shown) <= LONGEST else "…"
-    return reject(
-        "DP201", f"{label(call)} has no bounds, so its sensitivity is unbounded", span=arg.span or call.span,
-        label="nothing says between which dates it lies",
-        help=[f"bound it in this query:  CLIP({shown}, {first}, {last})", "custodian: declare bounds of the column"],
-    )  # fmt: skip
-
-
 def _since_1970(arg: Expr, facts: Facts) -> Expr:
-    """Days of a date, microseconds of a timestamp, clipped to what the policy declares of a column."""
+    """Days of a date, microseconds of a timestamp, clipped to what the policy declares of a column, else to WIDEST.
+
+    No search is needed: the cells of WIDEST cost less than one, as the error grows with the logarithm of their number.
+    """
     unit = "day" if arg.type.kind is Kind.DATE else "microsecond"
+    since = partial(Call, "date_diff", type=BIGINT, span=arg.span)
     first = Literal(EPOCH.date() if arg.type.kind is Kind.DATE else EPOCH, arg.type)
-    found = Call("date_diff", (Literal(unit, VARCHAR), first, arg), BIGINT, span=arg.span)
-    ends = None if facts.value(arg).interval.bounded else declared_interval(arg, facts)
-    if ends is None:
+    found = since(args=(Literal(unit, VARCHAR), first, arg))
+    if facts.value(found).interval.bounded:
         return found
-    low, high = (Literal(end, BIGINT) for end in (math.floor(ends[0]), math.ceil(ends[1])))
-    return Call("clip", (found, low, high), BIGINT, span=arg.span)
+    ends = None if facts.value(arg).interval.bounded else declared_interval(arg, facts)
+    if ends is not None:
+        low, high = (Literal(end, BIGINT) for end in (math.floor(ends[0]), math.ceil(ends[1])))
+        return Call("clip", (found, low, high), BIGINT, span=arg.span)
+    widest = (Literal(day.date() if arg.type.kind is Kind.DATE else day, arg.type) for day in WIDEST)
+    return since(args=(Literal(unit, VARCHAR), first, Call("clip", (arg, *widest), arg.type, arg.span)))
 
 
 def _continuous(arg: SqlType) -> SqlType:
@@ -173,11 +168,13 @@ def _continuous(arg: SqlType) -> SqlType:
 
 QUANTILES = (
     Aggregate(
-        "quantile_cont", "quantile_cont(x, p)", "Value with the share p of all values at or below it; x needs bounds.",
+        "quantile_cont", "quantile_cont(x, p)",
+        "Value with the share p of all values at or below it; a number needs bounds.",
         _continuous, _bind, numeric=False,
     ),
     Aggregate(
-        "quantile_disc", "quantile_disc(x, p)", "Value with the share p of all values at or below it; x needs bounds.",
+        "quantile_disc", "quantile_disc(x, p)",
+        "Value with the share p of all values at or below it; a number needs bounds.",
         lambda arg: arg, _bind, numeric=False,
     ),
 )  # fmt: skip

@@ -99,7 +99,7 @@ class Aggregate:
 
 AGGREGATES: Mapping[str, Aggregate] = {
     **{name: Aggregate(a.signature, a.summary) for name, a in KNOWN.items()},
-    "median": Aggregate("median(x)", "quantile_cont(x, 0.5): the value in the middle; x needs bounds."),
+    "median": Aggregate("median(x)", "quantile_cont(x, 0.5): the value in the middle; a number needs bounds."),
     "dp_interval_low": Aggregate("dp_interval_low(n) → double", "Lower end of the confidence interval of a result."),
     "dp_interval_high": Aggregate("dp_interval_high(n) → double", "Upper end of the confidence interval of a result."),
 }

@@ -205,6 +205,22 @@ MUTATIONS = (
         ("tests/core/measures/test_quantile.py",),
     ),
     Mutation(
+        "cells-of-equal-width-shifted",
+        "dpsql/core/release/histograms.py",
+        "(firsts - cells.lo) // cells.width",
+        "(firsts - cells.lo) // cells.width - 1",
+        "rows counted in the cell below theirs",
+        ("tests/planner/test_round_times.py",),
+    ),
+    Mutation(
+        "dates-that-nobody-bounds",
+        "dpsql/aggregates/quantile.py",
+        'Call("clip", (arg, *widest), arg.type, arg.span)',
+        "arg",
+        "dates without an end: a quantile of them has no cells",
+        ("tests/planner/test_round_times.py",),
+    ),
+    Mutation(
         "score-of-ranks-swapped",
         "dpsql/core/release/histograms.py",
         "np.maximum(below * lt - above * total, above * total - below * le)",

@@ -156,11 +156,11 @@ def test_refusals_say_how_to_go_on(con: dpsql.Connection) -> None:
     with pytest.raises(dpsql.Rejected, match="DP201") as refused:
         con.sql("SELECT MEDIAN(n) AS m FROM rows").plan(epsilon=1)
     assert any("SET limits = 'search'" in text for text in refused.value.diagnostics[0].help)
-    for sql, code in (("MEDIAN(day)", "DP201"), ("MEDIAN(CLIP(day, AUTO))", "DP106")):
-        with pytest.raises(dpsql.Rejected, match=code) as refused:
-            con.sql(f"SELECT {sql} AS m FROM rows").plan(epsilon=1, limits="search")
-        repair = refused.value.diagnostics[0].help[0].partition(":  ")[2]
-        answer = con.sql(f"SELECT MEDIAN({repair}) AS m FROM rows").run(epsilon=SURE)
+    with pytest.raises(dpsql.Rejected, match="DP106") as refused:
+        con.sql("SELECT MEDIAN(CLIP(day, AUTO)) AS m FROM rows").plan(epsilon=1, limits="search")
+    repair = refused.value.diagnostics[0].help[0].partition(":  ")[2]
+    for day in (repair, "day"):
+        answer = con.sql(f"SELECT MEDIAN({day}) AS m FROM rows").run(epsilon=SURE, limits="search")
         assert lies((answer.rows[0][0] - dt.date(2020, 1, 1)).days, 0.5, N)
 
 

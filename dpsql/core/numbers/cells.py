@@ -10,6 +10,7 @@ Cells of growing width have the first b binary digits of v ≥ 0 in common, and 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,9 +39,9 @@ class Cells:
         return cls(lo, hi, -(-(hi - lo + 1) // (most - growing)), digits)
 
     @property
-    def starts(self) -> tuple[int, ...]:
+    def starts(self) -> Sequence[int]:
         """The first integer of each cell, upwards; that of the first cell is lo."""
-        return _starts(self)
+        return _starts(self) if self.digits else self.equal
 
     def __len__(self) -> int:
         return len(self.equal) + len(_between(self))

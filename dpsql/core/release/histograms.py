@@ -140,4 +140,7 @@ def _numbers(cells: Cells | KeySource, told: Sequence[Any]) -> NDArray[np.intp]:
     """The number of each cell or value that is told; -1 for none."""
     if isinstance(cells, KeySource):
         return places(cells.keys, list(zip(told)))
-    return np.searchsorted(np.array(cells.starts, dtype=np.int64), np.array(told, dtype=np.int64), side="right") - 1
+    firsts = np.array(told, dtype=np.int64)
+    if isinstance(cells.starts, range):
+        return (firsts - cells.lo) // cells.width
+    return np.searchsorted(np.array(cells.starts, dtype=np.int64), firsts, side="right") - 1

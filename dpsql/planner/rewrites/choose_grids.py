@@ -59,6 +59,8 @@ ROUND_STEPS = (
 """Microseconds between the timestamps that a quantile of them is chosen from."""
 MANY_ENTRIES, MOST_ENTRIES = 2**20, 2**24
 """Cells times public keys: of finer cells than there may be values, and of any. A million take half a second."""
+TEN_MINUTES = 600 * SECOND
+"""Where steps are as long, there may be as many cells of timestamps as there may be of any: a year has few of them."""
 
 
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
@@ -154,7 +156,7 @@ def _gridded(
         # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
         c = replace(c, quantile=replace(c.quantile, cells=cells))
-        rounded = None if own is not None else _in_round_steps(c, value, cells)
+        rounded = None if own is not None else _in_round_steps(c, value, cells, most_choices(node, MOST_ENTRIES))
         c = rounded or _quantized(c, value, units, own or Fraction(0))
     if rule(c).adds_values:
         assert value is not None
@@ -182,12 +184,15 @@ def _gridded(
 
 
 def most_choices(node: Release, most: int) -> int:
-    """How many cells, or values, anything is chosen from in each group of a release: at most so many."""
+    """How many cells, or values, anything is chosen from in each group of a release: at most so many.
+
+    most: MOST_ENTRIES means that nothing but the entries of all groups together sets a limit.
+    """
     sources = key_sources(node)
     if sources is None:
         return PRIVATE_CELLS
     groups = max(1, prod(len(source.keys) for source in sources))
-    return min(most, max(MOST_VALUES, MANY_ENTRIES // groups), MOST_ENTRIES // groups)
+    return min(most, max(MOST_VALUES, most if most == MOST_ENTRIES else MANY_ENTRIES // groups), MOST_ENTRIES // groups)
 
 
 def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fraction:
@@ -285,8 +290,10 @@ def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction
         grid *= 2
 
 
-def _in_round_steps(c: Component, value: Value, most: int) -> Component | None:
+def _in_round_steps(c: Component, value: Value, most: int, any_most: int) -> Component | None:
     """Timestamps: the least step that divides a day, or a whole number of days, at which there are at most so many.
+
+    any_most: how many there may be of steps of ten minutes and more.
 
     A quantile of them is a round time, and mostly exact where the times of the rows are round. None of anything else.
     """
@@ -303,8 +310,9 @@ def _in_round_steps(c: Component, value: Value, most: int) -> Component | None:
     for step in ROUND_STEPS:
         # Within the bounds: no answer lies beyond what a timestamp can be.
         low, high = -(-lo // step), hi // step
-        if low <= high < low + most:
-            return replace(c, grid=Fraction(step), center=0, lo=int(low), hi=int(high))
+        if low <= high < low + (any_most if step >= TEN_MINUTES else most):
+            own = replace(c.quantile, cells=max(most, int(high - low) + 1))
+            return replace(c, grid=Fraction(step), center=0, lo=int(low), hi=int(high), quantile=own)
     return None
 
 
