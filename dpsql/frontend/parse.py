@@ -5,10 +5,8 @@ sqlglot's tree stays inside `dpsql/frontend/`: `bind` turns it into our own plan
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -21,6 +19,7 @@ from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
+from dpsql.frontend.syntax_errors import syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, parts_of, remember
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
@@ -77,7 +76,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     dialect = dialect.lower()
     if len(source.text) > MAX_LENGTH:
         raise reject(
-            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=_whole(source), source=source,
+            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=whole_line(source), source=source,
             help=["pass long lists as a table"],
         )  # fmt: skip
     if "\0" in source.text:
@@ -101,7 +100,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
     except ParseError as error:
-        raise wrong_pair(tokens, source) or _syntax_error(error, source, tokens) from None
+        raise wrong_pair(tokens, source) or syntax_error(error, source, tokens) from None
     except RecursionError:
         raise _too_deep(source) from None
     except UNREADABLE as error:
@@ -110,14 +109,14 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     if len(trees) != 1:
         found = "no statement" if not trees else f"{len(trees)} statements"
         raise reject(
-            "DP011", f"expected exactly one statement, found {found}", span=_whole(source), source=source,
+            "DP011", f"expected exactly one statement, found {found}", span=whole_line(source), source=source,
             help=["run one SELECT at a time"],
         )  # fmt: skip
     (tree,) = trees
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
         raise reject(
-            "DP012", f"only queries can be answered, not {what}", span=_whole(source), source=source,
+            "DP012", f"only queries can be answered, not {what}", span=whole_line(source), source=source,
             help=_INSTEAD.get(what, ["write one SELECT (or WITH … SELECT)"]),
         )  # fmt: skip
     if _depth(tree) > MAX_DEPTH:
@@ -163,7 +162,7 @@ def _unreadable(error: BaseException, source: Source) -> Rejected:
         start = text.find(mark, text.rfind("*/") + 1)
     if start < 0:
         return reject(
-            "DP010", "the text cannot be read as SQL", span=_whole(source), source=source, help=["check the quotes"]
+            "DP010", "the text cannot be read as SQL", span=whole_line(source), source=source, help=["check the quotes"]
         )
     end = text.find("\n", start)
     advice = (
@@ -191,7 +190,7 @@ def _refuse_tags(tokens: list[Token], source: Source) -> None:
 
 def _too_deep(source: Source) -> Rejected:
     return reject(
-        "DP010", "the statement is nested too deeply", span=_whole(source), source=source,
+        "DP010", "the statement is nested too deeply", span=whole_line(source), source=source,
         help=["name inner queries in WITH; write long OR chains as IN (…)"],
     )  # fmt: skip
 
@@ -251,102 +250,9 @@ def _depth(tree: exp.Expr) -> int:
     return deepest
 
 
-_BLANK = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
-"""Spaces and comments in front of a statement."""
-
-
 def _first_word(source: Source) -> str:
-    word = re.compile(r"[A-Za-z_]+").search(source.text, _whole(source).start)
+    word = re.compile(r"[A-Za-z_]+").search(source.text, whole_line(source).start)
     return word.group(0).upper() if word else "this"
-
-
-def _whole(source: Source) -> Span:
-    """The first line of the statement, comments in front of it apart."""
-    blank = _BLANK.match(source.text)
-    start = blank.end() if blank else 0
-    if start >= len(source.text.rstrip()):
-        start = 0  # nothing but comments: show them
-    line = source.text[start:].split("\n", 1)[0].rstrip()
-    return Span(start, start + max(1, len(line)))
-
-
-def _syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> Rejected:
-    first = error.errors[0] if error.errors else {}
-    description = str(first.get("description") or "the text cannot be read as SQL")
-    # sqlglot describes tokens by their Python repr; people want to read where and what.
-    description = re.sub(r"<Token .*", "the end of the text", description)
-    missing = re.match(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", description)
-    description = f"incomplete {missing[1].upper()}" if missing else description
-    highlight = str(first.get("highlight") or "")
-    if description.startswith("Invalid expression") and highlight:
-        description = f"{highlight} cannot stand here"
-    start = len(str(first.get("start_context") or ""))
-    # start_context is cut to 100 characters: find the same text in the source, counted by line and column.
-    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
-    lines = source.text.split("\n")
-    offset = sum(len(text) + 1 for text in lines[: line - 1]) + column
-    begin = max(0, offset - len(highlight)) if highlight else start
-    end = min(begin + max(1, len(highlight)), len(source.text))  # `$1` counts as two tokens, and columns go astray
-    span = Span(min(begin, end - 1), end) if highlight else _whole(source)
-    # Behind a comment of several lines its columns count from elsewhere, but so do those of its tokens.
-    meant = [t for t in tokens if (t.line, t.col) == (line, column) and source.text[t.start : t.end + 1] == highlight]
-    span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
-    # Where the parser knows what is missing, nothing has to be guessed from the words around it.
-    counted = missing is not None or "number of provided arguments" in description
-    known = _keyword_as_name(source, span) or _format_mark(source)
-    known = known or (None if counted else _known_mistake(source, span))
-    if known is not None:
-        description, span, advice = known
-    else:
-        advice = "look for a missing comma, bracket or keyword before this place"
-        if not (highlight and description.startswith(highlight)):
-            description = description[:1].lower() + description[1:]
-    return reject("DP010", f"syntax error: {description}", span=span, source=source, help=[advice])
-
-
-_CLAUSES = (
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "ORDER",
-    "LIMIT",
-    "JOIN",
-    "USING",
-    "UNION",
-    "BETWEEN",
-    "QUALIFY",
-)
-_KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
-_STATEMENTS = re.compile(
-    r"ALTER|CREATE|DROP|FORCE|GRANT|INSERT|INSTALL|LOCK|RETURNING|REVOKE|ROLLBACK|UNCACHE", re.IGNORECASE
-)
-"""Keywords of the parser that stand in no query."""
-_FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\)s)\b)", re.IGNORECASE)
-_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
-
-
-def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:
-    """A keyword before a comma, a comparison or a closing bracket, or one of no query: a column of that name was meant.
-
-    stuck: where the parser could not go on.
-    """
-    found = _KEYWORD_AS_NAME.search(code_of(source.text))
-    if found is None and stuck.start > _whole(source).start:
-        found = _STATEMENTS.fullmatch(source.text, stuck.start, stuck.end)
-    if found is None:
-        return None
-    return f"{found[0]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[0]}"'
-
-
-def _format_mark(source: Source) -> tuple[str, Span, str] | None:
-    """A placeholder as psycopg and MySQL's drivers write it: `%s`, `%(name)s`, where no remainder can be meant."""
-    found = _FORMAT_MARK.search(code_of(source.text))
-    if found is None:
-        return None
-    named = f"${found[2]}  or  " if found[2] else ""
-    return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
 
 
 def _without_name(source: Source) -> Rejected:
@@ -355,40 +261,3 @@ def _without_name(source: Source) -> Rejected:
     return reject(
         "DP010", "syntax error: %s is no placeholder here", span=Span(at, at + 2), source=source, help=["write  ?"]
     )
-
-
-def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
-    """What the text says to a person although no parser sees it: message, place and repair."""
-    source = Source(code_of(source.text))  # words in comments and strings are no mistakes
-    start = _whole(source).start
-    word = re.compile(r"[A-Za-z_]+").match(source.text, start)
-    close = (
-        difflib.get_close_matches(word.group(0).upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7) if word else []
-    )
-    if word and close and close[0] != word.group(0).upper():
-        return f"a query does not begin with {word.group(0)}", Span(*word.span()), f"did you mean {close[0]}?"
-    if "`" in source.text[found.start : found.end]:
-        quoted = (m for m in re.finditer(r"`[^`]*`?", source.text) if m.start() <= found.start < m.end())
-        return (
-            "names are not quoted with backticks here", next((Span(*m.span()) for m in quoted), found),
-            'write  "name",  or name the dialect of the text: --dialect bigquery, in Python dialect="bigquery"',
-        )  # fmt: skip
-    bracket = re.compile(r"\[\w+\]").match(source.text, found.start)
-    if bracket and re.search(r"\b(?:FROM|JOIN)\s*\Z", source.text[: found.start], re.IGNORECASE):
-        return (
-            "names are not quoted with brackets here", Span(*bracket.span()),
-            'write  "name",  or name the dialect of the text: --dialect tsql, in Python dialect="tsql"',
-        )  # fmt: skip
-    hash_sign = re.compile(r"\w*\s*(#)").match(source.text, found.start)
-    if hash_sign:
-        return "# does not begin a comment", Span(*hash_sign.span(1)), "write  --"
-    top = _TOP.search(source.text)
-    if top and top.start(1) < found.end:
-        return "there is no TOP", Span(*top.span(1)), f"write  LIMIT {top.group(2)}  at the end"
-    before = list(re.finditer(r"\w+", source.text[: found.start]))[-1:]
-    here = re.compile(r"\w+").match(source.text, found.start)
-    for word in (*before, *([here] if here else [])):
-        close = difflib.get_close_matches(word.group(0).upper(), _CLAUSES, n=1, cutoff=0.7)
-        if close and word.group(0).upper() not in (*sqlglot.Tokenizer.KEYWORDS, *_CLAUSES):
-            return f"{word.group(0)} cannot stand here", Span(*word.span()), f"did you mean {close[0]}?"
-    return None

@@ -9,7 +9,6 @@ from typing import Any
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
-from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.whole_plan import (
@@ -20,7 +19,6 @@ from dpsql.core.analysis.whole_plan import (
 )
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.expressions import walk as walk_expr
 from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.public_facts import PublicFacts
@@ -60,7 +58,7 @@ from dpsql.planner.rows_wanted import rows_wanted
 from dpsql.planner.searches.histograms import together
 from dpsql.planner.searches.limits import Searching
 from dpsql.planner.searches.shares import for_searches, part_of, searching_of
-from dpsql.planner.searches.with_searches import error_of_limits, with_searches
+from dpsql.planner.searches.with_searches import error_of_limits, require_known_at_any_bounds, with_searches
 from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
 from dpsql.planner.warnings.undeclared_values import undeclared_values
@@ -203,7 +201,7 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
     rest = _finished(rewritten, replace(query, settings=own))
     if searching.is_done:
         return rest
-    _require_known_at_any_bounds(rest, searching)
+    require_known_at_any_bounds(rest, searching)
     if rest.known:
         return rest
     histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.missing}
@@ -220,22 +218,6 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
         ),
     )
     return with_searches(rest, octaves, searching, tuple(histograms), settings, query.parameters, policy)
-
-
-def _require_known_at_any_bounds(rest: Plan, searching: Searching) -> None:
-    """Refuse what is known only because bounds that are to be found stand as 0 and 1."""
-    clips = tuple(searching.clips.values())
-    measured = (m for r in rest.releases if not r.measured.empty for m in r.measured.measurements)
-    for c in (m.component for m in measured if m.known is not None):
-        if c.arg is None or (c.filter is not None and never(c.filter)):
-            continue
-        clip = next((e for e in walk_expr(c.arg) if e in clips), None)
-        if clip is not None:
-            raise reject(
-                "DP101", "what is added up is the same for all values between 0 and 1: nothing can be planned"
-                " before bounds are found", span=clip.span,
-                help=["leave the bounds of the whole to the search:  SUM(CLIP(x // 10, AUTO))"],
-            )  # fmt: skip
 
 
 def _finished(rewritten: Node, query: _Query) -> Plan:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
+from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, walk
@@ -190,3 +191,19 @@ def _ranks(rest: Plan, limits: Sequence[SearchedLimit], any_bounds: bool = False
     """How far quantiles are off that follow these limits. any_bounds: whatever bounds are found."""
     places = {at for s in limits for at, _ in s.follow}
     return frozenset(one_line(t) for at in places for t in ranks_told(rest.releases[at].measured, any_bounds))
+
+
+def require_known_at_any_bounds(rest: Plan, searching: Searching) -> None:
+    """Refuse what is known only because bounds that are to be found stand as 0 and 1."""
+    clips = tuple(searching.clips.values())
+    measured = (m for r in rest.releases if not r.measured.empty for m in r.measured.measurements)
+    for c in (m.component for m in measured if m.known is not None):
+        if c.arg is None or (c.filter is not None and never(c.filter)):
+            continue
+        clip = next((e for e in walk(c.arg) if e in clips), None)
+        if clip is not None:
+            raise reject(
+                "DP101", "what is added up is the same for all values between 0 and 1: nothing can be planned"
+                " before bounds are found", span=clip.span,
+                help=["leave the bounds of the whole to the search:  SUM(CLIP(x // 10, AUTO))"],
+            )  # fmt: skip
