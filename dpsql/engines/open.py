@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import SqlType
@@ -23,12 +25,25 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Copies:
+    """Prepared tables. path: their file. tables: those that are read from it. manifest: what it says of itself.
+
+    With writing the file is made, and nothing is read from it by a table's own name.
+    """
+
+    path: Path
+    tables: tuple[str, ...] = ()
+    manifest: str = ""
+    writing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How the data is opened, beyond what the policy says.
 
     connection: one that the caller has opened himself, in place of what the policy names; None: there is none.
     frames: table of the policy → its rows. threads, memory_limit: how much of the machine the engine may take, e.g. 4
-    and `8GB`. progress: whether to show the custodian how far a long query is.
+    and `8GB`. progress: whether to show the custodian how far a long query is. copies: prepared tables.
     """
 
     connection: object | None = None
@@ -36,6 +51,19 @@ class Options:
     threads: int | None = None
     memory_limit: str | None = None
     progress: bool = False
+    copies: Copies | None = None
+
+
+class Writer(Engine, Protocol):
+    """A database whose prepared tables are being made."""
+
+    def write(self, sql: str) -> None:
+        """Run one statement of ours. Raises EngineError."""
+        ...
+
+    def finish(self, manifest: str) -> None:
+        """Write down what was prepared, and let go of the file. Raises EngineError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +111,55 @@ def open_files(database: Path | None, sources: Mapping[str, SourceCall], directo
     from dpsql.engines.duckdb.engine import DuckDBEngine
 
     return DuckDBEngine.open(database, sources, directory)
+
+
+def open_writer(policy: Policy, options: Options) -> Writer:
+    """A policy's data as it is, and a new file for prepared tables. The caller closes it. Raises as `open_engine`."""
+    from dpsql.engines.duckdb.opening import open_policy
+
+    return open_policy(policy, options)
+
+
+def replacing(path: Path) -> AbstractContextManager[Path]:
+    """A place for a new file of prepared tables, which takes that of `path` when the body ends well."""
+    from dpsql.engines.duckdb import copies
+
+    return copies.replacing(path)
+
+
+def read_manifest(path: Path) -> str | None:
+    """What a file of prepared tables says of itself; None if there is none, or if it is not whole."""
+    from dpsql.engines.duckdb import copies
+
+    return copies.read_manifest(path)
+
+
+def engine_version(policy: Policy) -> str:
+    """The version of the engine that a policy's data would be opened with."""
+    from dpsql.engines.duckdb.engine import DuckDBEngine
+
+    return DuckDBEngine.installed()
+
+
+def place_of_copy(table: str) -> str:
+    """Where the copy of a table stands, as the engine writes it."""
+    from dpsql.engines.duckdb import copies
+
+    return copies.place(table)
+
+
+def files_of(policy: Policy) -> tuple[str, ...]:
+    """The files that a policy's data lies in: its database, and those of its sources, patterns expanded.
+
+    Raises CannotOpen (DP006).
+    """
+    from dpsql.engines.duckdb.sources import expand_source
+
+    found = [] if policy.database_path is None else [str(policy.database_path)]
+    for table in policy.tables.values():
+        if table.source is not None:
+            found += expand_source(table.name, table.source, policy.directory).paths
+    return tuple(dict.fromkeys(found))
 
 
 def csv_options(path: str) -> tuple[tuple[str, Option], ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.prepared import as_prepared
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.repairs import with_fixes
@@ -116,4 +117,4 @@ def static_plan(
         dialect,
         search=wanted.search,
     )
-    return compile_query(source, policy, PublicFacts(), nominal, parameters)
+    return compile_query(source, as_prepared(policy), PublicFacts(), nominal, parameters)

@@ -13,6 +13,7 @@ from dpsql.engines.open import Options, open_engine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.frames import by_table
+from dpsql.service.preparing.find import Found, find
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,15 +26,18 @@ def open_data(
     threads: int | None,
     memory_limit: str | None,
     progress: bool = False,
+    *,
+    prepared: bool = True,
 ) -> tuple[Policy, Engine]:
     """The policy, completed with the data's types, and its data, opened as `dpsql.connect` says. The caller closes it.
 
+    prepared: whether prepared tables are read, of which the policy then tells; else the data as it is.
     Raises CannotOpen, Rejected DP903.
     """
-    given = policy if policy is not None else source
-    if not isinstance(given, Policy | str | PathLike):
+    named = policy if policy is not None else source
+    if not isinstance(named, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
-    loaded = given if isinstance(given, Policy) else load_policy(given)
+    loaded = named if isinstance(named, Policy) else load_policy(named)
     tables, connection = by_table(loaded, frames or {}), None
     if not isinstance(source, Policy | str | PathLike):
         connection = source
@@ -42,9 +46,12 @@ def open_data(
             "DP903", f"a frame is given for table `{next(iter(tables))}`, which lies in the policy's `database`",
             help=["leave the frame out, or ask the custodian to take `database` out of the policy"],
         )  # fmt: skip
-    engine = open_engine(loaded, Options(connection, tables, threads, memory_limit, progress))
+    given = "a connection" if connection is not None else "a frame" if tables else ""
+    found = find(loaded, given) if prepared else Found()
+    options = Options(connection, tables, threads, memory_limit, progress, found.copies)
+    engine = open_engine(found.described(loaded), options)
     try:
-        return complete(loaded, engine.describe()), engine
+        return found.described(complete(loaded, engine.describe())), engine
     except BaseException:
         engine.close()
         raise

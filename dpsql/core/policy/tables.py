@@ -16,7 +16,7 @@ from typing import Literal
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.source import SourceCall
-from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
+from dpsql.core.policy.units import Hop, IdUnit, PathUnit, Protection, RowUnit
 
 Enforce = Literal["assume", "truncate", "drop"]
 """Promised (`assume`), or made true by the plan: excess rows cut (`truncate`) or the whole key left out (`drop`)."""
@@ -157,6 +157,19 @@ class RowLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """A table as it is read from a prepared copy (core/policy/prepared.py).
+
+    owner: a column beside the declared ones that holds the owner; None where a declared one does. hop: the foreign key
+    that the owner was found through. cut: whether rows above the limit are missing.
+    """
+
+    owner: Column | None
+    hop: Hop | None
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A declared table.
 
@@ -167,6 +180,8 @@ class Table:
     search_rows: a part of ε is to find how many rows of one unit count. `max_rows_per_unit` is then the most that it
         may find, and holds wherever nothing is searched or found.
     columns: declared name → Column, in order; empty for a public table that leaves them to the data.
+    prepared: whether queries read a prepared copy; "auto": where there is one of the data as it is.
+    copied: of a table that is read from one, what it has besides.
     """
 
     name: str
@@ -183,6 +198,8 @@ class Table:
     size: int | None = None
     columns: Mapping[str, Column] = field(default_factory=dict, hash=False)
     search_rows: bool = False
+    prepared: Literal["true", "auto"] | None = None
+    copied: Copied | None = None
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""
@@ -190,7 +207,13 @@ class Table:
         if found is not None:
             return found
         wanted = name.casefold()
-        return next((c for c in self.columns.values() if c.name.casefold() == wanted), None)
+        return next((c for c in self.all_columns if c.name.casefold() == wanted), None)
+
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """The declared columns, and the owner's where a copy has one that queries cannot name."""
+        hidden = () if self.copied is None or self.copied.owner is None else (self.copied.owner,)
+        return (*self.columns.values(), *hidden)
 
     @property
     def keys(self) -> tuple[Key, ...]:

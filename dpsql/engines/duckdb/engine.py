@@ -36,6 +36,9 @@ from dpsql.engines.duckdb.connections import (
     own_cursor,
     set_each,
 )
+from dpsql.engines.duckdb.copies import attach as attach_copies
+from dpsql.engines.duckdb.copies import finish as finish_copies
+from dpsql.engines.duckdb.copies import show as show_copies
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
 from dpsql.engines.duckdb.lockdown import NOT_TRUSTED, UNLOCKED, start_config
 from dpsql.engines.duckdb.parquet import folded
@@ -46,7 +49,7 @@ from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.stored_views import overlooks, source_of, unreadable
 from dpsql.engines.duckdb.views import reads_of
-from dpsql.engines.open import Frame
+from dpsql.engines.open import Copies, Frame
 from dpsql.engines.progress import watched
 from dpsql.engines.resources import Limits
 
@@ -104,6 +107,7 @@ class DuckDBEngine:
         memory_limit: str | None = None,
         progress: bool = False,
         made: Mapping[str, tuple[Made, ...]] | None = None,
+        copies: Copies | None = None,
     ) -> DuckDBEngine:
         """Open a database file and source files read-only, and lock the connection to them.
 
@@ -114,6 +118,7 @@ class DuckDBEngine:
             goes to a private temporary folder that is removed on close.
         progress: whether to show the custodian how far a long query is; see engines/progress.py.
         made: table → the columns that the policy makes of the data's.
+        copies: prepared tables, which are read in place of those of the same name.
         Raises: CannotOpen (DP006); Rejected (DP903) for limits that make no sense.
         """
         limits = Limits(threads, memory_limit)
@@ -126,6 +131,10 @@ class DuckDBEngine:
             connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
             if database is not None:
                 attach(connection, database, directory)
+            if copies is not None:
+                attach_copies(connection, copies.path, copies.writing)
+                if not copies.writing:
+                    show_copies(connection, copies.tables, copies.manifest)
             for table, call in calls.items():
                 create_view(connection, table, call, sources[table])
             for table, frame in (frames or {}).items():
@@ -192,6 +201,11 @@ class DuckDBEngine:
     @property
     def version(self) -> str:
         """DuckDB's version."""
+        return self.installed()
+
+    @staticmethod
+    def installed() -> str:
+        """DuckDB's version, of any engine."""
         return str(duckdb.__version__)
 
     @property
@@ -301,6 +315,19 @@ class DuckDBEngine:
     def _settle(self, sql: str) -> None:
         """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
         guarded(lambda: self._connection.execute(sql), lambda: None)
+
+    def write(self, sql: str) -> None:
+        """Run a statement of ours that makes a prepared table. Raises EngineError."""
+        with (
+            self._lock,
+            watched(self._connection.query_progress) if self._progress else contextlib.nullcontext() as look,
+        ):
+            guarded(lambda: self._connection.execute(sql), self.interrupt, look)
+
+    def finish(self, manifest: str) -> None:
+        """Write down what was prepared, and let go of its file. Raises EngineError."""
+        with self._lock:
+            guarded(lambda: finish_copies(self._connection, manifest), self.interrupt)
 
     def sibling(self) -> DuckDBEngine:
         """The same data, equally set and locked, over a second connection; see `Engine.sibling`."""

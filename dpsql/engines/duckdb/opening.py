@@ -23,9 +23,11 @@ def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
     threads, memory_limit, progress = options.threads, options.memory_limit, options.progress
     if options.connection is None:
         sources = {t.name: t.source for t in policy.tables.values() if t.source is not None}
+        read = set() if options.copies is None else set(options.copies.tables)
+        stored = any(name not in read and t.source is None for name, t in policy.tables.items())
         return DuckDBEngine.open(
-            policy.database_path, sources, policy.directory, frames=options.frames,
-            threads=threads, memory_limit=memory_limit, progress=progress, made=made,
+            policy.database_path if stored else None, sources, policy.directory, frames=options.frames,
+            threads=threads, memory_limit=memory_limit, progress=progress, made=made, copies=options.copies,
         )  # fmt: skip
     if threads is not None or memory_limit is not None:
         raise reject(

@@ -24,7 +24,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
             help=[f"custodian: list them under tables.{table.name}.columns"],
         )  # fmt: skip
     columns = []
-    for column in table.columns.values():
+    for column in table.all_columns:
         if column.sql_type is None:
             raise reject(
                 "DP005", f"the type of {table.name}.{column.name} is not known without the data", span=span,
@@ -32,7 +32,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
             )  # fmt: skip
         columns.append(numbering.column(column.name, column.sql_type))
     schemas = policy.schemas_of(table)
-    entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns)
+    entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns[: len(table.columns)])
     return Relation(Scan(table.name, tuple(columns), table.name, span), entries)
 
 

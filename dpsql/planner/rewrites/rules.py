@@ -15,6 +15,7 @@ from dpsql.planner.rewrites.correlate_publicly import correlate_publicly
 from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.follow_paths import follow_paths
 from dpsql.planner.rewrites.inline_projections import inline_projections
+from dpsql.planner.rewrites.join_owners import join_owners
 from dpsql.planner.rewrites.keep_private import keep_private
 from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.list_choices import list_choices
@@ -34,6 +35,7 @@ RULES: tuple[Rewrite, ...] = (
     place_conditions,
     narrow_joins,
     correlate_publicly,
+    join_owners,
     follow_paths,
     limit_frequencies,
     keep_private,

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dpsql.policy.file.scalars import (
     Count,
     Flag,
+    FlagOrAuto,
     Label,
     Name,
     Names,
@@ -225,6 +226,9 @@ class TableFile(_File):
     """The most rows that one unit contributes to one group; enforced by the plan."""
     size: SizeFile | None = None
     """The public size; only for {rows: k} with replace_one."""
+    prepared: FlagOrAuto | None = None
+    """true: queries read the copy that `dpsql prepare` makes, in which no unit has more than max_rows_per_unit rows;
+    auto: where there is one of the data as it is. All tables of a unit say the same."""
     columns: dict[str, Annotated[ColumnFile, or_empty(ColumnFile)]] = {}
     """The columns; a public table may leave them to the data."""
 

@@ -76,6 +76,14 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _flag_or_auto(value: object) -> bool | str:
+    if value == "auto":
+        return "auto"
+    if not isinstance(value, bool):
+        raise wrong(f"must be true, false or auto, got {shown(value)}")
+    return value
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         hint = "; put it in quotes" if isinstance(value, bool | int | Decimal | float) else ""
@@ -185,6 +193,9 @@ Probability = Annotated[
 ]
 Count = Annotated[int, PlainValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
+FlagOrAuto = Annotated[
+    bool | str, PlainValidator(_flag_or_auto), WithJsonSchema({"anyOf": [{"type": "boolean"}, {"const": "auto"}]})
+]
 Yes = Annotated[bool, PlainValidator(_yes), WithJsonSchema({"const": True})]
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1})]
 Label = Annotated[str, PlainValidator(_label), WithJsonSchema({"type": ["string", "number"]})]

@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
 from dpsql.core.policy.positions import Loc
+from dpsql.core.policy.prepared import unfit
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
     COARSEST,
@@ -72,7 +73,21 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         max_rows_per_group=spec.max_rows_per_group,
         size=None if spec.size is None else spec.size.exact,
         columns=_columns(scope, loc, name, spec),
+        prepared=_PREPARED[spec.prepared],
     )
+
+
+_PREPARED: Mapping[bool | str | None, Literal["true", "auto"] | None] = {
+    None: None, False: None, True: "true", "auto": "auto"
+}  # fmt: skip
+
+
+def can_be_prepared(scope: Scope, tables: Mapping[str, Table]) -> None:
+    """Notes tables that say `prepared` and cannot be."""
+    for name, table in tables.items():
+        found = None if table.prepared is None else unfit(table, tables)
+        if found is not None:
+            scope.issues.add(("tables", name, found.key), found.message, found.help)
 
 
 def files_have_one_unit(scope: Scope, tables: Mapping[str, Table]) -> None:

@@ -68,7 +68,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
             by_id = frozenset(numbers.values()) if ids in keys else own
             return replace(
                 plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,
-                note=f"unit: {column}",
+                note=f"unit: {column}" if table.copied is None else f"prepared, unit: {column}",
             )  # fmt: skip
         case PathUnit(name=name, path=path, neighbours=neighbours):
             # The owner stands at the end of the path: until the rows are joined to it, no limit on them is known.

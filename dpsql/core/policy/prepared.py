@@ -1,0 +1,128 @@
+"""Tables that are read from a copy in which every unit has at most as many rows as its limit allows.
+
+*Claim.* A policy `as_prepared` describes the copy: each table has a column with its rows' owner, and no owner has more
+rows than the table's `max_rows_per_unit`. *Why.* Preparing keeps the first rows of each owner, in an order that looks
+like chance; owners are found, and limits made true, by plans that the same analysis judges as any query's. *When it
+would be false.* A copy of other declarations than the policy's, or of data in which some tables of a unit are older than
+others: all tables of a unit are prepared at once, from one state of the data, or none is. *Tested by*
+tests/core/policy/test_prepared.py, tests/deep/service/test_prepared_neighbours.py.
+
+In a copy the owner stands in the row. That a row of another table is the one through which it was found is no fact any
+more: the two may be joined by their owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from hashlib import sha256
+
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Column, Copied, RowLimit, Table
+from dpsql.core.policy.units import IdUnit, PathUnit
+
+ANY_COPY = "any"
+"""In place of a copy's identity where there is no data: what is known of every copy."""
+
+
+def prepared_tables(policy: Policy) -> tuple[Table, ...]:
+    """The tables that are to be read prepared, each after those through which its owners are found."""
+    wanted = {name: t for name, t in policy.tables.items() if t.prepared is not None}
+    after = {
+        name: {t.protection.path[0].table} & wanted.keys() if isinstance(t.protection, PathUnit) else set()
+        for name, t in wanted.items()
+    }
+    return tuple(wanted[name] for name in TopologicalSorter(after).static_order())
+
+
+def limit_of(table: Table) -> RowLimit | None:
+    """The most rows of one unit that its copy has: the declared limit, or one where the id is a promised key."""
+    if table.max_rows_per_unit is not None and not table.search_rows:
+        return table.max_rows_per_unit
+    column = table.protection.column.casefold() if isinstance(table.protection, IdUnit) else None
+    alone = any(k.assumed and [c.casefold() for c in k.columns] == [column] for k in table.keys)
+    return RowLimit(1, "assume") if alone else None
+
+
+def owner_column(table: Table, tables: Mapping[str, Table]) -> Column:
+    """The column of its copy that holds the owner: the id's own, or a further one that queries cannot name."""
+    match table.protection:
+        case IdUnit(column=column):
+            found = table.column(column)
+            assert found is not None
+            return found
+        case PathUnit(id_column=column) as path:
+            home, found = path.home, tables[path.home].column(column)
+            assert found is not None
+            return Column(f"{column} of {home}", found.type, found.sql_type, nullable=False, is_nullable=False)
+        case _:
+            raise AssertionError("only tables of ids are prepared")
+
+
+def as_prepared(policy: Policy, copy: str = ANY_COPY, wanted: Mapping[str, Table] | None = None) -> Policy:
+    """The policy of the prepared data; the same one where nothing is prepared.
+
+    copy: the identity of the copy, which makes stored answers and plans of other data others. wanted: the tables that
+    are read from it; by default those of `prepared: true`, and with a copy of `prepared: auto`, too.
+    """
+    if wanted is None:
+        wanted = {
+            t.name: t for t in policy.tables.values() if t.prepared == "true" or (t.prepared and copy != ANY_COPY)
+        }
+    if not wanted:
+        return policy
+    tables = {name: copied(t, policy.tables) if name in wanted else t for name, t in policy.tables.items()}
+    named = sha256(f"{policy.hash} {copy} {sorted(wanted)}".encode()).hexdigest()
+    return replace(policy, tables=tables, hash=named)
+
+
+def copied(table: Table, tables: Mapping[str, Table]) -> Table:
+    """The table as its copy is: with owners in a column, its limit made true, its columns computed."""
+    limit, owner = limit_of(table), owner_column(table, tables)
+    assert limit is not None and table.protection is not None
+    by_path = isinstance(table.protection, PathUnit)
+    assert isinstance(table.protection, IdUnit | PathUnit)
+    return replace(
+        table,
+        protection=IdUnit(table.protection.name, owner.name, table.protection.neighbours),
+        source=None,
+        max_rows_per_unit=RowLimit(limit.rows, "assume"),
+        columns={name: replace(c, derived=None) for name, c in table.columns.items()},
+        copied=Copied(owner if by_path else None, table.protection.path[0] if by_path else None, cut=not limit.assumed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why a table cannot be prepared: below which key of its declaration, in words, and the repair."""
+
+    key: str
+    message: str
+    help: str
+
+
+def unfit(table: Table, tables: Mapping[str, Table]) -> Unfit | None:
+    """What speaks against preparing a table; None if nothing does."""
+    if not table.by_id:
+        what = "the table is public" if table.public else "the unit is a number of rows"
+        return Unfit("prepared", f"is for tables of an id, and {what}: there is nothing to bound", "leave it out")
+    if table.search_rows:
+        return Unfit(
+            "prepared", "needs a declared limit, and this one is searched by each query", "max_rows_per_unit: 20"
+        )
+    if limit_of(table) is None:
+        return Unfit("prepared", "needs max_rows_per_unit: how many rows of one unit are copied", "max_rows_per_unit: 20")
+    for other in tables.values():
+        if other.by_id and other.unit == table.unit and other.prepared != table.prepared:
+            return Unfit(
+                "prepared",
+                f"must be said alike by all tables of unit `{table.unit}`, and `{other.name}` says "
+                f"{'nothing' if other.prepared is None else other.prepared}: they are copied together or not at all",
+                f"tables.{other.name}: prepared: {table.prepared}",
+            )
+    if isinstance(table.protection, PathUnit):
+        name = owner_column(table, tables).name
+        if name.casefold() in (c.casefold() for c in table.columns):
+            return Unfit("columns", f"has `{name}`, which is what the owner is called in a copy", "call it otherwise")
+    return None

@@ -1,0 +1,96 @@
+"""Prepared tables that are joined on the foreign key of their path are joined by their owners, too.
+
+In a copy the owner stands in the row; that the joined row has the same one is no fact of two copies. With the equality
+it is one. It takes no pair away: copies are made of one state of the data, where both owners are found by the same key.
+
+Example:
+    >>> before_after(join_owners, "SELECT COUNT(*) FROM refunds r JOIN payments p ON r.payment = p.payment")
+    join inner payment = payment  →  join inner payment = payment, buyer of payments = buyer
+    ├─ scan refunds                  ├─ scan refunds
+    └─ scan payments                 └─ scan payments
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import Equality, Join, Node, Scan, output_columns
+from dpsql.core.ir.walk import transform, walk
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import Hop, IdUnit
+from dpsql.planner.rewrites.context import RewriteContext
+
+
+def join_owners(root: Node, ctx: RewriteContext) -> Node:
+    """Add equalities of owners to joins of copies."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Join):
+            return node
+        sides = [[(s, t) for s, t in _copies(side, ctx)] for side in (node.left, node.right)]
+        if not all(sides):
+            return node
+        pairs = {(e.left.uid, e.right.uid) for e in node.equalities if isinstance(e.left, Column) and isinstance(e.right, Column)}
+        visible = [{c.uid for c in output_columns(side)} for side in (node.left, node.right)]
+        more = [
+            Equality(_owner(a, s), _owner(b, t))
+            for a, s in sides[0]
+            for b, t in sides[1]
+            if _meet(a, s, b, t, pairs) or _meet(b, t, a, s, {(y, x) for x, y in pairs}) or _children(a, s, b, t, pairs)
+        ]
+        more = [
+            e
+            for e in more
+            if isinstance(e.left, Column)
+            and isinstance(e.right, Column)
+            and e.left.uid in visible[0]
+            and e.right.uid in visible[1]
+            and (e.left.uid, e.right.uid) not in pairs
+        ]
+        return replace(node, equalities=(*node.equalities, *more)) if more else node
+
+    return transform(root, change)
+
+
+def _copies(side: Node, ctx: RewriteContext) -> Iterator[tuple[Scan, Table]]:
+    for scan in walk(side):
+        if isinstance(scan, Scan) and (table := ctx.analysis.table(scan.table)).copied is not None:
+            yield scan, table
+
+
+def _owner(scan: Scan, table: Table) -> Column:
+    assert isinstance(table.protection, IdUnit)
+    return _named(scan, table.protection.column)
+
+
+def _meet(child: Scan, of: Table, parent: Scan, table: Table, pairs: set[tuple[int, int]]) -> bool:
+    """Whether the pairs equate the child's foreign key with the key of the parent that it references."""
+    hop = _hop(of)
+    return (
+        hop is not None
+        and hop.table == table.name
+        and all(
+            (_named(child, c).uid, _named(parent, r).uid) in pairs
+            for c, r in zip(hop.columns, hop.references, strict=True)
+        )
+    )
+
+
+def _children(a: Scan, s: Table, b: Scan, t: Table, pairs: set[tuple[int, int]]) -> bool:
+    """Whether both refer to one row of the same table."""
+    first, second = _hop(s), _hop(t)
+    if first is None or second is None or first.table != second.table or first.references != second.references:
+        return False
+    return all(
+        (_named(a, x).uid, _named(b, y).uid) in pairs for x, y in zip(first.columns, second.columns, strict=True)
+    )
+
+
+def _hop(table: Table) -> Hop | None:
+    return None if table.copied is None else table.copied.hop
+
+
+def _named(scan: Scan, name: str) -> Column:
+    return next(c for c in scan.columns if c.name.casefold() == name.casefold())

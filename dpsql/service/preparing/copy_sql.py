@@ -1,0 +1,90 @@
+"""The SQL of a prepared table: of each owner the first rows, with the owner, in the order of owners.
+
+*Claim.* Between neighbouring databases the copies of a unit's tables differ in the rows of the units that differ, and no
+owner has more than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a scan, the
+join with the copy of the table through which the owner is found, rows without an owner left out, the first C rows of
+each owner kept (core/analysis/rules/truncate.py). What the analysis does not prove is not written. A child is cut among
+the rows of kept parents, which are a function of the same owner's rows. *When it would be false.* A limit per spelling
+of an id, where two are one unit: the table is read with the ids that the policy makes. A path that goes through the
+parent's uncut rows would be as sound, and would lose more rows. *Tested by* tests/service/test_prepared.py,
+tests/deep/service/test_prepared_neighbours.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.expressions import Call, Column
+from dpsql.core.ir.nodes import Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Truncate
+from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.numbers.cap import Finite
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.prepared import limit_of, owner_column
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import PathUnit
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import Aliases
+from dpsql.core.printing.kept_first import SALT
+from dpsql.core.printing.relations import Emitter
+
+
+def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[str], str], salt: int) -> str:
+    """The SELECT that gives a table's copy.
+
+    policy: in which the tables that were copied before are described as copies. tables: name → where it is read: of
+    those the copy. salt: what decides, with the rows themselves, which of them are kept.
+    """
+    numbers = count(1)
+
+    def scan(of: Table) -> Scan:
+        columns = []
+        for c in of.all_columns:
+            assert c.sql_type is not None
+            columns.append(Column(next(numbers), c.name, c.sql_type))
+        return Scan(of.name, tuple(columns), of.name)
+
+    def called(node: Scan, name: str) -> Column:
+        return next(c for c in node.columns if c.name.casefold() == name.casefold())
+
+    own = scan(table)
+    node: Node = own
+    columns = list(own.columns)
+    if isinstance(table.protection, PathUnit):
+        hop = table.protection.path[0]
+        parent = policy.tables[hop.table]
+        above = scan(parent)
+        pairs = zip(hop.columns, hop.references, strict=True)
+        found = called(above, owner_column(parent, policy.tables).name)
+        node = Join(JoinKind.INNER, own, above, tuple(Equality(called(own, c), called(above, r)) for c, r in pairs))
+        owner = Column(next(numbers), owner_column(table, policy.tables).name, found.type)
+        node = Filter(node, Call("is_not_null", (found,), BOOLEAN))
+        renamed = [Column(next(numbers), c.name, c.type) for c in columns]
+        node = Project(
+            node, (*(Item(n, c) for n, c in zip(renamed, columns, strict=True)), Item(owner, found))
+        )
+        columns = [*renamed, owner]
+    else:
+        owner = called(own, owner_column(table, policy.tables).name)
+        node = Filter(node, Call("is_not_null", (owner,), BOOLEAN))
+    limit = limit_of(table)
+    assert limit is not None
+    if not limit.assumed:
+        node = Truncate(node, (owner,), limit.rows)
+    judged = derive(node, Context(policy, PublicFacts()))
+    most = judged.fact.most_rows(frozenset({owner.uid}))
+    assert owner.uid in judged.fact.ids and isinstance(most, Finite) and most.value <= limit.rows, table.name
+    emitter = Emitter(dialect, tables, ByIdentity(), Aliases())
+    listed = ", ".join(f"c{c.uid} AS {dialect.identifier(c.name)}" for c in columns)
+    inner = emitter.query(judged).replace(SALT, str(salt))
+    return f"SELECT {listed} FROM ({inner}) AS kept ORDER BY c{owner.uid}"
+
+
+def staged(policy: Policy, table: Table, copied: Table) -> Policy:
+    """The policy in which one more table is a copy."""
+    return replace(policy, tables={**policy.tables, table.name: copied})
