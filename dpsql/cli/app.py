@@ -307,6 +307,23 @@ def policy_verify(
     return command.run(file, format, threads, memory_limit, not quiet)
 
 
+@app.command(epilog=EXIT_CODES)
+def prepare(
+    file: o.Policy,
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on a terminal.")] = False,
+) -> int:
+    """Custodian: copy the tables that say `prepared`, with at most max_rows_per_unit rows of each unit.
+
+    Queries read the copy, and need not bound contributions any more. Prepare again when the data or the policy changed.
+    It is made beside the policy, as private as the data; what is printed is exact. No budget is charged.
+    """
+    from dpsql.cli.commands import prepare as command
+
+    return command.run(file, threads, memory_limit, not quiet)
+
+
 @policy_app.command("suggest", epilog=EXIT_CODES)
 def policy_suggest(
     file: o.Policy,

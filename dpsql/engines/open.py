@@ -43,7 +43,8 @@ class Options:
 
     connection: one that the caller has opened himself, in place of what the policy names; None: there is none.
     frames: table of the policy → its rows. threads, memory_limit: how much of the machine the engine may take, e.g. 4
-    and `8GB`. progress: whether to show the custodian how far a long query is. copies: prepared tables.
+    and `8GB`. progress: whether to show the custodian how far a long query is. copies: prepared tables. notes: what the
+    user should know of them.
     """
 
     connection: object | None = None
@@ -52,6 +53,7 @@ class Options:
     memory_limit: str | None = None
     progress: bool = False
     copies: Copies | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Writer(Engine, Protocol):

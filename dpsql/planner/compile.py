@@ -49,7 +49,7 @@ from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
 from dpsql.planner.may_search import not_searched, or_searched, require_search_allowed, says_auto
 from dpsql.planner.named_outputs import outputs_named
-from dpsql.planner.notes import drawn_by, joined_releases, notes_of, pairs_counted
+from dpsql.planner.notes import copies_read, drawn_by, joined_releases, notes_of, pairs_counted
 from dpsql.planner.plan import Plan
 from dpsql.planner.privacy_cost import cost_within, request_of
 from dpsql.planner.rewrites.context import Limits, RewriteContext
@@ -369,6 +369,7 @@ def _notes(
         *notes_of(noise.measured),
         *pairs_counted(noise.releases.distinct),
         *joined_releases(noise.releases.distinct),
+        *dict.fromkeys(copies_read(noise.releases.distinct, query.ctx.policy)),
         *notes_of_coverage(query.settings, noise.coverage),
         *interval_notes(query.bound.columns, post, releases),
         *drawn_by(query.ctx.policy.noise),

@@ -15,10 +15,11 @@ from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
-from dpsql.core.ir.walk import Tagged
+from dpsql.core.ir.walk import Tagged, walk
 from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
+from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.layout import one_line
 from dpsql.planner.expected_error import expected_error
 
@@ -49,6 +50,16 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
                 rows = math.ceil(error)
                 said, lie = ("1 row", "lies") if rows == 1 else (f"{rows:,} rows", "lie")
                 yield f"{output.label}: at 95 %, {off.format(rows=said, lie=lie)}"
+
+
+def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
+    """Of which tables rows are missing, because they were read from a prepared copy."""
+    for scan in (n for r in releases for n in walk(r.node) if isinstance(n, Scan)):
+        table = policy.table(scan.table)
+        if table is not None and table.copied is not None and table.copied.cut and table.max_rows_per_unit is not None:
+            most = table.max_rows_per_unit.rows
+            kept = f"{most:,} row{'' if most == 1 else 's'}"
+            yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:

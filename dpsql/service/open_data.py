@@ -48,7 +48,7 @@ def open_data(
         )  # fmt: skip
     given = "a connection" if connection is not None else "a frame" if tables else ""
     found = find(loaded, given) if prepared else Found()
-    options = Options(connection, tables, threads, memory_limit, progress, found.copies)
+    options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes)
     engine = open_engine(found.described(loaded), options)
     try:
         return found.described(complete(loaded, engine.describe())), engine

@@ -91,7 +91,7 @@ def verify_policy(
     The data is opened as by `connect`, from the same arguments; the ledger is not touched.
     Raises CannotOpen: policy or data cannot be opened, or they disagree. Raises EngineError.
     """
-    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, prepared=False)
     try:
         return verify(completed, engine)
     finally:

@@ -3,8 +3,8 @@
 *Claim.* A policy `as_prepared` describes the copy: each table has a column with its rows' owner, and no owner has more
 rows than the table's `max_rows_per_unit`. *Why.* Preparing keeps the first rows of each owner, in an order that looks
 like chance; owners are found, and limits made true, by plans that the same analysis judges as any query's. *When it
-would be false.* A copy of other declarations than the policy's, or of data in which some tables of a unit are older than
-others: all tables of a unit are prepared at once, from one state of the data, or none is. *Tested by*
+would be false.* A copy of other declarations than the policy's, or of data in which some tables of a unit are older
+than others: all tables of a unit are prepared at once, from one state of the data, or none is. *Tested by*
 tests/core/policy/test_prepared.py, tests/deep/service/test_prepared_neighbours.py.
 
 In a copy the owner stands in the row. That a row of another table is the one through which it was found is no fact any
@@ -80,16 +80,16 @@ def as_prepared(policy: Policy, copy: str = ANY_COPY, wanted: Mapping[str, Table
 def copied(table: Table, tables: Mapping[str, Table]) -> Table:
     """The table as its copy is: with owners in a column, its limit made true, its columns computed."""
     limit, owner = limit_of(table), owner_column(table, tables)
-    assert limit is not None and table.protection is not None
-    by_path = isinstance(table.protection, PathUnit)
+    assert limit is not None
     assert isinstance(table.protection, IdUnit | PathUnit)
+    hop = table.protection.path[0] if isinstance(table.protection, PathUnit) else None
     return replace(
         table,
         protection=IdUnit(table.protection.name, owner.name, table.protection.neighbours),
         source=None,
         max_rows_per_unit=RowLimit(limit.rows, "assume"),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
-        copied=Copied(owner if by_path else None, table.protection.path[0] if by_path else None, cut=not limit.assumed),
+        copied=Copied(None if hop is None else owner, hop, cut=not limit.assumed),
     )
 
 
@@ -112,7 +112,9 @@ def unfit(table: Table, tables: Mapping[str, Table]) -> Unfit | None:
             "prepared", "needs a declared limit, and this one is searched by each query", "max_rows_per_unit: 20"
         )
     if limit_of(table) is None:
-        return Unfit("prepared", "needs max_rows_per_unit: how many rows of one unit are copied", "max_rows_per_unit: 20")
+        return Unfit(
+            "prepared", "needs max_rows_per_unit: how many rows of one unit are copied", "max_rows_per_unit: 20"
+        )
     for other in tables.values():
         if other.by_id and other.unit == table.unit and other.prepared != table.prepared:
             return Unfit(

@@ -24,7 +24,7 @@ except ImportError:  # pragma: no cover  # Windows: nobody is kept from preparin
     fcntl = None  # type: ignore[assignment]
 
 CATALOGUE: Final = "prepared"
-_MANIFEST: Final = f"{CATALOGUE}.main.\"\"\"manifest\"\"\""
+_MANIFEST: Final = f'{CATALOGUE}.main."""manifest"""'
 """A name that no table of a policy is written to: it has quotes of its own."""
 
 
@@ -44,7 +44,9 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, writing: bool) -> 
             return
     raise cannot_open(
         f"the prepared tables cannot be {'written' if writing else 'read'}: {path}",
-        "check that the folder can be written and has space" if writing else "prepare them again:  dpsql prepare POLICY",
+        "check that the folder can be written and has space"
+        if writing
+        else "prepare them again:  dpsql prepare POLICY",
     )
 
 

@@ -79,6 +79,7 @@ class DuckDBEngine:
         made: table → the columns that the policy makes of the data's.
         second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
         """
+        self.told: tuple[str, ...] = ()
         self._connection = connection
         self._home = home
         self._locked = spill is not None if locked is None else locked
@@ -210,8 +211,8 @@ class DuckDBEngine:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Says so if the connection is not locked."""
-        return () if self._locked else (UNLOCKED,)
+        """What whoever opened it tells, and that the connection is not locked, if so."""
+        return (*self.told, *(() if self._locked else (UNLOCKED,)))
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""

@@ -25,16 +25,19 @@ def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
         sources = {t.name: t.source for t in policy.tables.values() if t.source is not None}
         read = set() if options.copies is None else set(options.copies.tables)
         stored = any(name not in read and t.source is None for name, t in policy.tables.items())
-        return DuckDBEngine.open(
+        opened = DuckDBEngine.open(
             policy.database_path if stored else None, sources, policy.directory, frames=options.frames,
             threads=threads, memory_limit=memory_limit, progress=progress, made=made, copies=options.copies,
         )  # fmt: skip
+        opened.told = options.notes
+        return opened
     if threads is not None or memory_limit is not None:
         raise reject(
             "DP903", "threads and memory_limit are for data that dpsql opens",
             help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
         )  # fmt: skip
     engine = DuckDBEngine.wrap(options.connection, progress=progress, made=made)  # type: ignore[arg-type]  # which looks itself
+    engine.told = options.notes
     try:
         for name, frame in options.frames.items():
             engine.register(name, frame.value)

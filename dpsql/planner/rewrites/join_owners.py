@@ -29,25 +29,22 @@ def join_owners(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Join):
             return node
-        sides = [[(s, t) for s, t in _copies(side, ctx)] for side in (node.left, node.right)]
-        if not all(sides):
-            return node
-        pairs = {(e.left.uid, e.right.uid) for e in node.equalities if isinstance(e.left, Column) and isinstance(e.right, Column)}
-        visible = [{c.uid for c in output_columns(side)} for side in (node.left, node.right)]
-        more = [
-            Equality(_owner(a, s), _owner(b, t))
-            for a, s in sides[0]
-            for b, t in sides[1]
-            if _meet(a, s, b, t, pairs) or _meet(b, t, a, s, {(y, x) for x, y in pairs}) or _children(a, s, b, t, pairs)
+        left, right = (tuple(_copies(side, ctx)) for side in (node.left, node.right))
+        pairs = {
+            (e.left.uid, e.right.uid)
+            for e in node.equalities
+            if isinstance(e.left, Column) and isinstance(e.right, Column)
+        }
+        swapped = {(b, a) for a, b in pairs}
+        found = [
+            (_owner(a, s), _owner(b, t))
+            for a, s in left
+            for b, t in right
+            if _meet(a, s, b, t, pairs) or _meet(b, t, a, s, swapped) or _children(a, s, b, t, pairs)
         ]
+        seen = [{c.uid for c in output_columns(side)} for side in (node.left, node.right)]
         more = [
-            e
-            for e in more
-            if isinstance(e.left, Column)
-            and isinstance(e.right, Column)
-            and e.left.uid in visible[0]
-            and e.right.uid in visible[1]
-            and (e.left.uid, e.right.uid) not in pairs
+            Equality(a, b) for a, b in found if a.uid in seen[0] and b.uid in seen[1] and (a.uid, b.uid) not in pairs
         ]
         return replace(node, equalities=(*node.equalities, *more)) if more else node
 

@@ -1,7 +1,7 @@
 """The SQL of a prepared table: of each owner the first rows, with the owner, in the order of owners.
 
-*Claim.* Between neighbouring databases the copies of a unit's tables differ in the rows of the units that differ, and no
-owner has more than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a scan, the
+*Claim.* Between neighbouring databases the copies of a unit's tables differ in the rows of the units that differ, and
+no owner has more than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a scan, the
 join with the copy of the table through which the owner is found, rows without an owner left out, the first C rows of
 each owner kept (core/analysis/rules/truncate.py). What the analysis does not prove is not written. A child is cut among
 the rows of kept parents, which are a function of the same owner's rows. *When it would be false.* A limit per spelling
@@ -65,9 +65,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
         owner = Column(next(numbers), owner_column(table, policy.tables).name, found.type)
         node = Filter(node, Call("is_not_null", (found,), BOOLEAN))
         renamed = [Column(next(numbers), c.name, c.type) for c in columns]
-        node = Project(
-            node, (*(Item(n, c) for n, c in zip(renamed, columns, strict=True)), Item(owner, found))
-        )
+        node = Project(node, (*(Item(n, c) for n, c in zip(renamed, columns, strict=True)), Item(owner, found)))
         columns = [*renamed, owner]
     else:
         owner = called(own, owner_column(table, policy.tables).name)

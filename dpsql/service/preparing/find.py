@@ -61,7 +61,7 @@ def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> 
     source, span = place if place is not None else (None, None)
     found = Diagnostic(
         "DP008", f"the prepared tables cannot be read: {why}", span=span, source=source,
-        help=(f"custodian:  {repair}", "or say  prepared: auto  to have contributions bounded by each query where there is no copy"),
+        help=(f"custodian:  {repair}", "or say  prepared: auto  to have each query bound contributions meanwhile"),
         notes=("nothing was charged",),
     )  # fmt: skip
     raise CannotOpen([found])
