@@ -9,6 +9,7 @@ from os import PathLike
 from dpsql.audit.run import RUNS, Audit, audit
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.prepared import with_owners
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.planner.settings import Settings
@@ -37,10 +38,11 @@ def audit_query(
         wanted = replace(wanted, epsilon=EPSILON)
     engine: Engine | None = None
     try:
-        loaded, engine = open_data(loaded, None, None, None, None)
+        loaded, engine = open_data(loaded, None, None, None, None, prepared=False)
     except CannotOpen as error:
         if error.diagnostics[0].code == "DP004":
             raise
+    loaded = with_owners(loaded)
     try:
         key_delta = None
         if wanted.delta is None and loaded.privacy.accountant != "pure_dp":

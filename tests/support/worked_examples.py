@@ -29,6 +29,9 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.render import constant, expression
 from dpsql.core.ir.walk import Tagged, walk
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.prepared import as_prepared
+from dpsql.core.policy.tables import RowLimit
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
@@ -92,6 +95,10 @@ sensors:
     "units: {patient: {table: patients, key: patient}}\n",
 )
 """patients and visits are protected by patient, drugs through their visit; of calls two rows are, of alarms one."""
+_LIMITED = {**CLINIC.tables, "drugs": replace(CLINIC.tables["drugs"], max_rows_per_unit=RowLimit(24))}
+PREPARED = as_prepared(
+    replace(CLINIC, tables=_LIMITED), "copy", {name: _LIMITED[name] for name in ("patients", "visits", "drugs")}
+)
 
 
 # --- what examples call ---------------------------------------------------------------------------------------------
@@ -115,11 +122,15 @@ def facts(sql: str, *more: str, rewritten: bool = False) -> None:
         print(f"{text:<{width}} {' · '.join(_known(tagged, root, more))}".rstrip())
 
 
-def before_after(rule: Rewrite, sql: str) -> None:
-    """Print the part of a query's plan that a rewrite changes, before and after it, or why it refuses."""
-    before = _before(rule, sql)
+def before_after(rule: Rewrite, sql: str, *, prepared: bool = False) -> None:
+    """Print the part of a query's plan that a rewrite changes, before and after it, or why it refuses.
+
+    prepared: whether patients, visits and drugs are read from copies.
+    """
+    of = PREPARED if prepared else CLINIC
+    before = _before(rule, sql, of)
     try:
-        after = rule(before, _context())
+        after = rule(before, _context(of))
     except Rejected as refusal:
         return _refused(refusal)
     _side_by_side(*_differing(before, after))
@@ -154,22 +165,22 @@ def failures(test: doctest.DocTest) -> str:
 # --- plans as text --------------------------------------------------------------------------------------------------
 
 
-def _context() -> RewriteContext:
+def _context(of: Policy = CLINIC) -> RewriteContext:
     public = PublicFacts()
-    analysis = Derivation.begin(Context(CLINIC, public), drafting=True)
+    analysis = Derivation.begin(Context(of, public), drafting=True)
     return RewriteContext(analysis, error=total_error, searching=Searching(everywhere=False))
 
 
-def _bound(sql: str) -> Node:
+def _bound(sql: str, of: Policy = CLINIC) -> Node:
     """The query as it is bound; SELECT * without its projection."""
-    root = bind(parse(Source(sql)), CLINIC).root
+    root = bind(parse(Source(sql)), of).root
     bare = isinstance(root, Project) and all(item.expr == item.column for item in root.items)
     return root.input if isinstance(root, Project) and (bare or "SELECT * FROM" in sql) else root
 
 
-def _before(rule: Rewrite | None, sql: str) -> Node:
+def _before(rule: Rewrite | None, sql: str, of: Policy = CLINIC) -> Node:
     """The plan when its turn comes; None: after all rewrites."""
-    root, ctx = _bound(sql), _context()
+    root, ctx = _bound(sql, of), _context(of)
     for earlier in RULES if rule is None else RULES[: RULES.index(rule)]:
         root = earlier(root, ctx)
     return root

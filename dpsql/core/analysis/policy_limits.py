@@ -52,7 +52,8 @@ def policy_limits(node: Node, ctx: Derivation) -> PolicyLimits:
         case Scan(table=name):
             table = ctx.table(name)
             total = table.max_rows_per_unit
-            enforced = None if total is None or total.assumed else total.rows
+            cut = table.copied is not None and table.copied.cut
+            enforced = None if total is None or (total.assumed and not cut) else total.rows
             return PolicyLimits(enforced, table.max_rows_per_group, table.max_groups_per_unit)
         case Join(left=left, right=right):
             known_left, known_right = ctx.fact(left), ctx.fact(right)

@@ -77,6 +77,19 @@ def as_prepared(policy: Policy, copy: str = ANY_COPY, wanted: Mapping[str, Table
     return replace(policy, tables=tables, hash=named)
 
 
+def with_owners(policy: Policy) -> Policy:
+    """The policy of any copy with its owners listed among the columns, for whoever makes up data of it."""
+    tables = {
+        name: t
+        if t.copied is None or t.copied.owner is None
+        else replace(
+            t, columns={**t.columns, t.copied.owner.name: t.copied.owner}, copied=replace(t.copied, owner=None)
+        )
+        for name, t in as_prepared(policy).tables.items()
+    }
+    return replace(as_prepared(policy), tables=tables)
+
+
 def copied(table: Table, tables: Mapping[str, Table]) -> Table:
     """The table as its copy is: with owners in a column, its limit made true, its columns computed."""
     limit, owner = limit_of(table), owner_column(table, tables)

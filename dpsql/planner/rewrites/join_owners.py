@@ -4,10 +4,12 @@ In a copy the owner stands in the row; that the joined row has the same one is n
 it is one. It takes no pair away: copies are made of one state of the data, where both owners are found by the same key.
 
 Example:
-    >>> before_after(join_owners, "SELECT COUNT(*) FROM refunds r JOIN payments p ON r.payment = p.payment")
-    join inner payment = payment  →  join inner payment = payment, buyer of payments = buyer
-    ├─ scan refunds                  ├─ scan refunds
-    └─ scan payments                 └─ scan payments
+    >>> before_after(
+    ...     join_owners, "SELECT COUNT(*) FROM drugs d JOIN visits v ON d.visit = v.visit", prepared=True
+    ... )
+    join inner visit = visit  →  join inner visit = visit and patient of visits = patie…
+    ├─ scan drugs                ├─ scan drugs
+    └─ scan visits               └─ scan visits
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The SQL of a prepared table: of each owner the first rows, with the owner, in the order of owners.
 
 *Claim.* Between neighbouring databases the copies of a unit's tables differ in the rows of the units that differ, and
-no owner has more than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a scan, the
-join with the copy of the table through which the owner is found, rows without an owner left out, the first C rows of
-each owner kept (core/analysis/rules/truncate.py). What the analysis does not prove is not written. A child is cut among
-the rows of kept parents, which are a function of the same owner's rows. *When it would be false.* A limit per spelling
-of an id, where two are one unit: the table is read with the ids that the policy makes. A path that goes through the
-parent's uncut rows would be as sound, and would lose more rows. *Tested by* tests/service/test_prepared.py,
+no owner has more rows than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a
+scan, the join with the copy of the table through which the owner is found, rows without an owner left out, the first C
+rows of each owner kept (core/analysis/rules/truncate.py). What the analysis does not prove is not written. A child is
+cut among the rows of kept parents, which are a function of the same owner's rows. *When it would be false.* A limit per
+spelling of an id, where two are one unit: the table is read with the ids that the policy makes. An order that reads the
+place of a row, or rows of other owners. *Tested by* tests/service/test_prepared.py,
 tests/deep/service/test_prepared_neighbours.py.
 """
 
