@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from dpsql.policy.policy import Policy
     from dpsql.results.answer import Release
     from dpsql.service.check import check
+    from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.query import Query
     from dpsql.service.settings import Options
     from dpsql.service.verify import Verification, verify_policy
@@ -93,6 +94,7 @@ _HOMES = {
     "Policy": "dpsql.policy.policy",
     "PrivacyLoss": "dpsql.core.privacy_loss",
     "ProgrammingError": "dpsql.diagnostics.errors",
+    "Preparation": "dpsql.service.preparing.prepare",
     "Query": "dpsql.service.query",
     "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",
@@ -108,6 +110,7 @@ _HOMES = {
     "check": "dpsql.service.check",
     "connect": "dpsql.api.connection",
     "epsilon_to_rho": "dpsql.core.privacy_loss",
+    "prepare": "dpsql.service.preparing.prepare",
     "protect": "dpsql.api.protect",
     "verify_policy": "dpsql.service.verify",
 }
@@ -138,6 +141,7 @@ __all__ = [
     "OperationalError",
     "Options",
     "Policy",
+    "Preparation",
     "PrivacyLoss",
     "ProgrammingError",
     "Query",
@@ -156,6 +160,7 @@ __all__ = [
     "connect",
     "epsilon_to_rho",
     "paramstyle",
+    "prepare",
     "protect",
     "threadsafety",
     "verify_policy",

@@ -7,16 +7,19 @@ and never prove it; what it cannot even refute (whose rows these are, what is pu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.prepared import prepared_tables
+from dpsql.engines.open import read_manifest
 from dpsql.policy.issues import dotted
 from dpsql.policy.tools.audit import Promise, promises
 from dpsql.service.declared import Check, checks
 from dpsql.service.open_data import open_data
+from dpsql.service.preparing.manifest import Manifest, place_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,9 +96,26 @@ def verify_policy(
     """
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, prepared=False)
     try:
-        return verify(completed, engine)
+        found = verify(completed, engine)
     finally:
         engine.close()
+    return replace(found, checks=(*found.checks, *_copies(completed)))
+
+
+def _copies(policy: Policy) -> Iterator[Checked]:
+    """What the prepared copies leave out, as it was counted when they were made."""
+    text = read_manifest(place_of(policy)) if prepared_tables(policy) else None
+    known = None if text is None else Manifest.read(text)
+    for name, copy in ({} if known is None else known.tables).items():
+        place = policy.place("tables", name, "prepared")
+        if place is None:
+            continue
+        line, column = place[0].position(place[1].start)
+        yield Checked(
+            "prepared", f"tables.{name}.prepared", "info", "its copy has as many rows of a unit as the limit allows",
+            policy.tables[name].unit, "rows that its copy leaves out", copy.rows - copy.kept, copy.rows,
+            file=place[0].name, line=line, column=column,
+        )  # fmt: skip
 
 
 def verify(policy: Policy, engine: Engine) -> Verification:
