@@ -59,13 +59,14 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "PrivacyLoss": (),
     "Diagnostic": (),
     "Verification": ("holds", "broken"),
+    "Preparation": (),
 }
 
 
 def reference() -> str:
     """Functions, then classes with their methods."""
     lines: list[str] = []
-    for name in ("connect", "protect", "check", "verify_policy", "epsilon_to_rho"):
+    for name in ("connect", "protect", "check", "prepare", "verify_policy", "epsilon_to_rho"):
         lines += _function(f"dpsql.{name}", getattr(dpsql, name), "##")
     for name, methods in SHOWN.items():
         cls = getattr(dpsql, name)

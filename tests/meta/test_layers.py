@@ -18,6 +18,7 @@ CHANCE = {
     "dpsql/core/noise/sampler/entropy.py": "the one source of noise",
     "dpsql/core/ledger/hash_chain.py": "the ledger's salt, drawn once and kept",
     "dpsql/core/release/charge.py": "the ids of ledger entries and of stored answers",
+    "dpsql/service/preparing/prepare.py": "the name of a copy, and which rows are kept",
 }
 
 
