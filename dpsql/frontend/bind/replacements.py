@@ -29,7 +29,6 @@ INSTEAD: Final[dict[str, str]] = {
     "regexp_like": _PATTERN,
     "regexp_matches": _PATTERN,
     "regexp_full_match": _PATTERN,
-    "width_bucket": _BUCKETS,
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),

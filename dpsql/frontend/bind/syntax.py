@@ -20,6 +20,9 @@ from dpsql.frontend.bind.syntax_arguments import checked
 if TYPE_CHECKING:
     from dpsql.frontend.bind.expressions import ExprBinder
 
+MOST_BUCKETS = 10**6
+"""Of width_bucket."""
+
 
 def paren(binder: ExprBinder, node: exp.Paren) -> Expr:
     return binder.bind(checked(node, binder.source, "this")["this"])
@@ -230,6 +233,33 @@ def bucket(binder: ExprBinder, node: exp.DateBin) -> Expr:
     return binder.call("time_bucket", (binder.bind(args["expression"]), amount, name), at)
 
 
+def width_bucket(binder: ExprBinder, node: exp.WidthBucket) -> Expr:
+    """width_bucket(x, lo, hi, n): which of n equal parts of lo to hi holds x, from 1 on; 0 below, n + 1 from hi on.
+
+    As PostgreSQL computes it, in operators that are known: so it is a group key with n + 2 values.
+    """
+    args, at = checked(node, binder.source, "this", "min_value", "max_value", "num_buckets"), binder.span(node)
+    x, lo, hi, n = (binder.bind(args[part]) for part in ("this", "min_value", "max_value", "num_buckets"))
+    ends = [binder.value(e).interval.lo if isinstance(e, Literal) and e.type.numeric else None for e in (lo, hi, n)]
+    low, high, count = ends
+    if low is None or high is None or count is None or low >= high or count not in range(1, MOST_BUCKETS + 1):
+        raise reject(
+            "DP106", "width_bucket takes a number, two ends, the lower one first, and a number of parts", span=at,
+            label="the last three are literals", help=["as in  width_bucket(x, 0, 100, 10)"],
+        )  # fmt: skip
+    first, after = literals.integer(1, at), literals.integer(int(count) + 1, at)
+
+    def call(name: str, *parts: Expr) -> Expr:
+        return binder.call(name, parts, at)
+
+    if not x.type.numeric:
+        raise reject("DP203", f"width_bucket needs a number, not {x.type}", span=x.span or at)
+    parts = call("div", call("mul", call("sub", x, lo), n), call("sub", hi, lo))
+    within = call("clip", call("add", call("floor", parts), first), first, n)  # of what is rounded up to hi, too
+    below = call("lt", x, lo), literals.integer(0, at)
+    return call("case", *below, call("ge", x, hi), after, Cast(within, INTEGER, at))
+
+
 def log(binder: ExprBinder, node: exp.Log) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     if "expression" not in args:  # log(x) is the decimal logarithm in DuckDB
@@ -300,6 +330,7 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.Div: divide,
     exp.Round: round_,
     exp.DateBin: bucket,
+    exp.WidthBucket: width_bucket,
     exp.Log: log,
     exp.SHA2: sha2,
     exp.Trim: trim,
