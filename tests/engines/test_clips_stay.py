@@ -16,6 +16,7 @@ from dpsql.policy.load import parse_policy
 POLICY = """\
 version: 1
 name: m
+ledger: ":memory:"
 database: m.duckdb
 tables:
   log:
