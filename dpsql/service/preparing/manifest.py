@@ -69,15 +69,20 @@ def place_of(policy: Policy) -> Path:
 
 
 def declared(policy: Policy) -> str:
-    """A hash of what copies are made by: whose rows, which columns of which type, which limits, from where."""
+    """A hash of what copies are made by: whose rows, which columns of which type, which limits, from where.
+
+    Of other tables, too, whose rows they are and where they lie: whether two tables have the same rows and different
+    units is looked at when the copies are made, and cannot be seen in them.
+    """
+    others = [(t.name, t.public, str(t.protection), str(t.source)) for t in policy.tables.values()]
     said = [
         (
-            t.name, str(t.protection), str(t.source), str(t.max_rows_per_unit),
-            [(c.name, str(c.sql_type), str(c.derived)) for c in t.columns.values()], [str(k) for k in t.keys],
+            t.name, str(t.max_rows_per_unit), [(c.name, str(c.sql_type), str(c.derived)) for c in t.columns.values()],
+            [str(k) for k in t.keys],
         )
         for t in prepared_tables(policy)
     ]  # fmt: skip
-    return hashlib.sha256(repr((policy.database, policy.data_version, said)).encode()).hexdigest()
+    return hashlib.sha256(repr((policy.database, policy.data_version, others, said)).encode()).hexdigest()
 
 
 def look_of(path: str) -> str:
