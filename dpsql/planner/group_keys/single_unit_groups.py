@@ -36,6 +36,8 @@ def single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple
                 owners.append(path[0].columns)
             case IdUnit(column=column):
                 owners.append((column,))
+        if table.copied is not None and table.copied.hop is not None:
+            owners.append(table.copied.hop.columns)
         for owner in owners:
             if {c.casefold() for c in owner} <= columns.keys():
                 return tuple(bare[columns[c.casefold()]] for c in owner)

@@ -22,7 +22,7 @@ lines:
   unit: {path: [{column: nr, references: orders(nr)}]}
   max_rows_per_unit: 5
   prepared: true
-  columns: {nr: {type: bigint}, qty: {type: integer, bounds: [0, 9]}}
+  columns: {nr: {type: bigint, nullable: false}, qty: {type: integer, bounds: [0, 9]}}
 codes: {public: true, columns: {code: {type: integer}}}
 """
 SHOP = policy(TABLES)
@@ -94,6 +94,11 @@ def test_the_owner_of_a_copy_cannot_be_named() -> None:
     ):
         with pytest.raises(Rejected, match="buyer of orders"):
             planned(sql, SHOP)
+
+
+def test_groups_of_one_owner_are_refused_as_without_copies() -> None:
+    with pytest.raises(Rejected, match="each group of nr belongs to one person"):
+        planned("SELECT nr, COUNT(*) FROM lines GROUP BY nr", SHOP)
 
 
 @pytest.mark.parametrize(
