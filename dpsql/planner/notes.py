@@ -55,11 +55,13 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
 def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
     """Of which tables rows are missing, because they were read from a prepared copy."""
     for scan in (n for r in releases for n in walk(r.node) if isinstance(n, Scan)):
-        table = policy.table(scan.table)
-        if table is not None and table.copied is not None and table.copied.cut and table.max_rows_per_unit is not None:
-            most = table.max_rows_per_unit.rows
-            kept = f"{most:,} row{'' if most == 1 else 's'}"
-            yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
+        name: str | None = scan.table
+        while name is not None and (table := policy.table(name)) is not None and (copy := table.copied) is not None:
+            if copy.cut and table.max_rows_per_unit is not None:
+                most = table.max_rows_per_unit.rows
+                kept = f"{most:,} row{'' if most == 1 else 's'}"
+                yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
+            name = None if copy.hop is None else copy.hop.table  # of other rows there, its rows were left out, too
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:

@@ -96,6 +96,14 @@ def test_the_owner_of_a_copy_cannot_be_named() -> None:
             planned(sql, SHOP)
 
 
+def test_notes_name_every_table_of_which_rows_are_missing() -> None:
+    kept = [n for n in planned("SELECT SUM(qty) FROM lines", SHOP).notes if "when the data was prepared" in n]
+    assert [n.split(" were kept")[0] for n in kept] == [
+        "of each person at most 5 rows of lines", "of each person at most 3 rows of orders"
+    ]  # fmt: skip
+    assert not [n for n in planned("SELECT COUNT(*) FROM people", SHOP).notes if "prepared" in n]
+
+
 def test_groups_of_one_owner_are_refused_as_without_copies() -> None:
     with pytest.raises(Rejected, match="each group of nr belongs to one person"):
         planned("SELECT nr, COUNT(*) FROM lines GROUP BY nr", SHOP)
