@@ -195,17 +195,27 @@ def test_a_failed_preparation_leaves_the_last_copy(shop: Path) -> None:
     prepare(shop)
     before = place_of_file(shop).read_bytes()
     new = place_of_file(shop).with_name("shop.prepared.duckdb.new")
-    new.write_bytes(b"left by one that was killed")
+    new.mkdir()
+    (new / "shop.prepared.duckdb").write_bytes(b"left by one that was killed")
     shop.write_text(POLICY.replace("qty: {type: integer, bounds: [0, 9]}", "nothing: {type: integer}"))
     with pytest.raises(CannotOpen):
         prepare(shop)
     assert place_of_file(shop).read_bytes() == before and not new.exists()
 
 
-def test_only_its_owner_may_read_the_file(shop: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_only_its_owner_may_read_the_file(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    make = Path.mkdir
+
+    def seen(folder: Path, mode: int = 0o777, **more: bool) -> None:
+        make(folder, mode, **more)
+        modes.append(folder.stat().st_mode & 0o777)
+
+    monkeypatch.setattr(Path, "mkdir", seen)
     prepare(shop)
-    if os.name == "posix":
-        assert place_of_file(shop).stat().st_mode & 0o777 == 0o600
+    assert modes == [0o700]
+    assert place_of_file(shop).stat().st_mode & 0o777 == 0o600
 
 
 def test_answers_of_one_copy_are_not_served_for_another(shop: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -89,9 +90,9 @@ def finish(connection: duckdb.DuckDBPyConnection, manifest: str) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A place for the new file, which takes that of `path` when the body ends well. Whoever comes second waits.
 
-    Raises CannotOpen (DP006).
+    It is written in a folder that nobody else may look into. Raises CannotOpen (DP006).
     """
-    new, lock = path.with_name(path.name + ".new"), path.with_name(path.name + ".lock")
+    folder, lock = path.with_name(path.name + ".new"), path.with_name(path.name + ".lock")
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
@@ -101,14 +102,14 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         if fcntl is not None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        for left in (new, Path(f"{new}.wal")):  # by one that was killed
-            left.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # left by one that was killed
+        folder.mkdir(mode=0o700)
+        new = folder / path.name
         yield new
         os.chmod(new, 0o600)
         with open(new, "rb") as file:
             os.fsync(file.fileno())
         os.replace(new, path)
     finally:
-        for left in (new, Path(f"{new}.wal")):
-            left.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
