@@ -2453,11 +2453,11 @@ MUTATIONS = (
         ("tests/service/test_prepared.py",),
     ),
     Mutation(
-        "copy-of-any-limit-believed",
+        "copy-of-unproven-rows",
         "dpsql/service/preparing/copy_sql.py",
-        "    if not limit.assumed:\n        node = Truncate",
-        "    if limit.rows < 3:\n        node = Truncate",
-        "a prepared table that is not cut is taken for one that is",
+        "if not (isinstance(proven, Finite) and proven.value <= limit.rows):",
+        "if isinstance(proven, Finite) and proven.value > limit.rows:",
+        "a table whose limit nothing makes true cannot be prepared",
         ("tests/service/test_prepared.py",),
     ),
     Mutation(

@@ -72,6 +72,16 @@ def test_of_each_owner_the_limit_is_kept(shop: Path) -> None:
     assert all(n == 4 for _, n in rows(shop, 'SELECT "buyer of orders", COUNT(*) FROM lines GROUP BY 1'))
 
 
+@pytest.mark.parametrize("promised", ["max_rows_per_unit: 3", "max_rows_per_unit: 4"])
+def test_promised_limits_need_no_cut_where_the_id_stands_in_the_row(shop: Path, promised: str) -> None:
+    shop.write_text(POLICY.replace(promised, f"max_rows_per_unit: {{rows: {promised[-1]}00, enforce: assume}}"))
+    made = prepare(shop)
+    assert (made.tables["orders"].kept, made.tables["lines"].kept > 20) == (
+        (36, False) if promised[-1] == "3" else (15, True)
+    )
+    dpsql.connect(shop, ledger=":memory:").close()
+
+
 def test_lines_are_those_of_kept_orders_and_owners_are_sorted(shop: Path) -> None:
     prepare(shop)
     owners = [row[0] for row in rows(shop, 'SELECT "buyer of orders" FROM lines')]
