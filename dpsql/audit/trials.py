@@ -133,7 +133,9 @@ def _batches(runs: int, rows: int) -> list[tuple[int, int]]:
 
 
 def _parts(planned: PlannedRelease) -> list[int]:
-    return [i for i, m in enumerate(planned.measured.measurements) if m.known is None]
+    """What is drawn; of several picks from one list the first: of the others it decides what they choose from."""
+    found = enumerate(planned.measured.measurements)
+    return [i for i, m in found if m.known is None and not (m.component.pick and m.component.pick.place)]
 
 
 # --- what the plan claims ---------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ class _Plan:
         for i in output.recipe.components:
             m, multiples = measured.measurements[i], Multiples.of(self.plan, number, i)
             shown, error = multiples.text, multiples.error(measured, i)
-            rows = " rows" if rule(m.component).chosen else ""
+            rows = f" {m.component.counted}s" if rule(m.component).chosen else ""
             what = "choice" if rows else "noise"
             most = " at most" if multiples.any_bounds else ""
             lines.append(

@@ -49,16 +49,18 @@ def outputs_named(
     return outputs
 
 
-def chosen_columns(tree: Tagged[Facts], columns: Sequence[Column]) -> frozenset[str]:
-    """Names, in small letters, of the columns that show a quantile or mode unchanged: their error is in rows."""
-    index = releases_of(tree).index
-    noisy, shown = (shown_by(tree.node, columns, index, quantiles=wanted) for wanted in (False, True))
-    return frozenset(
-        c.name.casefold()
-        for without, sources in zip(noisy, shown, strict=True)
-        for c, number, source in zip(columns, without, sources, strict=True)
-        if source is not None and number is None
-    )
+def chosen_columns(tree: Tagged[Facts], columns: Sequence[Column]) -> Mapping[str, str]:
+    """Name, in small letters, of a column that shows a choice unchanged → what its error is a number of."""
+    found = releases_of(tree)
+    noisy, shown = (shown_by(tree.node, columns, found.index, quantiles=wanted) for wanted in (False, True))
+    names: dict[str, str] = {}
+    for without, sources in zip(noisy, shown, strict=True):
+        for c, number, source in zip(columns, without, sources, strict=True):
+            if source is not None and number is None:
+                release = found.node(source[0])
+                (place,) = release.outputs[source[1]].recipe.components
+                names[c.name.casefold()] = release.components[place].counted
+    return names
 
 
 def _unsuitable(wish: str, column: Column, tree: Tagged[Facts]) -> Exception:

@@ -41,15 +41,16 @@ def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
 
 
 def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[str]:
-    """How far what is chosen may be off: a number of rows, as a COUNT of them would count."""
+    """How far what is chosen may be off: a number of rows, as a COUNT of them would count, or of units."""
     for output in release.node.outputs:
         if off := formula(output).off:
             (place,) = output.recipe.components
+            own = release.node.components[place]
             error = expected_error(release, place, any_bounds=any_bounds)
-            if error is not None:
-                rows = math.ceil(error)
-                said, lie = ("1 row", "lies") if rows == 1 else (f"{rows:,} rows", "lie")
-                yield f"{output.label}: at 95 %, {off.format(rows=said, lie=lie)}"
+            if error is not None and not (own.pick and own.pick.place):  # of several picks the first says it for all
+                rows, name = math.ceil(error), output.column.name if own.pick else output.label
+                said, lie = (f"1 {own.counted}", "lies") if rows == 1 else (f"{rows:,} {own.counted}s", "lie")
+                yield f"{name}: at 95 %, {off.format(rows=said, lie=lie)}"
 
 
 def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
@@ -190,11 +191,12 @@ def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease) -> 
 
 
 def _choices(release: MeasuredRelease) -> Iterator[str]:
-    """Rows whose value is none of those that a mode is chosen from."""
+    """Rows whose value is none of those that one is chosen from."""
     for c in release.node.components:
         if c.arg is not None and c.choices is not None and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
             what = expression(c.arg)
-            yield f"rows with another value than the {len(c.choices.keys):,} listed do not count in MODE({what})"
+            other = f"rows with another value than the {len(c.choices.keys):,} listed"
+            yield f"{other} do not count in {f'MODE({what})' if c.pick is None else what}"
 
 
 def _keys(release: MeasuredRelease) -> Iterator[str]:

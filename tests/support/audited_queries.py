@@ -117,6 +117,12 @@ CASES: dict[str, Case] = {
     "quantile of replaced rows": Case("replaced", "SELECT MEDIAN(x) FROM rows", epsilon="4", runs=FEW_RUNS),
     "mode": Case("limits", "SELECT MODE(region) FROM people", epsilon="2", runs=FEW_RUNS),
     "mode, weighted": Case("limits", "SELECT MODE(kind) FROM grouped", runs=FEW_RUNS),
+    "largest groups": Case(
+        "limits",
+        "SELECT kind FROM no_limit GROUP BY kind ORDER BY COUNT(DISTINCT id) DESC LIMIT 1",
+        epsilon="2",
+        runs=FEW_RUNS,
+    ),
     "zcdp, quantile beside a count": Case("zcdp", "SELECT COUNT(*), MEDIAN(age) FROM people", runs=FEW_RUNS),
 }
 

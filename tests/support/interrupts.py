@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -24,6 +25,7 @@ def stopped_at_each(action: Callable[[], object], file: str) -> Iterator[int]:
                 if left == 0:
                     raise KeyboardInterrupt
 
+        gc.disable()  # what others left to be collected is not stopped in its place
         sys.setprofile(press)
         try:
             action()
@@ -31,6 +33,7 @@ def stopped_at_each(action: Callable[[], object], file: str) -> Iterator[int]:
             kept.append(stopped)
         finally:
             sys.setprofile(None)
+            gc.enable()
         yield at
         if left > 0:
             assert kept, "nothing was stopped"

@@ -292,6 +292,9 @@ def _component(c: Component) -> str:
         assert c.arg is not None
         among = "" if c.choices is None else f" of {', '.join(repr(value) for (value,) in c.choices.keys)}"
         return f"MODE({_written(c.arg)}){among}"
+    if c.pick is not None:
+        assert c.arg is not None
+        return f"{_written(c.arg)} of the most ids, pick {c.pick.place + 1} of {c.pick.of}"
     if c.measure is Measure.UNITS:
         return "number of units"
     text = "*" if c.arg is None else _written(c.arg)

@@ -67,6 +67,7 @@ class Measure(Enum):
     COMOMENT = "comoment"  # n·Σy·z - Σy·Σz over all of a public number n of rows
     QUANTILE = "quantile"  # not a sum: the number of a public cell of values, chosen by its rank
     MODE = "mode"  # not a sum: the number of a public value, chosen by how many rows have it
+    LARGEST = "largest"  # not a sum: the number of a public value, chosen by how many units have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,14 @@ class Quantile:
     def steepness(self) -> int:
         """The most by which one row more moves the score of a cell: max(a, b - a) of p = a/b."""
         return max(self.p.numerator, self.p.denominator - self.p.numerator)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One of `of` choices from one list, each among those values that the choices before it left. place: from 0."""
+
+    place: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +128,9 @@ class Component:
     values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
-    choices: of a MODE alone, the public values of arg that one is chosen from, never NULL; a row with another value
-        counts nowhere. None until they are looked for. Its integer units are halves of a row.
+    choices: of a MODE or LARGEST alone, the public values of arg that one is chosen from; a row with another value
+        counts nowhere. Of a MODE never NULL. None until they are looked for. Its integer units are halves of a row, or unit.
+    pick: of a LARGEST alone, which of several choices it is.
     """
 
     measure: Measure
@@ -142,6 +152,7 @@ class Component:
     of_unit: UnitTotal | None = None
     quantile: Quantile | None = None
     choices: KeySource | None = None
+    pick: Pick | None = None
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
@@ -160,7 +171,7 @@ class Component:
             return Fraction(1, self.quantile.p.denominator)
         if self.times is not None:
             return self.grid * self.times.grid * self.step
-        if self.measure is Measure.MODE:
+        if self.of_list:
             return Fraction(1, 2)
         return self.grid**2 * self.step if self.squared else self.grid
 
@@ -169,12 +180,22 @@ class Component:
         """The least and the largest integer of a row that counts; of what is chosen, how it moves scores."""
         if self.quantile is not None:
             return -self.quantile.steepness, self.quantile.steepness
-        if self.measure is Measure.MODE:
+        if self.of_list:
             return -1, 1
         if not self.multiplied:
             return self.lo, self.hi
         least, most = self.products
         return self.stepped(least), self.stepped(most)
+
+    @property
+    def of_list(self) -> bool:
+        """Whether it is one of a public list of values."""
+        return self.measure in (Measure.MODE, Measure.LARGEST)
+
+    @property
+    def counted(self) -> str:
+        """What its error is a number of, where it is chosen: `row` or `unit`."""
+        return "unit" if self.measure is Measure.LARGEST else "row"
 
     @property
     def multiplied(self) -> bool:

@@ -10,6 +10,7 @@ tests/core/analysis/test_well_formed.py, which looks at every rewrite of every f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 from dpsql.core.ir.by_identity import ByIdentity
@@ -127,6 +128,7 @@ def _fits(node: Node, below: list[Row]) -> None:
             for component in components:
                 _limited(node, component, child)
                 _counted(node, component, child)
+                _picked(node, component)
             asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
             if any(not 0 <= at < len(components) for at in asked):
@@ -142,6 +144,16 @@ def _counted(node: Release, c: Component, below: Node) -> None:
         _wrong(node, "a comoment is not of two arguments of all rows")
 
 
+def _picked(node: Release, c: Component) -> None:
+    """What is picked by its units is one of several picks, all of them of no groups, in their order."""
+    if (c.measure is Measure.LARGEST) != (c.pick is not None) or (c.pick is not None and (node.keys or c.arg is None)):
+        _wrong(node, "a choice by units is no pick, or one of groups")
+    if c.pick is not None:
+        picks = [other.pick.place for other in node.components if other.pick and replace(other, pick=c.pick) == c]
+        if picks != list(range(c.pick.of)):
+            _wrong(node, "picks from one list are missing, or in another order")
+
+
 def _limited(node: Release, c: Component, below: Node) -> None:
     """A limit of a component's own fits it, and one without is limited by the bounding node, if there is one."""
     if c.of_unit is not None:
@@ -153,7 +165,7 @@ def _limited(node: Release, c: Component, below: Node) -> None:
         if c.measure is Measure.DISTINCT and c.of_unit.norm != "l1":
             _wrong(node, "a number of different values has a limit of another norm")
     elif isinstance(below, BoundContributions):
-        in_groups = c.measure is Measure.UNITS and below.groups is not None
+        in_groups = c.measure in (Measure.UNITS, Measure.LARGEST) and below.groups is not None
         if below.rows is None and below.per_group is None and not in_groups:
             _wrong(node, "nothing limits what an id adds to a component")
 

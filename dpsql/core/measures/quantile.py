@@ -56,11 +56,14 @@ def cells_of(c: Component) -> Cells:
 
 
 def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
-    """Numbers of the components that are chosen by histograms; quantiles of the same values have one together."""
+    """Numbers of the components that are chosen by histograms.
+
+    Quantiles of the same values have one together, and so have the picks from one list.
+    """
     found: dict[Component, list[int]] = {}
     for i, c in enumerate(components):
         if c.quantile is not None:
             found.setdefault(replace(c, quantile=replace(c.quantile, p=Fraction(1, 2))), []).append(i)
         elif c.choices is not None:
-            found[c] = [i]
+            found.setdefault(replace(c, pick=None), []).append(i)
     return [tuple(numbers) for numbers in found.values()]

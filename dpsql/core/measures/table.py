@@ -9,6 +9,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.measures.comoment import ComomentRule
 from dpsql.core.measures.count import CountRule
 from dpsql.core.measures.distinct import DistinctRule
+from dpsql.core.measures.largest import LargestRule
 from dpsql.core.measures.mode import ModeRule
 from dpsql.core.measures.quantile import QuantileRule
 from dpsql.core.measures.rule import MeasureRule, Norms
@@ -23,6 +24,7 @@ RULES: Mapping[Measure, MeasureRule] = {
     Measure.COMOMENT: ComomentRule(),
     Measure.QUANTILE: QuantileRule(),
     Measure.MODE: ModeRule(),
+    Measure.LARGEST: LargestRule(),
 }
 
 

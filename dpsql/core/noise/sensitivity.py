@@ -85,6 +85,8 @@ def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivit
         # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
         each = max(both * component.magnitude**2, furthest**2)
         l2_squared = each * factor**2 * c.l2_squared
+    elif rule(component).chosen:  # what goes and what comes move the scores of two options of one choice
+        linf, l2_squared = both * linf, both * l2_squared
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
     return Sensitivity(l1 if c.scaled_over_groups else min(both * c.most_groups, l1), l1, Fraction(l2_squared), linf)
 

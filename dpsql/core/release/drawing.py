@@ -89,15 +89,18 @@ class Noise:
         noise = self._once(place).noise
         return Noisy(noise.add_noise(exact.clipped(-TOTAL_CAP, TOTAL_CAP), self._backend), _MADE_BY_NOISE)
 
-    def choose(self, place: int, exact: Histograms) -> Noisy:
-        """For each group the number of a cell, chosen by the measurement's mechanism from all public cells."""
+    def choose(self, place: int, exact: Histograms, without: Sequence[Integers] = ()) -> Noisy:
+        """For each group the number of a cell, chosen by the measurement's mechanism from all public cells.
+
+        without: released numbers of cells for each group, which are not chosen again.
+        """
         measurement = self._once(place)
         mechanism, component = measurement.mechanism, measurement.component
         if not isinstance(mechanism, Exponential) or not rule(component).chosen:
             raise TypeError("not a measurement that chooses")
         chosen = []
         for group in range(len(exact)):
-            first, counts, scores = exact.scored(group, component)
+            first, counts, scores = exact.scored(group, component, [taken[group] for taken in without])
             run, at = mechanism.choose(counts, scores)
             chosen.append(first[run] + at)
         return Noisy(Integers.of(chosen), _MADE_BY_NOISE)

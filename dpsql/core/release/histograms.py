@@ -1,6 +1,7 @@
 """How many rows of each group lie in each public cell of values, or have each public value. Private.
 
-What quantiles and modes are chosen by: the scores of all cells, as `measures/quantile.py` and `mode.py` define them.
+What quantiles, modes and the largest groups are chosen by: the scores of all cells, as `measures/quantile.py`,
+`mode.py` and `largest.py` define them.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ class Histograms:
             chosen = np.append(self.chosen, -1)[np.where(at < 0, len(self), at)]
         return Histograms(self.cells, self.ends, self.at, self.weights, chosen)
 
-    def scored(self, group: int, c: Component) -> Runs:
-        """Runs of all cells with their scores in a group, as a component is chosen by."""
+    def scored(self, group: int, c: Component, without: Sequence[int] = ()) -> Runs:
+        """Runs of all cells with their scores in a group, as a component is chosen by; without some of the cells."""
         if c.quantile is not None:
             return self.runs(group, c.quantile.p.numerator, c.quantile.p.denominator)
-        return self.runs_of_mode(group)
+        return _left(self.runs_of_mode(group), without)
 
     def entries(self, group: int) -> Entries:
         """The cells of a quantile that rows of a group lie in."""
@@ -130,6 +131,20 @@ class Histograms:
     def _all_alike(self) -> Runs:
         """Of an empty group: all cells have one score."""
         return Integers.zeros(1), Integers.of([_size(self.cells)]), Integers.zeros(1)
+
+
+def _left(runs: Runs, without: Sequence[int]) -> Runs:
+    """The runs without these cells; each is in one of them."""
+    first, count, score = (held.array for held in runs)
+    for cell in without:
+        at = int(np.searchsorted(first, cell, side="right")) - 1
+        before = cell - int(first[at])
+        parts = [(int(first[at]), before), (cell + 1, int(count[at]) - before - 1)]
+        kept = [part for part in parts if part[1]]
+        score = np.concatenate([score[:at], np.repeat(score[at : at + 1], len(kept)), score[at + 1 :]])
+        first = np.concatenate([first[:at], np.array([f for f, _ in kept], dtype=np.int64), first[at + 1 :]])
+        count = np.concatenate([count[:at], np.array([n for _, n in kept], dtype=np.int64), count[at + 1 :]])
+    return Integers(first), Integers(count), Integers(score)
 
 
 def _size(cells: Cells | KeySource) -> int:

@@ -19,6 +19,7 @@ from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.ledger.released import Answer
+from dpsql.core.measures.largest import other_picks
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -221,7 +222,9 @@ def noised(
             )
     for i in wanted(planned.measured, given):
         if isinstance(own := exact[i], Histograms):
-            columns[i] = noise.choose(i, own.taken(shown)).integers
+            others = other_picks(node.components, i)
+            taken = [columns[at] for at in others if at < i or at in given.answers]
+            columns[i] = noise.choose(i, own.taken(shown), taken).integers
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
     planned = replace(planned, measured=measured) if given.answers else planned
     return NoisyRelease(planned, tuple(keys), tuple(columns))

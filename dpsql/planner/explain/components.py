@@ -24,6 +24,8 @@ def component_name(c: Component, measured: MeasuredRelease) -> str:
     name = own.name.format(argument=_centred(arg, c) if own.adds_values else arg, unit=measured.unit)
     if c.quantile is not None:
         name = f"{name[:-1]}, {number(c.quantile.p)})"
+    if c.pick is not None and c.pick.of > 1:
+        name = f"{name}, pick {c.pick.place + 1} of {c.pick.of}"
     name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
     if c.of_unit is not None:
         norm = "" if c.of_unit.norm == "l1" or not measured.node.keys else " (root of squares)"

@@ -63,7 +63,8 @@ class Multiples:
         error = self.error(measured, place)
         if self.limit is None or "R" in self.symbol or error is None:
             return
-        most, rows = self.limit.limit.at_most, " rows" * rule(measured.measurements[place].component).chosen
+        own = measured.measurements[place].component
+        most, rows = self.limit.limit.at_most, f" {own.counted}s" * rule(own).chosen
         tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
         if tops:
             k = self.symbol.removeprefix("2^")

@@ -137,7 +137,7 @@ def _cells_json(c: Component, multiples: Multiples) -> dict[str, Any]:
     if not rule(c).chosen:
         return {}
     most = c.quantile.cells if c.quantile is not None and multiples.any_bounds else rule(c).options(c)
-    return {"error_in": "rows", "cells": most}
+    return {"error_in": f"{c.counted}s", "cells": most}
 
 
 def _output_json(plan: Plan, number: int, output: Output) -> dict[str, Any]:

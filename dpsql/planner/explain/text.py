@@ -163,8 +163,8 @@ def _error(measured: MeasuredRelease, place: int, multiples: Multiples) -> str:
     if error is None:
         return ""
     shown = multiples.text(f"{error:.4g}")
-    chosen = rule(measured.measurements[place].component).chosen
-    return f"{'≤ ' * multiples.any_bounds}{shown} rows" if chosen else shown
+    own = measured.measurements[place].component
+    return f"{'≤ ' * multiples.any_bounds}{shown} {own.counted}s" if rule(own).chosen else shown
 
 
 def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[str]:
@@ -177,7 +177,7 @@ def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[s
             f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
         )
     for m, multiples in zip(measured.measurements, each, strict=True):
-        if rule(m.component).chosen:
+        if rule(m.component).chosen and not (m.component.pick and m.component.pick.place):
             among = chosen_from(m.component, multiples.any_bounds)
             found.append(f"{component_name(m.component, measured)}: {among}")
         if m.component.values is not None:
@@ -243,7 +243,9 @@ def _goal(plan: Plan) -> list[str]:
     price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
     chosen = chosen_columns(plan.tree, plan.columns)
     errors = ", ".join(
-        f"{column} within {amount(error)} rows" if column.casefold() in chosen else f"{column} ± {amount(error)}"
+        f"{column} within {amount(error)} {chosen[name]}s"
+        if (name := column.casefold()) in chosen
+        else f"{column} ± {amount(error)}"
         for column, error in plan.max_error.items()
     )
     return [f"{price} for {errors} at {amount(plan.confidence * 100)} %"]

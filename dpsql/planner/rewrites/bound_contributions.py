@@ -45,12 +45,13 @@ def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
     """Insert the bounding node under every release of an id unit that needs one."""
 
     def change(node: Node) -> Node:
-        return _bounded(node, ctx) if isinstance(node, Release) else node
+        return bounded(node, ctx) if isinstance(node, Release) else node
 
     return transform(root, change)
 
 
-def _bounded(node: Release, ctx: RewriteContext) -> Release:
+def bounded(node: Release, ctx: RewriteContext) -> Release:
+    """One release with its bounding node, if it needs one. Raises Rejected."""
     facts = derive_once(node.input, ctx.analysis).fact
     own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
     if not facts.ids:

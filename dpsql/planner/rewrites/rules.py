@@ -21,6 +21,7 @@ from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.list_choices import list_choices
 from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
+from dpsql.planner.rewrites.pick_groups import pick_groups
 from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
 from dpsql.planner.rewrites.search_values import search_values
@@ -48,6 +49,7 @@ RULES: tuple[Rewrite, ...] = (
     expand_aggregates,
     add_group_keys,
     list_choices,
+    pick_groups,
     bound_contributions,
     choose_components,
     choose_grids,

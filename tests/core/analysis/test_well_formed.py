@@ -14,7 +14,7 @@ from dpsql.core.analysis import derive as deriving
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, KeySource, Measure, Output, UnitTotal
+from dpsql.core.ir.components import Component, KeySource, Measure, Output, Pick, UnitTotal
 from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -61,6 +61,15 @@ def limited(most: int, norm: Literal["l1", "l2"] = "l1") -> Component:
 
 
 OWN = limited(5)
+NO_GROUPS = GroupKeys(VISITS, (), ())
+
+
+def picking(*picks: tuple[int, int], measure: Measure = Measure.LARGEST) -> Release:
+    """Ungrouped, with these picks from one list."""
+    components = tuple(Component(measure, K, choices=LIST, pick=Pick(*pick)) for pick in picks)
+    return Release(NO_GROUPS, (), components, ())
+
+
 EMPTY = Values((column("e", INTEGER),), ())
 
 MALFORMED: dict[str, Node] = {
@@ -107,6 +116,12 @@ MALFORMED: dict[str, Node] = {
     "a release of bare rows": replace(SOUND, input=VISITS, keys=()),
     "a component that is not there": replace(SOUND, outputs=(Output(column("n", BIGINT), Count(1)),)),
     "a threshold that is not there": replace(SOUND, threshold=1),
+    "a pick of groups": replace(SOUND, components=picking((0, 1)).components),
+    "a pick that is missing": picking((0, 2)),
+    "a pick that comes twice": picking((0, 1), (0, 1)),
+    "picks in another order": picking((1, 2), (0, 2)),
+    "a mode that is a pick": picking((0, 1), measure=Measure.MODE),
+    "a choice by units that is no pick": Release(NO_GROUPS, (), (Component(Measure.LARGEST, K, choices=LIST),), ()),
     "a component over other rows": replace(SOUND, components=(Component(Measure.COUNT, OTHER),)),
 }
 
@@ -124,6 +139,7 @@ def test_what_is_no_plan_is_refused(plan: Node) -> None:
     [
         SOUND,
         replace(KEYED, sources=(LIST,)),
+        picking((0, 2), (1, 2)),
         BoundContributions(KEYED, at(VISITS, "id"), (GROUP,), rows=1),
         replace(SOUND, input=UNLIMITED, components=(OWN,)),
         replace(SOUND, input=replace(UNLIMITED, groups=3), components=(limited(2**62, "l2"), Component(Measure.UNITS))),

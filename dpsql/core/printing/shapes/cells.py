@@ -2,7 +2,7 @@
 
     r: the rows that count, each with its keys and its value y: in grid units, or, of a MODE, as it is
     w: the weight of each row of an (id, group) that is above a limit, or that is kept; only under a limit
-    result: for each group and cell the number of rows, or Σ of their weights
+    result: for each group and cell the number of rows, or Σ of their weights; of a LARGEST the number of ids
 
 The weight of a row is ⌊F·C / max(rows of the id, C)⌋, or ⌊F·M·G / (max(n, M)·max(K, G))⌋: n the rows of the id in the
 group, K its groups, of all rows of the relation, whatever a filter or a NULL leaves of them. So the rows of a group
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.quantile import cells_of
+from dpsql.core.measures.table import rule
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
@@ -36,8 +37,9 @@ def histogram(
 ) -> Statement:
     """One histogram.
 
-    keys: SQL of the key columns. unit: SQL of the id, where rows have weights. weights: steps of a WITH of which the
-    last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do not count.
+    keys: SQL of the key columns. unit: SQL of the id, where rows have weights, or ids are counted. weights: steps of a
+    WITH of which the last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do
+    not count.
     """
     d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
     if c.filter is not None:
@@ -54,20 +56,23 @@ def histogram(
         if not cells.covers:
             block = block.filtered(member(d, value, known.type, cells))
     listed.append(f"{value} AS y")
-    if weights:
+    ids = rule(c).counts == "ids"
+    if weights or ids:
         listed.append(f"{unit} AS u")
     rows = f"(SELECT {', '.join(listed)}\n{block.clause()}) AS r"
-    counted = "COUNT(*)"
+    counted = "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
     if weights:
         same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
         rows += f"\n{'LEFT ' if full else ''}JOIN w ON {same}"
         counted = d.total(f"COALESCE(w.ww, {full})" if full else "w.ww", BIGINT)
     shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
     by = ", ".join(str(i + 1) for i in range(len(names) + 1))
+    present = "" if ids else "\nWHERE r.y IS NOT NULL"  # NULL can be a key, and no value
     steps = ",\n".join(weights)
     head = f"WITH {steps}\n" if weights else ""
-    sql = f"{head}SELECT {', '.join(shown)}\nFROM {rows}\nWHERE r.y IS NOT NULL\nGROUP BY {by}"
-    return Statement(sql, numbers, "histogram by cells, weights per id" if weights else "histogram by cells", cells)
+    sql = f"{head}SELECT {', '.join(shown)}\nFROM {rows}{present}\nGROUP BY {by}"
+    shape = "units by value" if ids else "histogram by cells, weights per id" if weights else "histogram by cells"
+    return Statement(sql, numbers, shape, cells)
 
 
 def start(d: Dialect, y: str, cells: Cells) -> str:

@@ -34,7 +34,8 @@ def direct(
         listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
     sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}"
     found = [Statement(sql, plain, "direct")] if plain else []
-    found += [histogram(block, keys, node.components[at[0]], at) for at in histograms(node.components)]
+    unit = block.names.sql[ids[0]] if ids else ""
+    found += [histogram(block, keys, node.components[at[0]], at, unit) for at in histograms(node.components)]
     return tuple(found)
 
 
@@ -58,7 +59,7 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case Measure.COMOMENT:
             return comoment(c, names)
-        case Measure.QUANTILE | Measure.MODE:
+        case Measure.QUANTILE | Measure.MODE | Measure.LARGEST:
             raise AssertionError("what is chosen has a histogram of its own")
 
 

@@ -222,6 +222,8 @@ def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) 
 def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     """Cells of values: each row counts with its id's weight."""
     d, b, c = parts.dialect, parts.bounding, parts.node.components[at[0]]
+    if rule(c).counts == "ids":
+        return histogram(parts.block, parts.keys, c, at, parts.unit)
     steps, source = [f"p AS ({_partials(parts, ())})"], "p"
     if b.truncate_groups and parts.keys:
         steps.append(f"f AS ({_kept(parts, 'p')})")

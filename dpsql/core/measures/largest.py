@@ -1,0 +1,61 @@
+"""LARGEST: public values, chosen one after another by the number of units that have them, without these numbers.
+
+What `GROUP BY k ORDER BY COUNT(DISTINCT id) DESC LIMIT j` shows, where nothing shows the counts. The score of a value v
+is s(v) = 2·(n - n(v)), n(v): the units that have it, n: the largest of them. A pick chooses among all values but those
+that earlier picks chose.
+
+Claim: one unit more moves the scores of a pick, but for a number that they have in common, by 0 to 2. That is ± 1,
+    whatever the rows of the unit are, and nothing needs to limit them. Where one unit replaces another it is ± 2. Each
+    pick is paid for itself.
+Why: a unit is counted once for each value, so that it raises any number of counts by 1, and no count by more. What one
+    unit takes from counts and another adds moves them by -1 to 1. The values that are left are public: noise chose
+    those that are gone, and losses of picks that know the earlier ones add up.
+When it would be false: values that depend on the data; a unit counted twice for a value; values taken away that no
+    noise chose; two picks that share one price.
+Tested by: tests/core/measures/test_largest.py, tests/deep/noise/test_largest_neighbours.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.core.analysis.facts import Contribution
+from dpsql.core.ir.components import Component
+from dpsql.core.measures.rule import MeasureRule, Norms
+
+
+class LargestRule(MeasureRule):
+    """Each unit raises the counts of its values."""
+
+    __slots__ = ()
+
+    name = "{argument} BY COUNT(DISTINCT {unit})"
+    counts = "ids"
+    chosen = True
+
+    def largest(self, c: Component, limits: Contribution) -> Norms:
+        """1 for the one choice that there is."""
+        return Norms(1, 1, 1)
+
+    def replaced(self, c: Component, fixed: bool) -> Norms:
+        """Of rows as units there is none: each is one value's."""
+        raise AssertionError("rows that are units of their own are counted, not picked by")
+
+    def known(self, c: Component, size: int) -> int:
+        """Of no unit at all: no choice."""
+        return 0
+
+    def options(self, c: Component) -> int:
+        """The values that earlier picks left; at least 1, where they are yet to be read."""
+        assert c.choices is not None and c.pick is not None
+        return max(1, len(c.choices.keys) - c.pick.place)
+
+
+def other_picks(components: Sequence[Component], place: int) -> list[int]:
+    """Places of the other picks from the same list as this one; none of what is no pick."""
+    own = components[place]
+    if own.pick is None:
+        return []
+    picks = ((i, c) for i, c in enumerate(components) if c.pick is not None and i != place)
+    return [i for i, c in picks if replace(c, pick=own.pick) == own]
