@@ -129,7 +129,8 @@ class Component:
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
     choices: of a MODE or LARGEST alone, the public values of arg that one is chosen from; a row with another value
-        counts nowhere. Of a MODE never NULL. None until they are looked for. Its integer units are halves of a row, or unit.
+        counts nowhere. Of a MODE never NULL. None until they are looked for. Its integer units are halves of a row, or
+        of a unit.
     pick: of a LARGEST alone, which of several choices it is.
     """
 
