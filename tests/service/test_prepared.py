@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.engines.open import read_manifest
 from dpsql.service.open_data import open_data
@@ -242,4 +243,126 @@ def test_a_manifest_of_another_format_is_not_believed(shop: Path) -> None:
     prepare(shop)
     text = read_manifest(place_of_file(shop))
     assert text is not None and Manifest.read(text) is not None
-    assert Manifest.read(text.replace('"format": 1', '"format": 0')) is None
+    assert Manifest.read(text.replace('"format": 2', '"format": 1')) is None
+
+
+# --- grid integers ---------------------------------------------------------------------------------------------------
+
+MONEY = """\
+version: 1
+name: shop
+database: shop.duckdb
+units: {buyer: {}}
+tables:
+  paid:
+    unit: {column: buyer}
+    max_rows_per_unit: 50
+    prepared: true
+    columns:
+      buyer: {type: bigint}
+      price: {type: double, bounds: [0, 9]}
+      cents: {type: 'decimal(12,3)', bounds: [-20, 30.5], nullable: false}
+      wide: {type: double, bounds: [0, 16106127328]}
+budgets: {total: {epsilon: 1e12}}
+"""
+PAID = """
+CREATE OR REPLACE TABLE paid AS SELECT i % 7 AS buyer,
+    CASE i % 11 WHEN 0 THEN NULL WHEN 1 THEN 'nan'::DOUBLE WHEN 2 THEN 'inf'::DOUBLE WHEN 3 THEN -1e300 WHEN 4 THEN -0.0
+    ELSE i / 9.7 END AS price, (i % 61 - 30.125)::DECIMAL(12, 3) AS cents, (i * 40265312 + 8)::DOUBLE AS wide
+    FROM range(200) t(i);
+"""
+
+
+@pytest.fixture
+def paid(shop: Path) -> Path:
+    with duckdb.connect(str(shop.with_name("shop.duckdb"))) as connection:
+        connection.execute(PAID)
+    shop.write_text(MONEY)
+    return shop
+
+
+def statements(policy: Path, sql: str) -> str:
+    with dpsql.connect(policy, ledger=":memory:") as connection:
+        return " ".join(s.sql for r in connection.sql(sql).plan(epsilon=1).releases for s in r.statements)
+
+
+def exactly(policy: Path, sql: str) -> object:
+    """The exact integers of all components, for nobody to see."""
+    with dpsql.connect(policy, ledger=":memory:") as connection:
+        plan = connection.sql(sql).plan(epsilon=1)
+        return [exact_totals(planned, connection.service.engine, 0) for planned in plan.releases]
+
+
+READ = [
+    "SELECT SUM(price) FROM paid",
+    "SELECT SUM(price), COUNT(price), COUNT(*) FROM paid",
+    "SELECT AVG(price) FROM paid WHERE cents > 0",
+    "SELECT STDDEV(price) FROM paid",
+    "SELECT MEDIAN(price) FROM paid",
+    "SELECT SUM(cents), AVG(cents) FROM paid",
+    "SELECT SUM(p) FILTER (WHERE c > 1) FROM (SELECT price AS p, cents AS c FROM paid) AS t",
+]
+COMPUTED = [
+    "SELECT SUM(price + 1) FROM paid",
+    "SELECT SUM(CLIP(price, 0, 5)) FROM paid",
+    "SELECT SUM(LEAST(price, 5)) FROM paid",
+    "SELECT CORR(price, price) FROM paid",
+]
+
+
+@pytest.mark.parametrize("sql", READ + COMPUTED)
+def test_stored_integers_are_what_would_be_computed(paid: Path, sql: str) -> None:
+    """NULL, NaN, infinities and values beyond the bounds among them; of every statement the same exact integers."""
+    prepare(paid)
+    read, text = exactly(paid, sql), statements(paid, sql)
+    assert ("in units" in text) is (sql in READ)
+    paid.write_text(MONEY.replace("    prepared: true\n", "").replace("50", "{rows: 50, enforce: assume}"))
+    assert exactly(paid, sql) == read and "in units" not in statements(paid, sql)
+
+
+def test_an_average_whose_middle_is_odd_is_computed(paid: Path) -> None:
+    """Halves are rounded to even, before or after an odd number is taken off: of 8 in steps of 16 it would differ."""
+    prepare(paid)
+    assert "wide in units" in statements(paid, "SELECT SUM(wide) FROM paid")
+    with dpsql.connect(paid, ledger=":memory:") as connection:
+        (release,) = connection.sql("SELECT AVG(wide) FROM paid").plan(epsilon=1).releases
+    assert [c.center % 2 for c in release.measured.node.components] == [1, 0]
+    assert "in units" not in release.statements[0].sql
+
+
+def test_integers_of_other_bounds_are_not_read(paid: Path) -> None:
+    """Bounds may change without preparing again."""
+    prepare(paid)
+    paid.write_text(MONEY.replace("[0, 9]", "[0, 5]"))
+    text = statements(paid, "SELECT SUM(price), SUM(cents) FROM paid")
+    assert "price in units" not in text and "cents in units" in text
+    (found,) = answer(paid, "SELECT SUM(price) FROM paid")
+    assert found[0] == pytest.approx(sum(min(i / 9.7, 5) for i in range(200) if i % 11 > 4), abs=0.01)
+
+
+def test_no_query_can_name_the_integers(paid: Path) -> None:
+    prepare(paid)
+    with dpsql.connect(paid, ledger=":memory:") as connection:
+        with pytest.raises(Rejected) as refused:
+            connection.sql('SELECT SUM("price in units") FROM paid').plan(epsilon=1)
+        assert refused.value.diagnostics[0].code == "DP103"
+        assert connection.sql("DESCRIBE paid").run(epsilon=1).fetchall()[1][0] == "price"
+        assert len(connection.sql("DESCRIBE paid").run(epsilon=1).fetchall()) == 4
+
+
+def test_what_lies_outside_adds_nothing(paid: Path) -> None:
+    """A copy whose integers somebody has changed loses no privacy: the printed text holds them in."""
+    prepare(paid)
+    with duckdb.connect(str(place_of_file(paid))) as connection:
+        connection.execute('UPDATE paid SET "price in units" = 2000000000')
+    (found,) = answer(paid, "SELECT SUM(price), COUNT(*) FROM paid")
+    assert found[0] == pytest.approx(0, abs=0.01) and found[1] == 200
+
+
+def test_a_column_of_that_name_is_left_alone(paid: Path) -> None:
+    with duckdb.connect(str(paid.with_name("shop.duckdb"))) as connection:
+        connection.execute('ALTER TABLE paid ADD COLUMN "price in units" INTEGER DEFAULT 3')
+    paid.write_text(MONEY.replace("      wide:", "      price in units: {type: integer, bounds: [0, 5]}\n      wide:"))
+    prepare(paid)
+    (found,) = answer(paid, 'SELECT SUM("price in units"), SUM(price) FROM paid')
+    assert found[0] == pytest.approx(600, abs=0.01) and found[1] > 100

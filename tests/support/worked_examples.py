@@ -97,8 +97,9 @@ sensors:
 """patients and visits are protected by patient, drugs through their visit; of calls two rows are, of alarms one."""
 _LIMITED = {**CLINIC.tables, "drugs": replace(CLINIC.tables["drugs"], max_rows_per_unit=RowLimit(24))}
 PREPARED = as_prepared(
-    replace(CLINIC, tables=_LIMITED), "copy", {name: _LIMITED[name] for name in ("patients", "visits", "drugs")}
-)
+    replace(CLINIC, tables=_LIMITED), "copy", {name: _LIMITED[name] for name in ("patients", "visits", "drugs")},
+    {"visits": ["cost"]},
+)  # fmt: skip
 
 
 # --- what examples call ---------------------------------------------------------------------------------------------
@@ -306,6 +307,8 @@ def _component(c: Component) -> str:
     text = _called("sum" if c.measure is Measure.SUM else "count", text, c.filter, c.measure is Measure.DISTINCT)
     if (c.lo, c.hi) != (0, 1):
         text += f" of integers {c.lo} … {c.hi}, each worth {c.worth}"
+    if c.units is not None:
+        text += f", read from {c.units.name!r}"
     return text if c.weight == 1 else f"{text}, weights in {c.weight}ths"
 
 

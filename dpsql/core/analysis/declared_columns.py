@@ -26,7 +26,7 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
     """What is known of a raw column: its type, nullability and keys. Its interval is open; bounds are only a hint."""
     declared = table.column(column.name)
     assert declared is not None
-    bounds = _bounds(declared, column)
+    bounds = declared_bounds(declared, column)
     value = Value(
         column.type,
         # Only numbers are clipped to declared bounds: what is made of a text or a date has to be clipped in the query.
@@ -39,7 +39,8 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
     return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
 
 
-def _bounds(declared: Declared, column: Column) -> Interval | None:
+def declared_bounds(declared: Declared, column: Column) -> Interval | None:
+    """The bounds that the policy says, as numbers of the column's type; None without any."""
     if declared.bounds is None:
         return None
     low, high = declared.bounds

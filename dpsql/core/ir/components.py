@@ -132,6 +132,7 @@ class Component:
         counts nowhere. Of a MODE never NULL. None until they are looked for. Its integer units are halves of a row, or
         of a unit.
     pick: of a LARGEST alone, which of several choices it is.
+    units: a column in which arg/grid stands, clipped and rounded, the center not subtracted; None: it is computed.
     """
 
     measure: Measure
@@ -154,6 +155,7 @@ class Component:
     quantile: Quantile | None = None
     choices: KeySource | None = None
     pick: Pick | None = None
+    units: Column | None = None
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
@@ -163,7 +165,7 @@ class Component:
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """What it evaluates for each row."""
-        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+        return (*self.arguments, *(e for e in (self.filter, self.units) if e is not None))
 
     @property
     def worth(self) -> Fraction:

@@ -13,11 +13,13 @@ more: the two may be joined by their owners.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from hashlib import sha256
+from types import MappingProxyType
 
+from dpsql.core.ir.types import INTEGER
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Copied, RowLimit, Table
 from dpsql.core.policy.units import IdUnit, PathUnit
@@ -60,11 +62,17 @@ def owner_column(table: Table, tables: Mapping[str, Table]) -> Column:
             raise AssertionError("only tables of ids are prepared")
 
 
-def as_prepared(policy: Policy, copy: str = ANY_COPY, wanted: Mapping[str, Table] | None = None) -> Policy:
+def as_prepared(
+    policy: Policy,
+    copy: str = ANY_COPY,
+    wanted: Mapping[str, Table] | None = None,
+    units: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Policy:
     """The policy of the prepared data; the same one where nothing is prepared.
 
     copy: the identity of the copy, which makes stored answers and plans of other data others. wanted: the tables that
-    are read from it; by default those of `prepared: true`, and with a copy of `prepared: auto`, too.
+    are read from it; by default those of `prepared: true`, and with a copy of `prepared: auto`, too. units: table →
+    the columns whose grid integers the copy holds, too.
     """
     if wanted is None:
         wanted = {
@@ -72,7 +80,10 @@ def as_prepared(policy: Policy, copy: str = ANY_COPY, wanted: Mapping[str, Table
         }
     if not wanted:
         return policy
-    tables = {name: copied(t, policy.tables) if name in wanted else t for name, t in policy.tables.items()}
+    tables = {
+        name: copied(t, policy.tables, units.get(name, ())) if name in wanted else t
+        for name, t in policy.tables.items()
+    }
     named = sha256(f"{policy.hash} {copy} {sorted(wanted)}".encode()).hexdigest()
     return replace(policy, tables=tables, hash=named)
 
@@ -90,8 +101,16 @@ def with_owners(policy: Policy) -> Policy:
     return replace(as_prepared(policy), tables=tables)
 
 
-def copied(table: Table, tables: Mapping[str, Table]) -> Table:
-    """The table as its copy is: with owners in a column, its limit made true, its columns computed."""
+def units_column(name: str) -> Column:
+    """The column of a copy with the grid integers of a declared one; no query can name it."""
+    return Column(f"{name} in units", "integer", INTEGER)
+
+
+def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = ()) -> Table:
+    """The table as its copy is: with owners in a column, its limit made true, its columns computed.
+
+    units: the columns whose grid integers it has, too.
+    """
     limit, owner = limit_of(table), owner_column(table, tables)
     assert limit is not None
     assert isinstance(table.protection, IdUnit | PathUnit)
@@ -102,7 +121,9 @@ def copied(table: Table, tables: Mapping[str, Table]) -> Table:
         source=None,
         max_rows_per_unit=RowLimit(limit.rows, "assume"),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
-        copied=Copied(None if hop is None else owner, hop, cut=not limit.assumed),
+        copied=Copied(
+            None if hop is None else owner, hop, not limit.assumed, {name: units_column(name) for name in units}
+        ),
     )
 
 

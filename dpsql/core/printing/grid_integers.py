@@ -69,7 +69,7 @@ def _factor(c: Component, factor: Factor) -> Component:
     """The factor of a product as what would be added up alone."""
     return replace(
         c, arg=factor.arg, grid=factor.grid, center=factor.center, lo=factor.lo, hi=factor.hi, times=None, step=1,
-        shift=0,
+        shift=0, units=None,
     )  # fmt: skip
 
 
@@ -93,6 +93,8 @@ def _units(c: Component, names: Names) -> str:
     # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
     sure = not value.nullable and value.finite
     d = names.dialect
+    if c.units is not None:
+        return _stored(spell(c.units, names)[0], c, sure)
     match value.type.kind:
         case Kind.INTEGER:
             return _from_integer(d, sql, value, c, sure)
@@ -103,6 +105,13 @@ def _units(c: Component, names: Names) -> str:
             return _from_double(d, sql if value.type == DOUBLE else d.cast(sql, DOUBLE), c, sure)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
+
+
+def _stored(sql: str, c: Component, sure: bool) -> str:
+    """What a copy has computed already. It lies between the ends; what did not would count as NULL, or as the lower."""
+    shown = f"({sql} - {c.center})" if c.center else sql
+    rest = f" ELSE {c.lo}" if sure else ""
+    return f"CASE WHEN {sql} BETWEEN {c.lo + c.center} AND {c.hi + c.center} THEN {shown}{rest} END"
 
 
 def valid(arg: Expr, names: Names) -> str:

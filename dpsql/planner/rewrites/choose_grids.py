@@ -132,7 +132,7 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
         value = facts.value(call.arg)
         if not (spread or value.type.kind is Kind.DOUBLE) or not value.interval.bounded:
             return call
-        return replace(call, summed=_quantized(Component(Measure.SUM, call.arg, paired=spread), value, MOST_UNITS))
+        return replace(call, summed=on_least_grid(Component(Measure.SUM, call.arg, paired=spread), value, MOST_UNITS))
 
     return replace(node, calls=tuple(change(c) for c in node.calls))
 
@@ -157,20 +157,20 @@ def _gridded(
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
         c = replace(c, quantile=replace(c.quantile, cells=cells))
         rounded = None if own is not None else _in_round_steps(c, value, cells, most_choices(node, MOST_ENTRIES))
-        c = rounded or _quantized(c, value, units, own or Fraction(0))
+        c = rounded or on_least_grid(c, value, units, own or Fraction(0))
     if rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
-            c = _quantized(c, value, MOST_UNITS)
+            c = on_least_grid(c, value, MOST_UNITS)
             while largest_contribution(c, limits).in_all * least > BUDGET:
                 if c.most_per_group <= 1:
                     raise _too_many_rows(limits, node)
-                c = _quantized(c, value, MOST_UNITS, c.grid * 2)
+                c = on_least_grid(c, value, MOST_UNITS, c.grid * 2)
         else:
             most = min(MOST_UNITS, BUDGET // (least * limits.rows))
             if most < 2:
                 raise _too_many_rows(limits, node)
-            c = _quantized(c, value, most)
+            c = on_least_grid(c, value, most)
             if c.times is not None:
                 c = replace(c, times=_factor(c.times.arg, facts.value(c.times.arg), most))
             c = _stepped(c, most)
@@ -215,7 +215,7 @@ def in_units(c: Component, value: Value | None, resolution: Fraction) -> Compone
         return c
     assert value is not None
     if value.interval.bounded:
-        return _quantized(c, value, MOST_UNITS)
+        return on_least_grid(c, value, MOST_UNITS)
     positive, negative = (any(end is not None and end >= 0 for end in ends) for ends in _ends(value))
     lo, hi = 0 if positive else -SATURATED, 0 if negative else SATURATED
     match value.type.kind:
@@ -263,7 +263,7 @@ def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
             return over_groups or bounding.rows is not None or not own.alone(c)
 
 
-def _quantized(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:
+def on_least_grid(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:
     """The least grid of the argument's kind, from `least` on, on which the (centred) bounds fit `most` units."""
     lo, hi = value.interval.lo, value.interval.hi
     assert lo is not None and hi is not None
@@ -318,7 +318,7 @@ def _in_round_steps(c: Component, value: Value, most: int, any_most: int) -> Com
 
 def _factor(arg: Expr, value: Value, most: int) -> Factor:
     """On the grid, and about the center, of its own sum, which is added up beside the products."""
-    c = _quantized(Component(Measure.SUM, arg, paired=True), value, most)
+    c = on_least_grid(Component(Measure.SUM, arg, paired=True), value, most)
     return Factor(arg, c.grid, c.center, c.lo, c.hi)
 
 

@@ -23,6 +23,7 @@ from dpsql.planner.rewrites.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.order_joins import order_joins
 from dpsql.planner.rewrites.pick_groups import pick_groups
 from dpsql.planner.rewrites.place_conditions import place_conditions
+from dpsql.planner.rewrites.read_stored_integers import read_stored_integers
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
 from dpsql.planner.rewrites.search_values import search_values
 from dpsql.planner.rewrites.searched_clips import searched_clips
@@ -53,6 +54,7 @@ RULES: tuple[Rewrite, ...] = (
     bound_contributions,
     choose_components,
     choose_grids,
+    read_stored_integers,
 )
 
 

@@ -12,26 +12,29 @@ tests/deep/service/test_prepared_neighbours.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Truncate
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import limit_of, owner_column
+from dpsql.core.policy.prepared import limit_of, owner_column, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import PathUnit
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases
+from dpsql.core.printing.expressions import Aliases, Names
+from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.kept_first import SALT
 from dpsql.core.printing.relations import Emitter
+from dpsql.planner.rewrites.read_stored_integers import stored_form
 
 
 def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[str], str], salt: int) -> str:
@@ -79,9 +82,32 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     most = judged.fact.most_rows(frozenset({owner.uid}))
     assert owner.uid in judged.fact.ids and isinstance(most, Finite) and most.value <= limit.rows, table.name
     emitter = Emitter(dialect, tables, ByIdentity(), Aliases())
-    listed = ", ".join(f"c{c.uid} AS {dialect.identifier(c.name)}" for c in columns)
+    names = Names({c.uid: f"c{c.uid}" for c in columns}, judged.fact.env, dialect)
+    integers = ((name, replace(form, arg=_of(form, columns, name))) for name, form in stored_forms(table).items())
+    listed = ", ".join(
+        [f"c{c.uid} AS {dialect.identifier(c.name)}" for c in columns]
+        + [f"{quantized(form, names)} AS {dialect.identifier(units_column(name).name)}" for name, form in integers]
+    )
     inner = emitter.query(judged).replace(SALT, str(salt))
     return f"SELECT {listed} FROM ({inner}) AS kept ORDER BY c{owner.uid}"
+
+
+def stored_forms(table: Table) -> dict[str, Component]:
+    """Name of a column → the sum whose integers stand beside it in the copy."""
+    taken = {c.name.casefold() for c in table.columns.values()}
+    forms = {
+        c.name: stored_form(c, Column(0, c.name, c.sql_type))
+        for c in table.columns.values()
+        if c.sql_type is not None and units_column(c.name).name.casefold() not in taken
+    }
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def _of(form: Component, columns: Sequence[Column], name: str) -> Call:
+    """The clip of a form, of the column of this name."""
+    assert isinstance(form.arg, Call)
+    column = next(c for c in columns if c.name == name)
+    return replace(form.arg, args=(column, *form.arg.args[1:]))
 
 
 def staged(policy: Policy, table: Table, copied: Table) -> Policy:

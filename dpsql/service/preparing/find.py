@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import as_prepared, prepared_tables
@@ -11,23 +11,32 @@ from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.open import Copies, dialect_of, engine_version, files_of, read_manifest
+from dpsql.planner.rewrites.read_stored_integers import said_of
+from dpsql.service.preparing.copy_sql import stored_forms
 from dpsql.service.preparing.manifest import Manifest, place_of
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """copies: what the engine is to read; None: the tables as they are. identity: of the copy. notes: for the analyst
-    and the custodian, where a copy that would do is missing."""
+    and the custodian, where a copy that would do is missing. integers: table → column → what its integers rest on."""
 
     copies: Copies | None = None
     identity: str = ""
     notes: tuple[str, ...] = ()
+    integers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def described(self, policy: Policy) -> Policy:
         """The policy of what is read."""
         if self.copies is None:
             return policy
-        return as_prepared(policy, self.identity, {name: policy.tables[name] for name in self.copies.tables})
+        wanted = {name: policy.tables[name] for name in self.copies.tables}
+        # Bounds may have changed since: what was computed for others is not read.
+        units = {
+            name: [c for c, form in stored_forms(t).items() if self.integers.get(name, {}).get(c) == said_of(form)]
+            for name, t in wanted.items()
+        }
+        return as_prepared(policy, self.identity, wanted, units)
 
 
 def find(policy: Policy, given: str = "") -> Found:
@@ -50,7 +59,8 @@ def find(policy: Policy, given: str = "") -> Found:
     stale = "they are of another version of dpsql" if known is None else known.stale(policy, files_of(policy), version)
     if known is None or stale:
         return _without(policy, wanted, stale, repair)
-    return Found(Copies(path, tuple(t.name for t in wanted), text), known.identity)
+    integers = {name: t.integers for name, t in known.tables.items()}
+    return Found(Copies(path, tuple(t.name for t in wanted), text), known.identity, integers=integers)
 
 
 def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> Found:

@@ -6,23 +6,27 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 
-FORMAT = 1
+FORMAT = 2
 """Raised when copies come to be made otherwise: those of another format are made anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCopy:
-    """rows: of the table. kept: of its copy. units: with rows in the copy."""
+    """rows: of the table. kept: of its copy. units: with rows in the copy.
+
+    integers: column → what its grid integers rest on (`said_of`).
+    """
 
     rows: int
     kept: int
     units: int
+    integers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from dpsql.core.policy.prepared import copied, owner_column, prepared_tables
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Copies, Options, Writer, files_of, open_writer, place_of_copy, replacing
+from dpsql.planner.rewrites.read_stored_integers import said_of
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
-from dpsql.service.preparing.copy_sql import copy_sql, staged
+from dpsql.service.preparing.copy_sql import copy_sql, staged, stored_forms
 from dpsql.service.preparing.manifest import Manifest, TableCopy, declared, look_of, place_of
 
 
@@ -93,4 +94,5 @@ def _counted(table: Table, policy: Policy, writer: Writer) -> TableCopy:
     owner = writer.dialect.identifier(owner_column(table, policy.tables).name)
     whole = writer.fetch(f"SELECT COUNT(*) FROM {writer.table_sql(table.name)}")
     kept = writer.fetch(f"SELECT COUNT(*), COUNT(DISTINCT {owner}) FROM {place_of_copy(table.name)}")
-    return TableCopy(int(whole.columns[0][0]), int(kept.columns[0][0]), int(kept.columns[1][0]))
+    integers = {name: said_of(form) for name, form in stored_forms(table).items()}
+    return TableCopy(int(whole.columns[0][0]), int(kept.columns[0][0]), int(kept.columns[1][0]), integers)
