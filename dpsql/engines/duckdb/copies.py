@@ -34,6 +34,11 @@ def place(table: str) -> str:
     return f"{CATALOGUE}.main.{quoted(table)}"
 
 
+def place_of_view(table: str) -> str:
+    """Where queries read the copy of a table."""
+    return f'"memory"."main".{quoted(table)}'
+
+
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, writing: bool) -> None:
     """Attach the file, to be read or made. Raises CannotOpen (DP006)."""
     problem = None if writing else unusable(str(path))
@@ -56,7 +61,7 @@ def show(connection: duckdb.DuckDBPyConnection, tables: Sequence[str], manifest:
     if manifest_of(connection) != manifest:
         raise cannot_open("the tables were prepared again just now", "open the data again")
     for table in tables:
-        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS SELECT * FROM {place(table)}")
+        connection.execute(f"CREATE VIEW {place_of_view(table)} AS SELECT * FROM {place(table)}")
 
 
 def manifest_of(connection: duckdb.DuckDBPyConnection) -> str | None:

@@ -38,6 +38,7 @@ from dpsql.engines.duckdb.connections import (
 )
 from dpsql.engines.duckdb.copies import attach as attach_copies
 from dpsql.engines.duckdb.copies import finish as finish_copies
+from dpsql.engines.duckdb.copies import place_of_view
 from dpsql.engines.duckdb.copies import show as show_copies
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
 from dpsql.engines.duckdb.lockdown import NOT_TRUSTED, UNLOCKED, start_config
@@ -48,6 +49,7 @@ from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relatio
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.stored_views import overlooks, source_of, unreadable
+from dpsql.engines.duckdb.trust import Trust
 from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Copies, Frame
 from dpsql.engines.progress import watched
@@ -73,21 +75,24 @@ class DuckDBEngine:
         second: duckdb.DuckDBPyConnection | None = None,
         locked: bool | None = None,
         made: Mapping[str, tuple[Made, ...]] | None = None,
+        trust: Trust | None = None,
     ) -> None:
         """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close.
 
         made: table → the columns that the policy makes of the data's.
-        second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
+        trust: what all connections to the database share. second: the connection of the `sibling`. locked: whether
+        nothing can be set any more; else if there is `spill`.
         """
         self.told: tuple[str, ...] = ()
         self._connection = connection
         self._home = home
         self._locked = spill is not None if locked is None else locked
         self._progress = progress
+        self._trust = Trust(()) if trust is None else trust
         self._made = {folded(table): columns for table, columns in (made or {}).items()}
         self._sibling = None
         if second is not None:
-            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made)
+            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, trust=self._trust)
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun, self._closing = 0, False, False
@@ -144,8 +149,10 @@ class DuckDBEngine:
             set_each(second, progress)
             if database is not None:
                 find_names(connection, second)
+            trust = Trust(() if copies is None or copies.writing else tuple(map(place_of_view, copies.tables)))
+            trust.allow(connection)
             lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress, second=second, made=made)
+            return cls(connection, ATTACHED, spill, progress, second=second, made=made, trust=trust)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -223,7 +230,11 @@ class DuckDBEngine:
         if self._closing:
             self._stop.set()
         with watched(self._connection.query_progress) if self._progress else contextlib.nullcontext() as look:
-            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look, self._stop)
+            return guarded(lambda: self._read(sql), self.interrupt, look, self._stop)
+
+    def _read(self, sql: str) -> RawTable:
+        with self._trust.planned(self._connection, sql):
+            return read(self._connection, sql, self._stop)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
