@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpsql.core.ir.nodes import Aggregate, Node, Scan
+from dpsql.core.ir.nodes import Aggregate, Filter, Limit, Node, Project, Scan, Sort
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 
 
 def rows_wanted(diagnostics: Sequence[Diagnostic], root: Node, source: Source) -> tuple[Diagnostic, ...]:
-    """What is said of a query that orders or cuts private rows and aggregates nothing."""
-    private = [d for d in diagnostics if d.code == "DP112"]
-    if not private or any(isinstance(n, Aggregate) for n in walk(root)):
+    """What is said of a query whose own ORDER BY or LIMIT is over private rows: they are what it would show."""
+    own = {node.span for node in _shown(root) if isinstance(node, Sort | Limit)}
+    private = [d for d in diagnostics if d.code == "DP112" and d.span in own]
+    if not private:
         return tuple(diagnostics)
-    table = next(n for n in walk(root) if isinstance(n, Scan))
-    written = table.table if table.span is None else source.text[table.span.start : table.span.end]
-    advice = f"aggregate it, as in  SELECT COUNT(*) FROM {written}"
+    advice = "aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"
+    if not any(isinstance(n, Aggregate) for n in walk(root)):
+        table = next(n for n in walk(root) if isinstance(n, Scan))
+        written = table.table if table.span is None else source.text[table.span.start : table.span.end]
+        advice = f"aggregate it, as in  SELECT COUNT(*) FROM {written}"
     told = replace(private[0], code="DP110", message="this query would return private rows", help=(advice,), fix=None)
-    return (*(d for d in diagnostics if d.code != "DP112"), told)
+    return (*(d for d in diagnostics if d not in private), told)
+
+
+def _shown(root: Node) -> list[Node]:
+    """The nodes whose rows the answer shows, but for columns."""
+    found = [root]
+    while isinstance(found[-1], Project | Sort | Limit | Filter):
+        found.append(found[-1].input)
+    return found

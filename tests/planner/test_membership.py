@@ -45,4 +45,5 @@ def test_rows_of_everybody_are_no_release_without_a_word() -> None:
     sql = "SELECT COUNT(*) FROM rides WHERE person = 1 OR station IN (SELECT station FROM rides WHERE person = 2)"
     with pytest.raises(Rejected) as caught:
         planned(sql, POLICY)
-    assert [d.code for d in caught.value.diagnostics] == ["DP110"]
+    assert [d.code for d in caught.value.diagnostics] == ["DP230"]
+    assert "another column than the privacy unit's id" in caught.value.diagnostics[0].message

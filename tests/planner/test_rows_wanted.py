@@ -30,6 +30,20 @@ def test_rows_are_refused_as_rows_with_a_repair_that_works(sql: str) -> None:
     assert planned(found.help[0].partition("as in  ")[2], TABLES).releases
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM log WHERE x > (SELECT AVG(x) FROM log) ORDER BY x",
+        "WITH t AS (SELECT x, COUNT(*) AS n FROM log GROUP BY x) SELECT log.x, y FROM log JOIN t ON t.x = log.x LIMIT 3",
+    ],
+)
+def test_rows_beside_an_aggregate_are_refused_as_rows_too(sql: str) -> None:
+    with pytest.raises(Rejected) as refusal:
+        planned(sql, TABLES)
+    (found,) = refusal.value.diagnostics
+    assert found.code == "DP110" and found.message == "this query would return private rows"
+
+
 def test_a_limit_below_an_aggregate_is_another_mistake() -> None:
     with pytest.raises(Rejected) as refusal:
         planned("SELECT COUNT(*) FROM (SELECT x FROM log LIMIT 5)", TABLES)

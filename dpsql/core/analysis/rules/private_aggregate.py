@@ -95,8 +95,17 @@ def aggregate(node: Aggregate, below: Facts, ctx: Derivation) -> Facts:
 
 
 def mixed_with_private_rows(node: Aggregate) -> Rejected:
-    """Refusal of everybody's aggregate beside private rows."""
+    """Refusal of everybody's aggregate beside private rows; of values that IN or EXISTS looks up: why they are that."""
     where = node.span or next((c.span for c in node.calls), None)
+    if node.inner and not node.calls:
+        return reject(
+            "DP230", "a subquery below OR, in CASE or in SELECT looks rows up by another column than the privacy "
+            "unit's id", span=where, label="one person's row would decide about other people's rows",
+            help=[
+                "compare the privacy unit's id in it",
+                "or ask without the OR: then a promised limit on these rows is enough",
+            ],
+        )  # fmt: skip
     return reject(
         "DP110", "an aggregated result is used together with private rows", span=where,
         label="noisy numbers cannot be combined with private rows here",
