@@ -77,7 +77,8 @@ class Histograms:
         """Runs of all cells with their scores in a group, as a component is chosen by; without some of the cells."""
         if c.quantile is not None:
             return self.runs(group, c.quantile.p.numerator, c.quantile.p.denominator)
-        return _left(self.runs_of_mode(group), without)
+        runs = self.runs_of_mode(group)
+        return _left(runs, without) if without else runs
 
     def entries(self, group: int) -> Entries:
         """The cells of a quantile that rows of a group lie in."""
