@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks import growth, ledger, limits, memory, noise, planning, quantiles, queries, samplers, tpch
+from benchmarks import growth, ledger, limits, memory, noise, planning, prepared, quantiles, queries, samplers, tpch
 from benchmarks.frame import Figures, Settings
 from benchmarks.peers import contest
 
@@ -25,6 +25,7 @@ class Part(Protocol):
 
 PARTS: dict[str, Part] = {
     "queries": queries,
+    "prepared": prepared,
     "planning": planning,
     "noise": noise,
     "samplers": samplers,

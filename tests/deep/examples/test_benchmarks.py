@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpsql
-from benchmarks import data, frame, growth, quantiles, queries, render, targets
+from benchmarks import data, frame, growth, quantiles, queries, render, targets, tpch
 from benchmarks.__main__ import main
 from benchmarks.frame import Figures, Settings
 from benchmarks.parts import PARTS
@@ -32,7 +32,7 @@ def measured(tables: Path) -> dict[str, Figures]:
     if duckdb.__version__.startswith("1."):
         pytest.skip("on a connection of one's own, Parquet files are read with DuckDB 2 only")
     settings = Settings("quick", tables, people=300, rounds=1)
-    names = ("queries", "growth", "tpch", "limits", "quantiles", "peers")
+    names = ("queries", "prepared", "growth", "tpch", "limits", "quantiles", "peers")
     return {name: frame.measured(PARTS[name].run, settings) for name in names}
 
 
@@ -52,6 +52,15 @@ def test_queries_run_with_their_contestants(measured: dict[str, Figures]) -> Non
         assert ("floor" in rows) == (name in {"Q3", "Q4", "Q5"})
         assert all(row["ms"][1] <= row["ms"][0] <= row["ms"][2] for row in rows.values())
     assert measured["queries"]["machine"]["duckdb"] == duckdb.__version__
+
+
+def test_prepared_tables_are_measured_beside_the_tables_as_they_are(measured: dict[str, Figures]) -> None:
+    figures = measured["prepared"]["figures"]
+    (size,) = figures["persons"]
+    assert list(size["queries"]) == ["Q3", "Q4", "Q5"] and set(figures["tpch"]["queries"]) <= set(tpch.NUMBERS)
+    for row in [*size["queries"].values(), *figures["tpch"]["queries"].values()]:
+        assert list(row) == ["plain", "as it is", "prepared"]
+    assert size["orders"] > size["people"] == 300
 
 
 def test_growth_measures_every_size_in_both_layouts(measured: dict[str, Figures], tables: Path) -> None:
