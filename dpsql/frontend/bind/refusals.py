@@ -56,6 +56,30 @@ def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
     )  # fmt: skip
 
 
+def computed_first(window: exp.Window, source: Source) -> str | None:
+    """The query with a window function's aggregate, over a subquery that computes its argument; None of other forms."""
+    aggregate, select = window.find_ancestor(exp.AggFunc), window.find_ancestor(exp.Select)
+    if aggregate is None or select is None or aggregate.find_ancestor(exp.Select) is not select:
+        return None
+    arg = aggregate.this
+    known = {"expressions", "from_", "joins", "where", "kind"}
+    plain = isinstance(arg, exp.Expr) and not isinstance(arg, exp.Distinct)
+    plain = plain and isinstance(aggregate.parent, exp.Select | exp.Alias)
+    others = any(value for name, value in select.args.items() if name not in known)
+    if not plain or others or "from_" not in select.args:
+        return None
+    parts = [select.args["from_"], *(select.args.get("joins") or ()), *filter(None, [select.args.get("where")])]
+    spans = [span_of(part, source.text) for part in parts]
+    ends = span_of(arg, source.text), span_of(window, source.text)
+    value = source.text[ends[0].start : max(end.end for end in ends)]
+    rows = source.text[spans[0].start : max(s.end for s in spans)]
+    if any(part.count("(") != part.count(")") for part in (value, rows)):
+        return None
+    rows = rows if rows[:4].upper() == "FROM" else f"FROM {rows}"
+    name = written_name(aggregate, source).upper()
+    return f"compute it first:  SELECT {name}(w) FROM (SELECT {value} AS w {rows}) AS t"
+
+
 def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     """Build (not raise) the refusal of a node that has no meaning here. clause: where it stands, in words."""
     span = span_of(node, source.text)
@@ -70,10 +94,11 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
         return refused_subquery(node, source, clause)
     if isinstance(node, exp.Window):
-        return reject(
-            "DP101", f"a window function cannot stand in {clause}", span=span,
-            help=["put it into SELECT or ORDER BY, and filter with QUALIFY"],
-        )  # fmt: skip
+        advice = "put it into SELECT or ORDER BY, and filter with QUALIFY"
+        around = node.find_ancestor(exp.AggFunc)
+        if around is not None and not isinstance(around.parent, exp.Window):
+            advice = computed_first(node, source) or "compute it first, in a subquery that the aggregate reads"
+        return reject("DP101", f"a window function cannot stand in {clause}", span=span, help=[advice])
     if isinstance(node, exp.Grouping | exp.GroupingId):
         return reject(
             "DP101", f"GROUPING cannot stand in {clause}", span=span,
