@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import wraps
+from functools import reduce, wraps
 from itertools import pairwise
 
 from dpsql.core.functions.function import Args, SignatureError
@@ -140,9 +140,7 @@ def exact_type(result: Interval, args: Args, scale: int = 0) -> SqlType:
     kinds = {a.type.kind for a in args}
     if Kind.DOUBLE in kinds:
         return DOUBLE
-    whole = result
-    for a in args:
-        whole = iv.hull(whole, stored(a))
+    whole = reduce(iv.hull, map(stored, args), result)
     if Kind.DECIMAL in kinds:
         return decimal_for(whole, scale) or DOUBLE
     return integer_type_for(whole) or DOUBLE
@@ -161,10 +159,7 @@ def common_type(args: Args) -> SqlType:
         return types[0]
     comparable(*typed)
     if all(a.type.numeric for a in typed):
-        whole = stored(typed[0])
-        for a in typed[1:]:
-            whole = iv.hull(whole, stored(a))
-        return exact_type(whole, typed, max(a.type.scale for a in typed))
+        return exact_type(stored(typed[0]), typed, max(a.type.scale for a in typed))
     kinds = {t.kind for t in types}
     if kinds == {Kind.DATE, Kind.TIMESTAMP}:
         return next(t for t in types if t.kind is Kind.TIMESTAMP)

@@ -86,7 +86,7 @@ def hull(a: Interval, b: Interval) -> Interval:
     """The smallest interval that holds both (CASE, COALESCE, UNION)."""
     lo = None if a.lo is None or b.lo is None else min(a.lo, b.lo)
     hi = None if a.hi is None or b.hi is None else max(a.hi, b.hi)
-    return Interval(lo, hi, _why(a, b))
+    return Interval(lo, hi, _why(a, b) if lo is None or hi is None else ())
 
 
 def clamp(a: Interval, lo: Fraction | None, hi: Fraction | None) -> Interval:
