@@ -13,7 +13,9 @@ _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
 _PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
-_JSON = "custodian: give the value as a column of its own, e.g. by a view"
+_JSON = (
+    "custodian: declare its values as columns, in the policy:  city: {from: \"profile ->> '$.city'\", type: varchar}"
+)
 _BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
 
 INSTEAD: Final[dict[str, str]] = {
