@@ -38,7 +38,7 @@ from dpsql.core.ledger.sqlite_file import (
     translated,
     writable,
 )
-from dpsql.core.ledger.sqlite_founding import check_and_upgrade, make_if_empty
+from dpsql.core.ledger.sqlite_founding import check_and_upgrade, forget_if_empty, make_if_empty
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
@@ -380,12 +380,12 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     where, head = place_of(path), Head(Path(head_path), timeout)
     if not where.exists():
         head.forget()
-        return
+        if not where.exists():  # else somebody has made it meanwhile, and may have charged
+            return
     connection = connect(where, timeout)
     try:
         with translated(where, timeout):
-            if schema.is_empty(connection):
-                head.forget()
+            if in_transaction(connection, timeout, lambda: forget_if_empty(connection, head)):
                 return
             check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)

@@ -36,6 +36,14 @@ def _make(connection: sqlite3.Connection, path: Path, head: Head, identity: Iden
         schema.create(connection, identity)
 
 
+def forget_if_empty(connection: sqlite3.Connection, head: Head) -> bool:
+    """Whether a ledger is empty, and its head forgotten. In a transaction: nobody can give it entries meanwhile."""
+    if not schema.is_empty(connection):
+        return False
+    head.forget()
+    return True
+
+
 def check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
     """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
     if patiently(lambda: schema.is_older(connection), timeout):
