@@ -70,8 +70,8 @@ def create_view(connection: Connection, table: str, call: SourceCall, written: s
     )
 
 
-def set_each(connection: Connection, progress: bool) -> None:
-    """What each connection to a database of ours is told for itself, before nothing can be set any more."""
+def set_bar(connection: Connection, progress: bool) -> None:
+    """The first thing that a connection is told: to draw no bar. DuckDB draws one where nobody runs a file."""
     try:
         for statement in COUNTING if progress else NO_BAR:
             connection.execute(statement)
@@ -79,6 +79,11 @@ def set_each(connection: Connection, progress: bool) -> None:
         # In a notebook without ipywidgets DuckDB has no bar, and lets nobody change anything about it.
         if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
             raise
+
+
+def set_each(connection: Connection, progress: bool) -> None:
+    """What each connection to a database of ours is told for itself, before nothing can be set any more."""
+    set_bar(connection, progress)
     for statement in EACH:
         connection.execute(statement)
 

@@ -34,6 +34,7 @@ from dpsql.engines.duckdb.connections import (
     find_names,
     lock_down,
     own_cursor,
+    set_bar,
     set_each,
 )
 from dpsql.engines.duckdb.copies import attach as attach_copies
@@ -135,6 +136,7 @@ class DuckDBEngine:
         problem: BaseException
         try:
             connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
+            set_bar(connection, progress)
             if database is not None:
                 attach(connection, database, directory)
             if copies is not None:
