@@ -30,13 +30,14 @@ def told(sql: str) -> str:
 @pytest.mark.parametrize(
     ("written", "column"),
     [
-        ("note ->> 'city'", """city: {from: "note ->> '$.city'", type: varchar}"""),
-        ("note -> '$.home.city'", """city: {from: "note ->> '$.home.city'", type: varchar}"""),
-        ("p.note -> 'home' ->> 'city'", """city: {from: "note ->> '$.home.city'", type: varchar}"""),
-        ("(note -> 'home') ->> 'city'", """city: {from: "note ->> '$.home.city'", type: varchar}"""),
-        ("json_extract_string(note, '$.homes[0]')", """homes: {from: "note ->> '$.homes[0]'", type: varchar}"""),
-        ("note ->> '$[1]'", """value: {from: "note ->> '$[1]'", type: varchar}"""),
-        ("\"odd name\" ->> 'x'", """x: {from: '"odd name" ->> \'\'$.x\'\'', type: varchar}"""),
+        ("note ->> 'city'", """note_city: {from: "note ->> '$.city'", type: varchar}"""),
+        ("note -> '$.home.city'", """note_city: {from: "note ->> '$.home.city'", type: varchar}"""),
+        ("p.note -> 'home' ->> 'city'", """note_city: {from: "note ->> '$.home.city'", type: varchar}"""),
+        ("(note -> 'home') ->> 'city'", """note_city: {from: "note ->> '$.home.city'", type: varchar}"""),
+        ("json_extract_string(note, '$.homes[0]')", """note_homes: {from: "note ->> '$.homes[0]'", type: varchar}"""),
+        ("note ->> 'n'", """note_n: {from: "note ->> '$.n'", type: varchar}"""),
+        ("note ->> '$[1]'", """note_value: {from: "note ->> '$[1]'", type: varchar}"""),
+        ("\"odd name\" ->> 'x'", """odd_name_x: {from: '"odd name" ->> \'\'$.x\'\'', type: varchar}"""),
     ],
 )
 def test_the_column_that_is_proposed_can_be_declared_and_asked(written: str, column: str) -> None:

@@ -71,7 +71,7 @@ def create_view(connection: Connection, table: str, call: SourceCall, written: s
 
 
 def set_bar(connection: Connection, progress: bool) -> None:
-    """The first thing that a connection is told: to draw no bar. DuckDB draws one where nobody runs a file."""
+    """The first thing that a connection is told: to draw no bar. DuckDB has one on wherever Python runs no file."""
     try:
         for statement in COUNTING if progress else NO_BAR:
             connection.execute(statement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -33,7 +33,7 @@ def unknown_function(name: str, span: Span) -> Rejected:
     return reject("DP105", f"function {name} is not supported", span=span, help=[advice])
 
 
-@cache
+@lru_cache(maxsize=256)  # names are the analysts': they must not fill the memory
 def _alike(name: str) -> str:
     known = [*AGGREGATES, *(n for n, f in REGISTRY.items() if not f.operator)]
     close = difflib.get_close_matches(name, known, n=2)
@@ -99,7 +99,8 @@ def json_column(node: exp.Expr) -> str:
     if isinstance(node, exp.Column) and None not in steps:
         with suppress(DerivedError):
             made = parse_derived(str(Derived(node.name, path="$" + "".join(filter(None, steps)))))
-    name = (re.findall(r"[A-Za-z_]\w*", made.path) or ["value"])[-1]
+    key = re.findall(r"[A-Za-z_]\w*", made.path)[-1:] or ["value"]
+    name = "_".join(re.findall(r"\w+", made.column) + key)  # no column of the data has this name, as a rule
     written = str(made)
     quoted = f'"{written}"' if '"' not in written else "'" + written.replace("'", "''") + "'"
     return f"{name}: {{from: {quoted}, type: varchar}}"

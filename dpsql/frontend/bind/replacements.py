@@ -14,7 +14,8 @@ _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
 _PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
 _JSON = (
-    "custodian: declare its values as columns, in the policy:  city: {from: \"profile ->> '$.city'\", type: varchar}"
+    "custodian: declare its values as columns, in the policy:  "
+    "profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
 )
 _BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
 

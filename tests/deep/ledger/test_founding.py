@@ -71,3 +71,11 @@ def test_both_have_it(tmp_path: Path, other: str, where: str, another_process: P
     number = orders.run()
     assert number > 100 and orders.failures == []
     assert [entries(tmp_path / str(at)) for at in range(number)] == [expected] * number
+
+
+def test_an_empty_ledger_is_accepted_while_somebody_makes_it(tmp_path: Path) -> None:
+    """Who accepts is stopped between looking and forgetting: a charge in between keeps its head."""
+    orders = Interleaved(tmp_path, accepted, charge_a)
+    number = orders.run()
+    assert number > 3 and orders.failures == []
+    assert [entries(tmp_path / str(at)) for at in range(number)] == [["a"]] * number

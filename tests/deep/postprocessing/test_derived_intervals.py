@@ -239,4 +239,4 @@ def test_numbers_of_other_rows_are_noticed(shown: str, con: dpsql.Connection, mo
     monkeypatch.setattr(Derived, "_rows", lambda self, at, hidden: np.roll(rows(self, at, hidden), 1))
     held, missed, lost = checked(con, SQL.format(shown))
     assert missed == 0 and lost >= 10 and held + lost == 12
-    assert checked(con, SQL.format("AVG(x)"))[1] >= 3
+    assert sum(checked(con, SQL.format("AVG(x)"))[1] for _ in range(10)) >= 10  # about 55 of 120
