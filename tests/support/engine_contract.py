@@ -70,7 +70,8 @@ def press_when_in(function: str, thread: int) -> None:
 
 
 PLAIN: list[tuple[Any, SqlType]] = [
-    (2**63 - 1, BIGINT), (127, INTEGER), (0.1, DOUBLE), (1e308, DOUBLE), (True, BOOLEAN), ("é'x", VARCHAR), ("", VARCHAR),
+    (2**63 - 1, BIGINT), (127, INTEGER), (0.1, DOUBLE), (1e308, DOUBLE), (True, BOOLEAN), ("é'x", VARCHAR),
+    ("", VARCHAR),
     (Decimal("12345678901234567890123456789012.123456"), decimal(38, 6)), (date(2024, 2, 29), DATE),
     (datetime(2024, 2, 29, 23, 59, 59, 999999), TIMESTAMP),
     *((None, t) for t in (BIGINT, VARCHAR, DOUBLE, BOOLEAN, decimal(9, 2))),
