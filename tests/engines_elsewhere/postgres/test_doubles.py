@@ -110,7 +110,7 @@ def test_constant_sides_are_no_exception(engine: Bare, factor: float) -> None:
 def test_without_the_guards_postgres_raises(engine: Bare) -> None:
     """The twin that must fail: the operators alone."""
     for operator in ("*", "/", "+"):
-        with pytest.raises(Exception, match="out of range: (over|under)flow"):
+        with pytest.raises(Exception, match=r"out of range: (over|under)flow"):
             engine.fetch(f"SELECT a {operator} NULLIF(b, 0) FROM pairs")
 
 
