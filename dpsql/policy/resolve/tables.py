@@ -12,6 +12,7 @@ from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.prepared import unfit
+from dpsql.core.policy.server import names_server
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
     COARSEST,
@@ -32,6 +33,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
 from dpsql.policy.issues import Issue, did_you_mean, shown
 from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.servers import stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
 _T = TypeVar("_T")
@@ -62,7 +64,8 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         name=name,
         public=spec.public,
         protection=protection,
-        source=_source(scope, (*loc, "source"), spec.source, spec.public),
+        source=None if names_server(scope.file.database) else _source(scope, (*loc, "source"), spec),
+        stored=stored_in_server(scope, name, spec),
         primary_key=primary,
         unique=tuple(k for k in unique if k is not None),
         foreign_keys=tuple(k for k in foreign if k is not None),
@@ -214,8 +217,8 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
 _TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 
 
-def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
-    if text is None:
+def _source(scope: Scope, loc: Loc, spec: TableFile) -> SourceCall | None:
+    if (text := spec.source) is None:
         return None
     try:
         call = parse_source(text)
@@ -226,7 +229,7 @@ def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCal
             advice = f"`dpsql policy init {path}` drafts the call, which says what the file looks like"
         scope.issues.add(loc, str(error), advice)
         return None
-    if not public and not call.tells_schema:
+    if not spec.public and not call.tells_schema:
         # The policy would fit the file or not, and files would open or not, by what a single row holds.
         told = "columns = {'id': 'BIGINT', 'day': 'DATE'}"
         more = "auto_detect = false, header = true, " if call.reader == "read_csv" else ""

@@ -137,6 +137,8 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
         if not usable_name(column.name):
             return f"      # {_scalar(column.name)}: not a name a policy can hold"
         kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
+        if column.why:
+            return f"      # {_scalar(column.name)}: queries cannot use {column.why}"
         return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
     parts = [f"type: {_scalar(type.name.lower())}"]
     if column.nullable == primary:
