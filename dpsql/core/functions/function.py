@@ -24,7 +24,7 @@ class SignatureError(Exception):
 
 def null_if_any_is_null(args: Args) -> bool:
     """The usual rule: NULL in, NULL out, and nothing else gives NULL."""
-    return any(a.nullable for a in args)
+    return any([a.nullable for a in args])
 
 
 def no_interval(args: Args) -> Interval:

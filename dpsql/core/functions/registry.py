@@ -109,9 +109,10 @@ def literal(value: Scalar, type: SqlType) -> Value:
 
 def check(function: Function, args: Args) -> SqlType:
     """The result type; raises SignatureError if a literal is missing or the types do not fit."""
-    for at in sorted(function.literal):
-        if at < len(args) and not args[at].is_constant:
-            raise SignatureError(f"expects a literal as argument {at + 1}")
+    if function.literal:
+        for at in sorted(function.literal):
+            if at < len(args) and not args[at].is_constant:
+                raise SignatureError(f"expects a literal as argument {at + 1}")
     return function.type(args)
 
 
@@ -121,7 +122,7 @@ def apply(function: Function, args: Args) -> Value:
     Raises SignatureError if the arguments do not fit.
     """
     result_type = check(function, args)
-    if all(a.is_constant for a in args) and function.python is not None:
+    if function.python is not None and all([a.is_constant for a in args]):
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded
