@@ -36,7 +36,7 @@ def _nullable(args: Args) -> bool:
     """NULL in, NULL out; and a DATE may be too far away to be compared as a TIMESTAMP."""
     if null_if_any_is_null(args):
         return True
-    if all([a.type.kind is not Kind.TIMESTAMP for a in args]):
+    if all(a.type.kind is not Kind.TIMESTAMP for a in args):
         return False
     target = comparison_types(args)
     return target is not None and any(may_fail(a, target) for a in args)

@@ -6,8 +6,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
+from operator import attrgetter
 from types import MappingProxyType
 
 from dpsql.core.functions import (
@@ -98,6 +99,12 @@ def position(value: Scalar, t: SqlType) -> Fraction | None:
 
 def literal(value: Scalar, type: SqlType) -> Value:
     """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
+    if isinstance(value, int | str) or value is None:  # of these, values that are equal are the same
+        return _same_literal(value, type)
+    return _literal(value, type)
+
+
+def _literal(value: Scalar, type: SqlType) -> Value:
     if value is None:
         return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
     at = position(value, type)
@@ -105,6 +112,10 @@ def literal(value: Scalar, type: SqlType) -> Value:
     finite = not isinstance(value, float) or isfinite(value)
     held = type_range(type) if at is None or type.kind is Kind.DOUBLE else exact
     return Value(type, exact, held, False, finite, Domain((value,)) if finite else None, value)
+
+
+_same_literal = lru_cache(maxsize=256, typed=True)(_literal)
+"""Each stage of a plan asks for the facts of the same constants."""
 
 
 def check(function: Function, args: Args) -> SqlType:
@@ -116,13 +127,16 @@ def check(function: Function, args: Args) -> SqlType:
     return function.type(args)
 
 
+_is_constant = attrgetter("is_constant")
+
+
 def apply(function: Function, args: Args) -> Value:
     """All facts about `function(args)`: type, interval, range, nullability, finiteness, domain, constant.
 
     Raises SignatureError if the arguments do not fit.
     """
     result_type = check(function, args)
-    if function.python is not None and all([a.is_constant for a in args]):
+    if function.python is not None and all(map(_is_constant, args)):
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded

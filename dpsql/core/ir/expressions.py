@@ -86,7 +86,10 @@ def walk(expr: Expr) -> Iterator[Expr]:
         take()
         found = waiting.pop()
         yield found
-        waiting.extend(reversed(children(found)))
+        if isinstance(found, Call):
+            waiting += found.args[::-1]
+        elif isinstance(found, Cast):
+            waiting.append(found.arg)
 
 
 def larger_than(expr: Expr, most: int) -> bool:
