@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks import targets
 from benchmarks.frame import HERE, RESULTS, Figures, table
 from benchmarks.parts import PARTS
+from benchmarks.peers.contest import OWN
 from benchmarks.peers.environments import PEERS
 from benchmarks.queries import QUERIES
 
@@ -106,8 +107,9 @@ def picture(results: Mapping[str, Figures], target: Path) -> None:
 
 def systems(peers: Figures, axes: Any) -> None:
     """How many times plain DuckDB each system takes."""
-    shown = {"dpsql": peers["dpsql"]} | {PEERS[name]: peer["queries"] for name, peer in peers["peers"].items()}
-    for marker, (name, answers) in zip("osv^DP", shown.items(), strict=False):
+    shown = {OWN[name]: peers["own"][name] for name in ("dpsql", "prepared") if name in peers["own"]}
+    shown |= {PEERS[name]: peer["queries"] for name, peer in peers["peers"].items()}
+    for marker, (name, answers) in zip("o*sv^DP", shown.items(), strict=False):
         points = [(q.name, found["over"]["plain"][0]) for q in QUERIES if "over" in (found := answers.get(q.name, {}))]
         if points:
             axes.scatter(*zip(*points, strict=True), label=name, marker=marker, s=60 if name == "dpsql" else 36)

@@ -3,9 +3,11 @@
     python -m benchmarks.peers [--size short] [--people 100000] [--rounds 3] [--json FILE]
 
 Every peer runs in its own virtual environment (made on first use, see environments.py) behind its adapter, which has
-the data in memory before the clock runs. Plain DuckDB, dpsql and the peer take turns; ratios are within rounds. The
-error is |answer - exact| / |exact|, the median over groups and rounds, against the exact answer and not the one cut to
-the limits of a person. A peer that cannot express a query, or cannot be installed, is shown with the reason.
+the data in memory before the clock runs. Plain DuckDB, the floor (queries.py), dpsql, dpsql over prepared tables and
+the peer take turns; ratios are within rounds. The error is |answer - exact| / |exact|, the median over groups and
+rounds, against the exact answer and not the one cut to the limits of a person; of prepared tables, ten rows of each. A
+peer that cannot express a query, or cannot be installed, is shown with the reason. Where rows are the unit there is no
+floor but plain DuckDB, and nothing to prepare.
 
 quick asks no peer; short: 100,000 people. full: a million, and up to ten minutes for an answer.
 """
@@ -16,7 +18,7 @@ import json
 import statistics
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +29,7 @@ import dpsql
 from benchmarks import data
 from benchmarks.frame import Figures, Settings, number, table, take_turns, unasked
 from benchmarks.peers.environments import HERE, PEERS, NotInstalled, environment, python_of
+from benchmarks.prepared import PERSONS, sessions
 from benchmarks.queries import QUERIES, Query
 
 TITLE = "Other systems"
@@ -37,6 +40,8 @@ NUMBERS = {
     "Q4": ("COUNT", "AVG"),
     "Q5": ("COUNT", "SUM"),
 }
+OWN = {"plain": "plain DuckDB", "floor": "per-person floor", "dpsql": "dpsql", "prepared": "dpsql, prepared"}
+"""Our own contestants, and their names."""
 Answer = dict[Any, Sequence[float]]
 
 
@@ -150,16 +155,18 @@ def started(name: str, folder: Path, task: dict[str, Any], patience: float, adap
 
 
 def run(settings: Settings) -> Figures:
-    """All queries of all peers, one peer after the other. Those of dpsql itself stand beside plain DuckDB alone."""
+    """All queries of all peers, one peer after the other. Our own contestants stand beside each other first."""
     people = settings.people or settings.pick(1_000, 100_000, data.PEOPLE)
     rounds, limit = settings.turns(1, 2, 3), settings.pick(2, 20, 120)
     database = data.make(settings.folder, people)
     people_file, orders_file = (data.parquet(settings.folder, table, database) for table in ("people", "orders"))
-    with duckdb.connect(str(database), read_only=True) as plain:
+    persons = PERSONS.replace("units:", f"database: {database.resolve()}\nunits:")
+    with duckdb.connect(str(database), read_only=True) as plain, sessions(persons) as (_, prepared, _):
         rows = {t: plain.execute(f"SELECT COUNT(*) FROM {t}").fetchall()[0][0] for t in ("people", "orders")}
         task = the_task(people_file, orders_file, rows)
-        alone = {query.name: contest(query, plain, None, max(rounds, 3), limit) for query in QUERIES}
-        found: Figures = {"rows": rows, "rounds": rounds, "dpsql": alone, "peers": {}}
+        alone = {query.name: contest(query, plain, prepared, None, max(rounds, 3), limit) for query in QUERIES}
+        own = {name: {q: each[name] for q, each in alone.items() if name in each} for name in OWN}
+        found: Figures = {"rows": rows, "rounds": rounds, "own": own, "peers": {}}
         for name in settings.pick((), tuple(PEERS), tuple(PEERS)):
             asked: Figures = {"queries": {}}
             found["peers"][name] = asked
@@ -170,28 +177,42 @@ def run(settings: Settings) -> Figures:
                         if reason := peer.ready[query.name]:
                             asked["queries"][query.name] = {"refused": reason}
                         else:
-                            asked["queries"][query.name] = contest(query, plain, peer, rounds, limit)
+                            asked["queries"][query.name] = contest(query, plain, prepared, peer, rounds, limit)["peer"]
             except (NotInstalled, Failed) as reason:
                 asked["failed"] = str(reason)[:300]
     return found
 
 
-def contest(query: Query, plain: duckdb.DuckDBPyConnection, peer: Peer | None, rounds: int, limit: float) -> Figures:
-    """One query: plain DuckDB, dpsql and a peer take turns. Plain and dpsql have had a turn that is not counted."""
+def contest(
+    query: Query,
+    plain: duckdb.DuckDBPyConnection,
+    prepared: dpsql.Connection,
+    peer: Peer | None,
+    rounds: int,
+    limit: float,
+) -> Figures:
+    """One query, all contestants in turn. Ours have had a turn that is not counted."""
     with data.session(plain, data.POLICIES[query.policy]) as session:
         exact = keyed(query, plain.execute(query.sql).fetchall())
-        ours, our_answers = kept(lambda: keyed(query, released(session, query)))
-        runs = {"plain": lambda: plain.execute(query.sql).fetchall(), "dpsql": ours}
-        ours()
-        if peer is None:
-            alone: Figures = take_turns(runs, rounds, warm=False, limit=limit)["dpsql"]
-            return alone | {"errors": errors(exact, our_answers)}
-        theirs, answers = kept(lambda: peer.answer(query.name))
+        sessions_of = {"dpsql": session} | ({"prepared": prepared} if query.policy == "persons" else {})
+        ours = {name: kept(lambda s=s: keyed(query, released(s, query))) for name, s in sessions_of.items()}
+        runs: dict[str, Callable[[], object]] = {"plain": lambda: plain.execute(query.sql).fetchall()}
+        if (floor := query.floor) is not None:
+            runs["floor"] = lambda: plain.execute(floor).fetchall()
+        runs |= {name: run for name, (run, _) in ours.items()}
+        for run in runs.values():
+            run()
+        kept_answers = {name: answers for name, (_, answers) in ours.items()}
+        if peer is not None:
+            runs["peer"], kept_answers["peer"] = kept(lambda: peer.answer(query.name))
         try:
-            found: Figures = take_turns(runs | {"peer": theirs}, rounds, warm=False, limit=limit)["peer"]
+            found: Figures = take_turns(runs, rounds, warm=False, limit=limit)
         except Failed as reason:
-            return {"refused": str(reason)[:300]}
-        return found | {"errors": errors(exact, answers)}
+            return {"peer": {"refused": str(reason)[:300]}}
+        return {
+            name: figures | ({"errors": errors(exact, kept_answers[name])} if name in kept_answers else {})
+            for name, figures in found.items()
+        }
 
 
 def released(session: dpsql.Connection, query: Query) -> list[tuple[Any, ...]]:
@@ -201,11 +222,14 @@ def released(session: dpsql.Connection, query: Query) -> list[tuple[Any, ...]]:
 
 def markdown(figures: Figures) -> str:
     """Times, then errors; a line per system, a column per query. Reasons below."""
-    systems = {"dpsql": {"queries": figures["dpsql"]}} | {PEERS[n]: peer for n, peer in figures["peers"].items()}
+    ours = {OWN[name]: {"queries": queries} for name, queries in figures["own"].items()}
+    systems: dict[str, Figures] = ours | {PEERS[n]: peer for n, peer in figures["peers"].items()}
     reasons: list[str] = []
 
     def cell(name: str, query: str, show: Callable[[Figures], str]) -> str:
         peer = systems[name]
+        if name in ours and query not in peer["queries"]:
+            return "–"
         found = peer["queries"].get(query, {"refused": peer.get("failed", "not asked")})
         if "refused" not in found:
             return show(found)
@@ -215,12 +239,12 @@ def markdown(figures: Figures) -> str:
             reasons.append(text)
         return f"no ({reasons.index(text) + 1})"
 
-    def lines(show: Callable[[Figures], str]) -> list[list[str]]:
-        return [[name, *(cell(name, query.name, show) for query in QUERIES)] for name in systems]
+    def lines(show: Callable[[Figures], str], names: Iterable[str] = systems) -> list[list[str]]:
+        return [[name, *(cell(name, query.name, show) for query in QUERIES)] for name in names]
 
     def time(found: Figures) -> str:
-        spent = f"{number(found['ms'][0])} ms"
-        return f"{spent} (**{number(found['over']['dpsql'][0])} ×**)" if "dpsql" in found["over"] else spent
+        over = [f"{number(found['over'][base][0])} ×" for base in ("dpsql", "prepared") if base in found["over"]]
+        return f"{number(found['ms'][0])} ms" + (f" (**{' / '.join(over)}**)" if over else "")
 
     def error(found: Figures) -> str:
         return " / ".join(f"{100 * e:.2g} %" for e in found["errors"])
@@ -234,10 +258,13 @@ def markdown(figures: Figures) -> str:
     return "\n\n".join(
         [
             f"{rows}, ε = 1, {figures['rounds']} interleaved rounds. {versions}.",
-            "Time, and in brackets how many times that of dpsql in the same rounds:",
+            "Time, and in brackets how many times that of dpsql and of dpsql over prepared tables in the same rounds:",
             table(["", *queries], lines(time)),
             "Median relative error against the exact answer:",
-            table(["", *(f"{q} {'/'.join(NUMBERS[q])}" for q in queries)], lines(error)),
+            table(
+                ["", *(f"{q} {'/'.join(NUMBERS[q])}" for q in queries)],
+                lines(error, [n for n in systems if n not in (OWN["plain"], OWN["floor"])]),
+            ),
             "\n".join(f"{i}. {reason}" for i, reason in enumerate(reasons, 1)),
         ]
     )

@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 About = Literal["tables", "all tables", "columns", "query", "summary"]
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
+_WORDS: Final = frozenset({"SHOW", "DESCRIBE", "DESC", "SUMMARIZE"})
 _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN})
 
 
@@ -33,6 +34,8 @@ class Describing:
 
 def describing(tokens: Sequence[Token], source: Source) -> Describing | None:
     """What a statement asks of the policy; None for any other. Of a query, the tokens behind the first one are it."""
+    if not tokens or tokens[0].text.upper() not in _WORDS:
+        return None
     found = list(tokens)
     while found and found[-1].token_type is TokenType.SEMICOLON:
         found.pop()
@@ -46,8 +49,8 @@ def describing(tokens: Sequence[Token], source: Source) -> Describing | None:
             case ["ALL", "TABLES"]:
                 return Describing("all tables", (), at)
         return None
-    if first not in ("DESCRIBE", "DESC", "SUMMARIZE") or not rest:
-        return Describing("all tables", (), at) if first in ("DESCRIBE", "DESC") else None
+    if not rest:
+        return None if first == "SUMMARIZE" else Describing("all tables", (), at)
     if first != "SUMMARIZE" and rest[0].token_type in _QUERIES:
         return Describing("query", (), at)
     if rest[0].token_type is TokenType.TABLE:

@@ -20,7 +20,7 @@ from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
 from dpsql.frontend.syntax_errors import syntax_error, whole_line
-from dpsql.frontend.text.spans import code_of, parts_of, remember
+from dpsql.frontend.text.spans import code_of, remember
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -119,13 +119,12 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP012", f"only queries can be answered, not {what}", span=whole_line(source), source=source,
             help=_INSTEAD.get(what, ["write one SELECT (or WITH … SELECT)"]),
         )  # fmt: skip
-    if _depth(tree) > MAX_DEPTH:
-        raise _too_deep(source)
     if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
         raise _without_name(source)
     attach(tree, lifted.calls)
     tree = adapt(tree, dialect, source)
-    remember(tree)
+    if remember(tree) > MAX_DEPTH:
+        raise _too_deep(source)
     return Parsed(tree, source, dialect, lifted.clause, asked)
 
 
@@ -240,14 +239,6 @@ def _inner_joins(tokens: list[Token]) -> list[Token]:
             found.append(Token(TokenType.INNER, "INNER", token.line, token.col, token.start, token.end, []))
         found.append(token)
     return found
-
-
-def _depth(tree: exp.Expr) -> int:
-    deepest, level = 0, [tree]
-    while level:
-        deepest += 1
-        level = [child for node in level for child in parts_of(node)]
-    return deepest
 
 
 def _first_word(source: Source) -> str:

@@ -19,7 +19,7 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import component_weights
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.rewrites.count_coverage import count_coverage
+from dpsql.planner.rewrites.count_coverage import count_coverage, count_cut
 from dpsql.planner.settings import Settings
 from dpsql.postprocessing.planning.steps import Coverage
 
@@ -41,6 +41,7 @@ def add_coverage(
         )  # fmt: skip
     made: list[Coverage] = []
     trees: list[Tagged[Facts]] = []
+    told = set[str]()
     for place, tagged in enumerate(found.distinct):
         release, below = tagged.node, tagged.inputs[0].fact
         assert isinstance(release, Release)
@@ -51,7 +52,9 @@ def add_coverage(
                 "DP406", "coverage counts the units above a limit, and rows are the privacy unit here",
                 span=release.span, source=source, help=["leave coverage off: limits per unit are not used here"],
             )  # fmt: skip
-        for covering in count_coverage(release, place, numbers):
+        cut = dict(count_cut(release, place, ctx.policy.tables, told, numbers))
+        told |= cut.keys()
+        for covering in (*count_coverage(release, place, numbers), *cut.values()):
             trees.append(derive(covering.node, ctx))
             made.append(Coverage(trees[-1], 0, place, covering.limits))
     index = releases_of(*found.distinct, *trees).index

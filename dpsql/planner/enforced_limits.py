@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dpsql.core.ir.components import Component
-from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.nodes import BoundContributions, Node, Release, Scan
+from dpsql.core.ir.walk import walk
 from dpsql.core.measures.table import rule
+from dpsql.core.policy.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,19 @@ def enforced(release: Release) -> Enforced:
         # Totals are bounded one by one, or an id counts once in each group.
         rows, per_group, groups = None, None, groups or (b.rows if b.keys and not b.few_groups else None)
     return Enforced(rows, per_group, groups)
+
+
+def missed(release: Node, tables: Mapping[str, Table]) -> Iterator[str]:
+    """The prepared tables of which rows are missing from a release, because no more were copied: perhaps twice.
+
+    Rows whose owner is found in another table are missing where that one's row is.
+    """
+    for scan in (n for n in walk(release) if isinstance(n, Scan)):
+        name: str | None = scan.table
+        while name is not None and (copy := tables[name].copied) is not None:
+            if copy.cut:
+                yield name
+            name = None if copy.hop is None else copy.hop.table
 
 
 def distinct_values(release: Release, component: Component) -> int | None:

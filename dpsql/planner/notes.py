@@ -15,12 +15,13 @@ from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
-from dpsql.core.ir.walk import Tagged, walk
+from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.layout import one_line
+from dpsql.planner.enforced_limits import missed
 from dpsql.planner.expected_error import expected_error
 
 BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
@@ -55,14 +56,11 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
 
 def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
     """Of which tables rows are missing, because they were read from a prepared copy."""
-    for scan in (n for r in releases for n in walk(r.node) if isinstance(n, Scan)):
-        name: str | None = scan.table
-        while name is not None and (table := policy.table(name)) is not None and (copy := table.copied) is not None:
-            if copy.cut and table.max_rows_per_unit is not None:
-                most = table.max_rows_per_unit.rows
-                kept = f"{most:,} row{'' if most == 1 else 's'}"
-                yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
-            name = None if copy.hop is None else copy.hop.table  # of other rows there, its rows were left out, too
+    for table in (policy.tables[name] for r in releases for name in missed(r.node, policy.tables)):
+        assert table.max_rows_per_unit is not None
+        most = table.max_rows_per_unit.rows
+        kept = f"{most:,} row{'' if most == 1 else 's'}"
+        yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
 
 
 def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:

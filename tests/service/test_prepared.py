@@ -243,7 +243,7 @@ def test_a_manifest_of_another_format_is_not_believed(shop: Path) -> None:
     prepare(shop)
     text = read_manifest(place_of_file(shop))
     assert text is not None and Manifest.read(text) is not None
-    assert Manifest.read(text.replace('"format": 2', '"format": 1')) is None
+    assert Manifest.read(text.replace('"format": 3', '"format": 1')) is None
 
 
 # --- grid integers ---------------------------------------------------------------------------------------------------
@@ -366,3 +366,24 @@ def test_a_column_of_that_name_is_left_alone(paid: Path) -> None:
     prepare(paid)
     (found,) = answer(paid, 'SELECT SUM("price in units"), SUM(price) FROM paid')
     assert found[0] == pytest.approx(600, abs=0.01) and found[1] > 100
+
+
+def test_coverage_counts_those_that_were_cut_in_the_whole_table(shop: Path) -> None:
+    prepare(shop)
+    with dpsql.connect(shop, ledger=":memory:") as con:
+        answer = con.sql("SELECT COUNT(*) AS n FROM orders WHERE nr < 3").run(epsilon=10**6, coverage=True)
+        (found,) = answer.coverage
+    assert found.limits == ("more than 3 rows in the whole table orders",)
+    assert [(c.above, c.number) for c in found.cells] == [((True,), 5), ((False,), 0)]
+
+
+def test_coverage_tells_of_each_table_whose_rows_are_missing_once(shop: Path) -> None:
+    prepare(shop)
+    with dpsql.connect(shop, ledger=":memory:") as con:
+        query = con.sql("SELECT (SELECT COUNT(*) FROM lines) AS a, (SELECT SUM(qty) FROM lines) AS b")
+        answer = query.run(epsilon=10**6, coverage=True)
+    assert [c.limits for c in answer.coverage] == [
+        ("more than 4 rows in the whole table lines",),
+        ("more than 3 rows in the whole table orders",),
+    ]
+    assert [[c.number for c in found.cells] for found in answer.coverage] == [[5, 0], [5, 0]]

@@ -24,8 +24,21 @@ from dpsql.diagnostics.words import number
 
 def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> ColumnFact:
     """What is known of a raw column: its type, nullability and keys. Its interval is open; bounds are only a hint."""
-    declared = table.column(column.name)
-    assert declared is not None
+    known: dict[object, tuple[Value, Interval | None]] = ctx.policy.worked_out
+    named = table.name, column.name, column.type
+    found = known.get(named)
+    if found is None:
+        declared = table.column(column.name)
+        assert declared is not None
+        found = _declared_value(column, table, declared, ctx)
+        if not isinstance(declared.domain, TableDomain):  # whose keys are measured, and are others next time
+            known[named] = found
+    value, bounds = found
+    return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
+
+
+def _declared_value(column: Column, table: Table, declared: Declared, ctx: Context) -> tuple[Value, Interval | None]:
+    """What a declaration says of a column's values, and its bounds."""
     bounds = declared_bounds(declared, column)
     value = Value(
         column.type,
@@ -36,7 +49,7 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
         column.type.kind is not Kind.DOUBLE,
         _domain(declared, column, bounds, ctx),
     )
-    return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
+    return value, bounds
 
 
 def declared_bounds(declared: Declared, column: Column) -> Interval | None:

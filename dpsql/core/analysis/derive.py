@@ -40,7 +40,6 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
     inputs,
-    output_columns,
 )
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.walk import Tagged
@@ -64,8 +63,9 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
     known = found.facts.get(node)
     if known is None:
         below = tuple([derive_once(child, found) for child in inputs(node)])
-        take(1 + len(output_columns(node)))
-        known = found.facts[node] = Tagged(node, _facts(node, tuple([t.fact for t in below]), found), below)
+        facts = _facts(node, tuple([t.fact for t in below]), found)
+        take(1 + len(facts.columns))
+        known = found.facts[node] = Tagged(node, facts, below)
     return known
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import is_
 
 from dpsql.core.functions.arithmetic import ZERO_DIVISOR
 from dpsql.core.functions.cast import cast
@@ -38,8 +39,14 @@ def evaluate(expr: Expr, env: Env) -> Value:
             except SignatureError as error:
                 raise _misused("CAST", str(error), expr.span, "CAST(x AS type) → type") from None
         case Call(function=name, args=args):
-            values = tuple(evaluate(a, env) for a in args)
-            return call(name, values, expr.span, expr)
+            values = tuple([env[a.uid] if isinstance(a, Column) else evaluate(a, env) for a in args])
+            found = call(name, values, expr.span, expr)
+            if found.interval.bounded:
+                return found
+            # Only what stays open is asked for its reasons: they point at where the query names the columns.
+            each = zip(values, args, strict=True)
+            placed = tuple([_pointed(v, a.span) if isinstance(a, Column) else v for v, a in each])
+            return found if all(map(is_, placed, values)) else call(name, placed, expr.span, expr)
 
 
 def call(name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | None = None) -> Value:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from dpsql.core.functions.domains import midnight
-from dpsql.core.functions.function import Args, Function
+from dpsql.core.functions.function import Args, Function, null_if_any_is_null
 from dpsql.core.functions.signature import (
     as_double,
     comparable,
@@ -21,7 +21,7 @@ from dpsql.core.functions.signature import (
     interval_of,
     may_fail,
 )
-from dpsql.core.functions.value import Domain, Scalar
+from dpsql.core.functions.value import TRUTH, TRUTH_OR_NULL, Domain, Scalar
 from dpsql.core.ir.types import BOOLEAN, Kind, SqlType
 
 
@@ -34,18 +34,20 @@ def comparison_type(args: Args) -> SqlType:
 
 def _nullable(args: Args) -> bool:
     """NULL in, NULL out; and a DATE may be too far away to be compared as a TIMESTAMP."""
-    if any(a.nullable for a in args) or all(a.type.kind is not Kind.TIMESTAMP for a in args):
-        return any(a.nullable for a in args)
+    if null_if_any_is_null(args):
+        return True
+    if all(a.type.kind is not Kind.TIMESTAMP for a in args):
+        return False
     target = comparison_types(args)
     return target is not None and any(may_fail(a, target) for a in args)
 
 
 def _domain(args: Args) -> Domain | None:
-    return Domain((False, True), null=_nullable(args))
+    return TRUTH_OR_NULL if _nullable(args) else TRUTH
 
 
 def _never_null_domain(args: Args) -> Domain | None:
-    return Domain((False, True))
+    return TRUTH
 
 
 def _key(value: Scalar) -> object:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import SqlType
@@ -22,9 +23,12 @@ class SignatureError(Exception):
     """The arguments do not fit. The message names the expectation: "expects a number, got VARCHAR"."""
 
 
+_nullable = attrgetter("nullable")
+
+
 def null_if_any_is_null(args: Args) -> bool:
     """The usual rule: NULL in, NULL out, and nothing else gives NULL."""
-    return any(a.nullable for a in args)
+    return any(map(_nullable, args))
 
 
 def no_interval(args: Args) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpsql.core.functions.function import Args, Function
+from dpsql.core.functions.function import Args, Function, null_if_any_is_null
 from dpsql.core.functions.signature import anything, boolean, count, interval_of, number, returns, truth_domain
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BOOLEAN, SqlType
@@ -20,7 +20,7 @@ def _junction_type(args: Args) -> SqlType:
 
 
 def _domain(args: Args) -> Domain | None:
-    return truth_domain(args, any(a.nullable for a in args))
+    return truth_domain(args, null_if_any_is_null(args))
 
 
 def _never_null(args: Args) -> Domain | None:

@@ -6,8 +6,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
+from operator import attrgetter
 from types import MappingProxyType
 
 from dpsql.core.functions import (
@@ -98,6 +99,12 @@ def position(value: Scalar, t: SqlType) -> Fraction | None:
 
 def literal(value: Scalar, type: SqlType) -> Value:
     """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
+    if isinstance(value, int | str) or value is None:  # of these, values that are equal are the same
+        return _same_literal(value, type)
+    return _literal(value, type)
+
+
+def _literal(value: Scalar, type: SqlType) -> Value:
     if value is None:
         return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
     at = position(value, type)
@@ -107,12 +114,20 @@ def literal(value: Scalar, type: SqlType) -> Value:
     return Value(type, exact, held, False, finite, Domain((value,)) if finite else None, value)
 
 
+_same_literal = lru_cache(maxsize=256, typed=True)(_literal)
+"""Each stage of a plan asks for the facts of the same constants."""
+
+
 def check(function: Function, args: Args) -> SqlType:
     """The result type; raises SignatureError if a literal is missing or the types do not fit."""
-    for at in sorted(function.literal):
-        if at < len(args) and not args[at].is_constant:
-            raise SignatureError(f"expects a literal as argument {at + 1}")
+    if function.literal:
+        for at in sorted(function.literal):
+            if at < len(args) and not args[at].is_constant:
+                raise SignatureError(f"expects a literal as argument {at + 1}")
     return function.type(args)
+
+
+_is_constant = attrgetter("is_constant")
 
 
 def apply(function: Function, args: Args) -> Value:
@@ -121,7 +136,7 @@ def apply(function: Function, args: Args) -> Value:
     Raises SignatureError if the arguments do not fit.
     """
     result_type = check(function, args)
-    if all(a.is_constant for a in args) and function.python is not None:
+    if function.python is not None and all(map(_is_constant, args)):
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded

@@ -9,7 +9,7 @@ from functools import reduce, wraps
 from itertools import pairwise
 
 from dpsql.core.functions.function import Args, SignatureError
-from dpsql.core.functions.value import Domain, Scalar, Value, type_range
+from dpsql.core.functions.value import TRUTH, TRUTH_OR_NULL, Domain, Scalar, Value, type_range
 from dpsql.core.ir.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_type_for
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
@@ -106,7 +106,7 @@ def stored(a: Value) -> Interval:
 
 def on_ranges(args: Args) -> Args:
     """The arguments with their ranges in place of their intervals, for the second call of an interval rule."""
-    return [a.with_interval(stored(a)) for a in args]
+    return [a if (held := stored(a)) is a.interval else a.with_interval(held) for a in args]
 
 
 def iv_meet(a: Interval, b: Interval) -> Interval:
@@ -266,7 +266,7 @@ def interval_of(lo: int | Fraction | None, hi: int | Fraction | None) -> Callabl
 
 def truth_domain(args: Args, nullable: bool) -> Domain:
     """{false, true}, and NULL if it can occur."""
-    return Domain((False, True), null=nullable)
+    return TRUTH_OR_NULL if nullable else TRUTH
 
 
 def if_null(a: Value) -> bool:

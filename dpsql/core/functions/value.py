@@ -53,6 +53,10 @@ class Domain:
             yield None
 
 
+TRUTH, TRUTH_OR_NULL = Domain((False, True)), Domain((False, True), null=True)
+"""The keys of a condition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """What holds for an expression's value in every row of every neighbouring database.

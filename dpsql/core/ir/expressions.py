@@ -86,7 +86,10 @@ def walk(expr: Expr) -> Iterator[Expr]:
         take()
         found = waiting.pop()
         yield found
-        waiting.extend(reversed(children(found)))
+        if isinstance(found, Call):
+            waiting += found.args[::-1]
+        elif isinstance(found, Cast):
+            waiting.append(found.arg)
 
 
 def larger_than(expr: Expr, most: int) -> bool:
@@ -98,7 +101,17 @@ def columns_of(expr: Expr) -> frozenset[int]:
     """Numbers of the columns an expression reads."""
     if isinstance(expr, Column):
         return frozenset((expr.uid,))
-    return frozenset([e.uid for e in walk(expr) if isinstance(e, Column)])
+    found: list[int] = []
+    waiting: list[Expr] = [expr]
+    for e in waiting:
+        if isinstance(e, Column):
+            found.append(e.uid)
+        elif isinstance(e, Call):
+            waiting += e.args
+        elif isinstance(e, Cast):
+            waiting.append(e.arg)
+    take(len(waiting))
+    return frozenset(found)
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:

@@ -73,10 +73,11 @@ class JoinKind(Enum):
     SEMI = "semi"
     ANTI = "anti"
 
-    @property
-    def filters(self) -> bool:
-        """True if the right side only decides which left rows stay: its columns are not in the output."""
-        return self in (JoinKind.SEMI, JoinKind.ANTI)
+    filters: bool
+    """True if the right side only decides which left rows stay: its columns are not in the output."""
+
+    def __init__(self, name: str) -> None:
+        self.filters = name in ("semi", "anti")
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,12 +356,12 @@ def inputs(node: Node) -> tuple[Node, ...]:
 def output_columns(node: Node) -> tuple[Column, ...]:
     """The columns a node's rows have, in order."""
     match node:
+        case Join(kind=kind, left=left, right=right):
+            return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
         case Scan(columns=columns) | Values(columns=columns):
             return columns
         case Project(items=items):
-            return tuple(item.column for item in items)
-        case Join(kind=kind, left=left, right=right):
-            return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
+            return tuple([item.column for item in items])
         case SetOperation(columns=set_columns):
             return tuple(c.column for c in set_columns)
         case Unnest(input=child, column=column):

@@ -45,7 +45,8 @@ def take(steps: int = 1, span: Span | None = None) -> None:
     if count is None:
         return
     count.taken += steps
-    count.span = span or count.span
+    if span is not None:
+        count.span = span
     if count.taken > MOST:
         raise too_large(
             f"the query is too large: planning it would take more than {MOST:,} steps", count.span,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Generic, TypeVar
@@ -41,24 +41,26 @@ class Tagged(Generic[T]):
     fact: T
     inputs: tuple[Tagged[T], ...]
 
-    def walk(self) -> Iterator[Tagged[T]]:
+    def walk(self) -> list[Tagged[T]]:
         """This and everything below, parents first."""
-        waiting = [self]
+        found, waiting = list[Tagged[T]](), [self]
         while waiting:
-            take()
-            found = waiting.pop()
-            yield found
-            waiting.extend(reversed(found.inputs))
+            tagged = waiting.pop()
+            found.append(tagged)
+            waiting += tagged.inputs[::-1]
+        take(len(found))
+        return found
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: Node) -> list[Node]:
     """The node and all below it, parents first."""
-    waiting = [node]
+    found, waiting = list[Node](), [node]
     while waiting:
-        take()
-        found = waiting.pop()
-        yield found
-        waiting.extend(reversed(inputs(found)))
+        node = waiting.pop()
+        found.append(node)
+        waiting += inputs(node)[::-1]
+    take(len(found))
+    return found
 
 
 def arguments(call: AggregateCall) -> tuple[Expr, ...]:
@@ -118,4 +120,7 @@ def transform(node: Node, change: Callable[[Node], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node after its inputs."""
     take()
     below = inputs(node)
-    return change(_over(node, below, tuple([transform(child, change) for child in below])) if below else node)
+    if not below:
+        return change(node)
+    new = tuple([transform(child, change) for child in below])
+    return change(node if all(map(is_, below, new)) else _over(node, below, new))

@@ -45,6 +45,8 @@ class Policy:
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
     document: the normalised content with defaults filled in, as plain JSON-like data.
+    worked_out: kept with this very policy: what follows from a declaration alone, whatever is asked (one entry for each
+        column, core/analysis/declared_columns.py). Another policy made of this one begins with none.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Policy:
     path: Path | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     places: Places = field(default_factory=Places, repr=False)
+    worked_out: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return self.hash == other.hash if isinstance(other, Policy) else NotImplemented

@@ -13,16 +13,19 @@ more: the two may be joined by their owners.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from hashlib import sha256
 from types import MappingProxyType
 
-from dpsql.core.ir.types import INTEGER
+from dpsql.core.ir.types import BIGINT, INTEGER
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Copied, RowLimit, Table
 from dpsql.core.policy.units import IdUnit, PathUnit
+
+TOTAL = Column("rows in all", "bigint", BIGINT, nullable=False, is_nullable=False)
+"""Of a copy that leaves rows out: how many its row's owner had. Queries cannot name it; coverage counts by it."""
 
 ANY_COPY = "any"
 """In place of a copy's identity where there is no data: what is known of every copy."""
@@ -92,9 +95,11 @@ def with_owners(policy: Policy) -> Policy:
     """The policy of any copy with its owners listed among the columns, for whoever makes up data of it."""
     tables = {
         name: t
-        if t.copied is None or t.copied.owner is None
+        if t.copied is None
         else replace(
-            t, columns={**t.columns, t.copied.owner.name: t.copied.owner}, copied=replace(t.copied, owner=None)
+            t,
+            columns=t.columns if t.copied.owner is None else {**t.columns, t.copied.owner.name: t.copied.owner},
+            copied=replace(t.copied, owner=None, total=None),
         )
         for name, t in as_prepared(policy).tables.items()
     }
@@ -115,15 +120,15 @@ def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (
     assert limit is not None
     assert isinstance(table.protection, IdUnit | PathUnit)
     hop = table.protection.path[0] if isinstance(table.protection, PathUnit) else None
+    cut = not limit.assumed
+    integers = {name: units_column(name) for name in units}
     return replace(
         table,
         protection=IdUnit(table.protection.name, owner.name, table.protection.neighbours),
         source=None,
         max_rows_per_unit=RowLimit(limit.rows, "assume"),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
-        copied=Copied(
-            None if hop is None else owner, hop, not limit.assumed, {name: units_column(name) for name in units}
-        ),
+        copied=Copied(None if hop is None else owner, hop, cut, TOTAL if cut else None, integers),
     )
 
 
@@ -157,8 +162,16 @@ def unfit(table: Table, tables: Mapping[str, Table]) -> Unfit | None:
                 f"{'nothing' if other.prepared is None else other.prepared}: they are copied together or not at all",
                 f"tables.{other.name}: prepared: {table.prepared}",
             )
-    if isinstance(table.protection, PathUnit):
-        name = owner_column(table, tables).name
+    for name, what in _made_columns(table, tables):
         if name.casefold() in (c.casefold() for c in table.columns):
-            return Unfit("columns", f"has `{name}`, which is what the owner is called in a copy", "call it otherwise")
+            return Unfit("columns", f"has `{name}`, which is what {what} is called in a copy", "call it otherwise")
     return None
+
+
+def _made_columns(table: Table, tables: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
+    """Those of its copy that every copy like it has, beside the declared ones, and what they hold."""
+    limit = limit_of(table)
+    if isinstance(table.protection, PathUnit):
+        yield owner_column(table, tables).name, "the owner"
+    if limit is not None and not limit.assumed:
+        yield TOTAL.name, "the number of an owner's rows"

@@ -162,13 +162,14 @@ class Copied:
     """A table as it is read from a prepared copy (core/policy/prepared.py).
 
     owner: a column beside the declared ones that holds the owner; None where a declared one does. hop: the foreign key
-    that the owner was found through. cut: whether rows above the limit are missing. units: name of a declared column →
-    one beside them with its grid integers.
+    that the owner was found through. cut: whether rows above the limit are missing. total: one that says then how many
+    rows the owner had. units: name of a declared column → one beside them with its grid integers.
     """
 
     owner: Column | None
     hop: Hop | None
     cut: bool
+    total: Column | None = None
     units: Mapping[str, Column] = field(default_factory=dict, hash=False)
 
 
@@ -216,11 +217,11 @@ class Table:
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
-        """The declared columns, and those of a copy that queries cannot name: the owner's, and grid integers."""
+        """The declared columns, and those of a copy that queries cannot name: owners, totals, and grid integers."""
         if self.copied is None:
             return tuple(self.columns.values())
-        owner = () if self.copied.owner is None else (self.copied.owner,)
-        return (*self.columns.values(), *owner, *self.copied.units.values())
+        more = (c for c in (self.copied.owner, self.copied.total) if c is not None)
+        return (*self.columns.values(), *more, *self.copied.units.values())
 
     @property
     def keys(self) -> tuple[Key, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
@@ -19,7 +19,7 @@ class Entry:
 
     merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
     empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
-    schemas: what may stand before `relation`, in lower case, where it is a table's own name.
+    schemas: tells what may stand before `relation`, in lower case, where it is a table's own name.
     """
 
     relation: str
@@ -27,7 +27,7 @@ class Entry:
     column: Column
     merged: bool = False
     also: str = ""
-    schemas: frozenset[str] = frozenset()
+    schemas: Callable[[], frozenset[str]] = frozenset
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Relation:
         """
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
-        schemas = [frozenset[str]() if alias else e.schemas for e in kept]
-        entries = (
+        schemas = [frozenset if alias else e.schemas for e in kept]
+        entries = [
             Entry(relation, n, e.column, schemas=within) for n, e, within in zip(names, kept, schemas, strict=True)
-        )
-        return replace(self, entries=tuple(entries))
+        ]
+        return Relation(self.node, tuple(entries))
 
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
@@ -103,7 +103,7 @@ def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str
     for entries in levels:
         take(1 + len(entries) // 16)
         found = [e for e in entries if e.relation.lower() == relation.lower()]
-        if any(schema.lower() in e.schemas for e in found):
+        if any(schema.lower() in within() for within in {e.schemas for e in found}):
             return
         known += relations(entries)
         if found:

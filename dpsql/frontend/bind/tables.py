@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import partial
 
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.policy.policy import Policy
@@ -31,7 +32,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
                 help=[f"custodian: add  type: …  to tables.{table.name}.columns.{column.name}"],
             )  # fmt: skip
         columns.append(numbering.column(column.name, column.sql_type))
-    schemas = policy.schemas_of(table)
+    schemas = partial(policy.schemas_of, table)
     entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns[: len(table.columns)])
     return Relation(Scan(table.name, tuple(columns), table.name, span), entries)
 

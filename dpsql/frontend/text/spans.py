@@ -7,7 +7,6 @@ written without them (CURRENT_USER, `?`, INTERVAL, NULL, `{}`) is looked for whe
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +14,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.diagnostics.diagnostic import Span
 
 _KEYWORDS: dict[type[exp.Expr], str] = {
@@ -63,48 +61,48 @@ def code_of(text: str) -> str:
 _KEY: Final = "place"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Of a node in its tree: the hull of its tokens; for one without, where the tokens before it end, and how many of
-    its kind were written since."""
-
-    hull: Span | None
-    start: int = 0
-    passed: int = 0
+_Place = tuple[int, int, int, int]
+"""Of a node in its tree: where the hull of its tokens starts and ends. For one without (`_NOWHERE`): where the tokens
+before it end, and how many of its kind were written since. Spans are made of it where they are asked for."""
+_NOWHERE: Final = (2**62, -1)
 
 
-def remember(tree: exp.Expr) -> None:
-    """Write beside each node where it stands, in one walk: asked one by one, each would be looked for in the tree."""
-    nodes = [*_in_order(tree)]
-    hulls = ByIdentity[exp.Expr, Span]()
-    for node in reversed(nodes):
-        own, below = _own(node), hulls.get(node)
-        hull = own if below is None else below if own is None else own.hull(below)
-        if hull is not None:
-            hulls[node] = hull
-            if node.parent is not None:
-                around = hulls.get(node.parent)
-                hulls[node.parent] = hull if around is None else around.hull(hull)
-    end = 0
-    since: Counter[type[exp.Expr]] = Counter()
-    for node in nodes:
-        own, kind = _own(node), type(node)
-        hull = hulls.get(node)
-        passed = 0 if hull is not None else sum(n for other, n in since.items() if issubclass(other, kind))
-        node.meta[_KEY] = _Place(hull, end, passed)
-        if own is not None and own.end > end:
-            end = own.end
+def remember(tree: exp.Expr) -> int:
+    """Write beside each node where it stands, in one walk: asked one by one, each would be looked for in the tree.
+
+    Returns how deep the tree is.
+    """
+    nodes = _in_order(tree)
+    own = [_own(node) or _NOWHERE for node, _, _ in nodes]
+    starts, ends = [start for start, _ in own], [end for _, end in own]
+    for at in range(len(nodes) - 1, 0, -1):
+        above = nodes[at][1]
+        starts[above] = min(starts[above], starts[at])
+        ends[above] = max(ends[above], ends[at])
+    written = 0
+    since: dict[type[exp.Expr], int] = {}
+    for (node, _, _), start, end, (_, own_end) in zip(nodes, starts, ends, own, strict=True):
+        kind = type(node)
+        passed = 0 if end >= 0 else sum([n for other, n in since.items() if issubclass(other, kind)])
+        node.meta[_KEY] = start, end, written, passed
+        if own_end > written:
+            written = own_end
             since.clear()
         else:
-            since[kind] += 1
+            since[kind] = since.get(kind, 0) + 1
+    return max(depth for _, _, depth in nodes)
 
 
-def _in_order(tree: exp.Expr) -> Iterator[exp.Expr]:
-    waiting = [tree]
+def _in_order(tree: exp.Expr) -> list[tuple[exp.Expr, int, int]]:
+    """All nodes, each before those below it: the node, the index of the one above it, and how deep it lies."""
+    nodes = list[tuple[exp.Expr, int, int]]()
+    waiting = [(tree, 0, 1)]
     while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(parts_of(node)))
+        entry = waiting.pop()
+        at, below = len(nodes), entry[2] + 1
+        nodes.append(entry)
+        waiting.extend([(part, at, below) for part in reversed(parts_of(entry[0]))])
+    return nodes
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
@@ -150,10 +148,10 @@ def _end(node: exp.Expr, side: str) -> exp.Expr | None:
     return at
 
 
-def _own(node: exp.Expr) -> Span | None:
+def _own(node: exp.Expr) -> tuple[int, int] | None:
     meta = node._meta
     if meta and "start" in meta and "end" in meta:
-        return Span(int(meta["start"]), int(meta["end"]) + 1)
+        return int(meta["start"]), int(meta["end"]) + 1
     return None
 
 
@@ -171,9 +169,9 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _hull(node: exp.Expr) -> Span | None:
-    known = node.meta_get(_KEY)
-    if isinstance(known, _Place):
-        return known.hull
+    known: _Place | None = node.meta_get(_KEY)
+    if known is not None:
+        return Span(known[0], known[1]) if known[1] >= 0 else None
     starts: list[int] = []
     ends: list[int] = []
     below = [node]
@@ -193,12 +191,12 @@ def _keyword(node: exp.Expr, text: str) -> Span | None:
         pattern = rf"\b(?:{'|'.join(map(re.escape, node.sql_names()))})\b"
     if pattern is None:
         return None
-    place = node.meta_get(_KEY)
-    if not isinstance(place, _Place):
+    place: _Place | None = node.meta_get(_KEY)
+    if place is None:
         remember(node.root())
-        place = node.meta_get(_KEY)
-    assert isinstance(place, _Place)
-    return _matches(pattern, text, place.start).at(place.passed)
+        place = node.meta[_KEY]
+    _, _, before, passed = place
+    return _matches(pattern, text, before).at(passed)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ When it would be false: a unit that is counted once for each of its groups. Ther
 Tested by: tests/deep/analysis/test_coverage_histogram.py
 
 Counted are the limits that the bounding node enforces on numbers of this release. "Above" means more than the limit:
-what is at the limit loses nothing.
+what is at the limit loses nothing. Of a prepared table the rows above its limit are gone; there the copy says, beside
+each row, how many its owner had in the whole table.
 
 Example:
     >>> release_before_after(
@@ -23,16 +24,28 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from dpsql.aggregates.count import Count
 from dpsql.core.ir.components import Component, KeySource, Measure, Output
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Node, Release
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    BoundContributions,
+    Filter,
+    GroupKeys,
+    Item,
+    Node,
+    Release,
+    Scan,
+)
 from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, SqlType
-from dpsql.planner.enforced_limits import distinct_values, enforced
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import IdUnit
+from dpsql.planner.enforced_limits import distinct_values, enforced, missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,29 @@ def count_coverage(release: Release, place: int, numbers: Iterator[int]) -> Iter
         most = distinct_values(release, component)
         if most is not None:
             yield make.distinct(component, most)
+
+
+def count_cut(
+    release: Release, place: int, tables: Mapping[str, Table], told: Container[str], numbers: Iterator[int]
+) -> Iterator[tuple[str, Covering]]:
+    """What tells how many units had more rows than were kept, of each prepared table whose rows a release misses, by
+    its name.
+
+    told: names of tables that need not be told of again.
+    """
+    for name in dict.fromkeys(missed(release, tables)):
+        table = tables[name]
+        assert table.copied is not None and isinstance(table.protection, IdUnit) and table.max_rows_per_unit is not None
+        if name in told or table.copied.total is None:
+            continue
+        columns = {c.name: Column(next(numbers), c.name, c.sql_type) for c in table.all_columns if c.sql_type}
+        id_, n = columns[table.protection.column], Column(next(numbers), "n", BIGINT)
+        owned = Filter(Scan(name, tuple(columns.values()), name), Call("is_not_null", (id_,), BOOLEAN))
+        key = Item(Column(next(numbers), "id", id_.type), id_)
+        calls = (AggregateCall("max", columns[table.copied.total.name], n),)
+        most = table.max_rows_per_unit.rows
+        above = [(n, most, f"more than {_rows(most)} in the whole table {name}")]
+        yield name, _histogram(release, place, Aggregate(owned, (key,), calls, inner=True), above, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +164,30 @@ class _Maker:
         return tuple(Item(self._column(f"k{i}", e.type), e) for i, e in enumerate(exprs))
 
     def _histogram(self, per_id: Node, above: list[tuple[Column, int, str]]) -> Covering:
-        items = tuple(
-            Item(
-                self._column(f"above_{i}", BOOLEAN),
-                # No rule says that MAX and SUM of an id's counts are never NULL.
-                Call("coalesce", (Call("gt", (n, Literal(most, n.type)), BOOLEAN), Literal(False, BOOLEAN)), BOOLEAN),
-            )
-            for i, (n, most, _) in enumerate(above)
-        )
-        cells = tuple(product((True, False), repeat=len(items)))
-        keys = KeySource(tuple(range(len(items))), cells, "above the limit or not", covers=True)
-        units = Output(self._column("units", BIGINT), Count(0), "COUNT(*)", self.release.span)
-        keyed = GroupKeys(per_id, items, (keys,))
-        node = Release(
-            keyed, tuple(i.column for i in items), (Component(Measure.COUNT),), (units,), span=self.release.span
-        )
-        return Covering(node, self.place, tuple(words for _, _, words in above))
+        return _histogram(self.release, self.place, per_id, above, self.numbers)
 
     def _column(self, name: str, type_: SqlType) -> Column:
         return Column(next(self.numbers), name, type_)
+
+
+def _histogram(
+    release: Release, place: int, per_id: Node, above: Sequence[tuple[Column, int, str]], numbers: Iterator[int]
+) -> Covering:
+    """Units by whether they are above each limit. per_id: one row of each. above: its number, the limit, in words."""
+    items = tuple(
+        Item(
+            Column(next(numbers), f"above_{i}", BOOLEAN),
+            # No rule says that MAX and SUM of an id's counts are never NULL.
+            Call("coalesce", (Call("gt", (n, Literal(most, n.type)), BOOLEAN), Literal(False, BOOLEAN)), BOOLEAN),
+        )
+        for i, (n, most, _) in enumerate(above)
+    )
+    cells = tuple(product((True, False), repeat=len(items)))
+    keys = KeySource(tuple(range(len(items))), cells, "above the limit or not", covers=True)
+    units = Output(Column(next(numbers), "units", BIGINT), Count(0), "COUNT(*)", release.span)
+    keyed = GroupKeys(per_id, items, (keys,))
+    node = Release(keyed, tuple(i.column for i in items), (Component(Measure.COUNT),), (units,), span=release.span)
+    return Covering(node, place, tuple(words for _, _, words in above))
 
 
 @dataclass(frozen=True, slots=True)

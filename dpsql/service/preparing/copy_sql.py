@@ -21,12 +21,24 @@ from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Column
-from dpsql.core.ir.nodes import Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Truncate
+from dpsql.core.ir.nodes import (
+    Equality,
+    Filter,
+    Item,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    Truncate,
+    Window,
+    WindowCall,
+)
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.ir.types import BIGINT, BOOLEAN
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import limit_of, owner_column, units_column
+from dpsql.core.policy.prepared import TOTAL, limit_of, owner_column, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import PathUnit
 from dpsql.core.printing.dialect import Dialect
@@ -75,6 +87,9 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
         node = Filter(node, Call("is_not_null", (owner,), BOOLEAN))
     limit = limit_of(table)
     assert limit is not None
+    total = () if limit.assumed else (Column(next(numbers), TOTAL.name, BIGINT),)
+    node = Window(node, tuple(WindowCall("count", (), c, (owner,)) for c in total)) if total else node
+    columns = [*columns, *total]
     proven = derive(node, Context(policy, PublicFacts())).fact.most_rows(frozenset({owner.uid}))
     if not (isinstance(proven, Finite) and proven.value <= limit.rows):
         node = Truncate(node, (owner,), limit.rows)

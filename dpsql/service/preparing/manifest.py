@@ -12,7 +12,7 @@ from pathlib import Path
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 
-FORMAT = 2
+FORMAT = 3
 """Raised when copies come to be made otherwise: those of another format are made anew."""
 
 

@@ -31,11 +31,8 @@ SHOP = policy(TABLES)
 def test_owners_stand_in_the_rows_of_copies() -> None:
     lines = as_prepared(SHOP).tables["lines"]
     assert lines.protection == IdUnit("person", "buyer of orders", "add_remove")
-    assert [c.name for c in lines.all_columns] == [
-        "nr",
-        "qty",
-        "buyer of orders",
-    ] and "buyer of orders" not in lines.columns
+    assert [c.name for c in lines.all_columns] == ["nr", "qty", "buyer of orders", "rows in all"]
+    assert list(lines.columns) == ["nr", "qty"]
     assert owner_column(SHOP.tables["orders"], SHOP.tables).name == "buyer"
 
 
@@ -90,6 +87,7 @@ def test_rows_that_a_join_multiplies_are_bounded_by_the_query() -> None:
 def test_the_owner_of_a_copy_cannot_be_named() -> None:
     for sql in (
         'SELECT COUNT("buyer of orders") FROM lines',
+        'SELECT SUM("rows in all") FROM lines WHERE "buyer of orders" = 1',
         'SELECT COUNT(*) FROM lines GROUP BY lines."buyer of orders"',
     ):
         with pytest.raises(Rejected, match="buyer of orders"):
@@ -119,6 +117,7 @@ def test_groups_of_one_owner_are_refused_as_without_copies() -> None:
         ("max_rows_per_unit: 3", "max_rows_per_unit: search", "searched by each query"),
         ("prepared: true", "prepared: maybe", "must be true, false or auto"),
         ("qty: {", '"BUYER of orders": {type: bigint}, qty: {', "what the owner is called"),
+        ("qty: {", '"Rows in all": {type: bigint}, qty: {', "what the number of an owner's rows is called"),
     ],
 )
 def test_what_cannot_be_prepared_is_refused_by_name(old: str, new: str, said: str) -> None:

@@ -92,9 +92,9 @@ def test_targets_are_read_from_the_figures(measured: dict[str, Figures]) -> None
         (line,) = [x for x in targets.markdown({"queries": found | {"size": "short"}}).splitlines() if "Q3, Q5" in x]
         return line
 
-    assert "**missed**" in judged(1.31)
-    assert "not measured" in judged(1.31, people=300)
-    assert "met" in judged(1.29) and "**missed**" not in judged(1.29)
+    assert "**missed**" in judged(1.21)
+    assert "not measured" in judged(1.21, people=300)
+    assert "met" in judged(1.19) and "**missed**" not in judged(1.19)
 
 
 def test_a_ratio_is_the_median_of_ratios_within_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,11 +165,12 @@ def test_errors_of_peers_are_relative_and_a_missing_group_counts() -> None:
 
 
 def test_a_peer_that_cannot_answer_is_shown_with_the_reason(measured: dict[str, Figures]) -> None:
-    answer = measured["peers"]["figures"]["dpsql"]["Q1"] | {"over": {"dpsql": [2.0, 1.0, 3.0]}}
+    answer = measured["peers"]["figures"]["own"]["dpsql"]["Q1"] | {"over": {"dpsql": [2.0, 1.0, 3.0]}}
     asked = {"queries": {"Q1": answer, "Q2": {"refused": "no | such\nthing"}}, "failed": "its process ended"}
     missing = {"queries": {}, "failed": "needs Java"}
     figures = measured["peers"]["figures"] | {"peers": {"qrlew": asked, "tumult": missing}}
     text = contest.markdown(figures)
+    assert "| per-person floor | – | – |" in text and "| dpsql, prepared | – | – |" in text
     (line,) = [x for x in text.splitlines() if x.startswith("| Qrlew on DuckDB") and "ms" in x]
     assert "(**2.00 ×**) | no (1) | no (2) |" in line
     assert "1. Qrlew on DuckDB, Q2: no / such thing\n2. Qrlew on DuckDB, Q3: its process ended" in text

@@ -7,6 +7,7 @@ equal and do not look so (0.0 and -0.0).
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -135,7 +136,8 @@ def test_the_order_in_which_rows_stand_decides_nothing() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda sql: sql.replace('PARTITION BY t1."buyer" ORDER BY', "ORDER BY"),  # one limit for all
+        lambda sql: re.sub(r"PARTITION BY t\d\.c\d+ ORDER BY", "ORDER BY", sql),  # one limit for all
+        lambda sql: re.sub(r"(?<=OVER \(PARTITION BY )t\d\.\S+(?=\) AS)", "1", sql),  # rows of all are counted
         lambda sql: sql.replace("<= 2", "<= 3"),  # one row more
         lambda sql: sql.replace("IS NOT NULL", "IS NOT DISTINCT FROM NULL OR TRUE"),  # rows of nobody
     ],

@@ -24,7 +24,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
@@ -43,19 +42,20 @@ def scan(node: Scan, ctx: Context) -> Facts:
     numbers = {c.name.lower(): c.uid for c in node.columns}
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
     keys, frequency = _keys_and_frequencies(table, numbers)
-    note = "public" if table.public else ""
-    plain = Facts(
-        columns, keys=keys, frequency=frequency, promised_keys=_promised_keys(table, numbers), rule="table", note=note
-    )
+    promised_keys = _promised_keys(table, numbers)
     match table.protection:
         case None:
-            return plain
+            note = "public" if table.public else ""
+            return Facts(
+                columns, keys=keys, frequency=frequency, promised_keys=promised_keys, rule="table", note=note
+            )  # fmt: skip
         case RowUnit(name=name, rows=rows, neighbours=neighbours):
             replaced = neighbours == "replace_one"
-            return replace(
-                plain, stability={name: finite(2 * rows if replaced else rows)}, replaced=replaced,
+            return Facts(
+                columns, {name: finite(2 * rows if replaced else rows)}, keys=keys, frequency=frequency,
+                promised_keys=promised_keys, replaced=replaced,
                 replaced_rows={name: finite(rows)} if replaced else None, size=table.size if replaced else None,
-                note=f"unit: {rows} row(s)",
+                rule="table", note=f"unit: {rows} row(s)",
             )  # fmt: skip
         case IdUnit(name=name, column=column, neighbours=neighbours):
             replaced = neighbours == "replace_one"
@@ -66,17 +66,19 @@ def scan(node: Scan, ctx: Context) -> Facts:
             # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
             own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
             by_id = frozenset(numbers.values()) if ids in keys else own
-            return replace(
-                plain, stability={name: finite(2) if replaced else ONE}, ids=ids, by_id=by_id, replaced=replaced,
+            return Facts(
+                columns, {name: finite(2) if replaced else ONE}, ids=ids, keys=keys, frequency=frequency, by_id=by_id,
+                promised_keys=promised_keys, replaced=replaced, rule="table",
                 note=f"unit: {column}" if table.copied is None else f"prepared, unit: {column}",
             )  # fmt: skip
         case PathUnit(name=name, path=path, neighbours=neighbours):
             # The owner stands at the end of the path: until the rows are joined to it, no limit on them is known.
             first = path[0]
             hop = HopFact(tuple(numbers[c.lower()] for c in first.columns), first.table, first.references)
-            return replace(
-                plain, stability={name: Unbounded((_ownerless(node, table),))}, hops=frozenset({hop}),
-                replaced=neighbours == "replace_one", note=f"unit: through {first.table}",
+            return Facts(
+                columns, {name: Unbounded((_ownerless(node, table),))}, keys=keys, frequency=frequency,
+                hops=frozenset({hop}), promised_keys=promised_keys, replaced=neighbours == "replace_one", rule="table",
+                note=f"unit: through {first.table}",
             )  # fmt: skip
 
 

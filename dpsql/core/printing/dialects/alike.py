@@ -52,9 +52,9 @@ def _tested(words: str) -> Spelling:
 
 
 def _case(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    cast = each(d, sql, args, result.type)
-    arms = " ".join(f"WHEN {sql[i]} THEN {cast[i + 1]}" for i in range(0, len(sql) - 1, 2))
-    return f"CASE {arms} ELSE {cast[-1]} END"
+    chosen = [as_type(d, sql[i], args[i], result.type) for i in (*range(1, len(sql), 2), len(sql) - 1)]
+    arms = " ".join(f"WHEN {when} THEN {then}" for when, then in zip(sql[:-1:2], chosen, strict=False))
+    return f"CASE {arms} ELSE {chosen[-1]} END"
 
 
 def _chosen(name: str) -> Spelling:

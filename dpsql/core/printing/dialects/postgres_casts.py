@@ -14,6 +14,7 @@ from dpsql.core.functions.signature import is_null, may_fail, stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
+from dpsql.core.printing.conversions import held
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 
 LONGEST = 60
@@ -88,7 +89,7 @@ def fitting(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case Kind.DATE, Kind.TIMESTAMP:
             if not may_fail(known, target):
                 return d.cast(sql, target)
-            fits = "<= DATE '294247-01-09'"
+            fits = "<= DATE '294247-01-10'"
             return once(sql, lambda x: f"CASE WHEN {x} {fits} OR {x} = 'infinity' THEN {d.cast(x, target)} END")
         case _:
             raise CannotSpell(f"{source} cannot become {target}")
@@ -155,7 +156,7 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case ((Kind.INTEGER | Kind.BOOLEAN | Kind.UUID), Kind.VARCHAR):
             return d.cast(d.wide(sql) if source == HUGEINT else sql, target)
         case Kind.DECIMAL, Kind.VARCHAR:
-            return d.cast(d.cast(sql, source), target)
+            return _digits_of(d, sql, source, target)
         case Kind.TIMESTAMP, Kind.DATE:
             return d.cast(sql, target)
         case Kind.DATE, Kind.TIMESTAMP:
@@ -164,6 +165,15 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
             raise CannotSpell(f"which texts are a {target} is for each engine to say")
         case _:
             raise CannotSpell(f"{source} cannot become {target}")
+
+
+def _digits_of(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
+    """A decimal's text; with no place for a digit before its point it has none there."""
+    text = d.cast(d.cast(sql, source), target)
+    if source.precision > source.scale:
+        return text
+    without = "CASE WHEN left({0}, 1) = '-' THEN '-' || substr({0}, 3) ELSE substr({0}, 2) END"
+    return d.cast(once(text, without.format), target)
 
 
 def _of_truth(d: Dialect, sql: str, target: SqlType) -> str:
@@ -175,6 +185,5 @@ def _of_truth(d: Dialect, sql: str, target: SqlType) -> str:
 
 def _rounded_within(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
     """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it."""
-    if known.interval.lo is not None or known.interval.hi is not None:
-        raise CannotSpell("clip it to whole numbers first")
-    return fitting(d, sql, known, target)
+    sql = sql if known.type == DOUBLE else d.cast(sql, DOUBLE)
+    return once(sql, lambda x: rounded(d, held(d, x, known), target))

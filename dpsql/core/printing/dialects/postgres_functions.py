@@ -20,8 +20,10 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.alike import ALIKE, each
-from dpsql.core.printing.dialects.postgres_casts import once
+from dpsql.core.printing.dialects.postgres_casts import bound, once
+from dpsql.core.printing.dialects.postgres_dates import DATES, shifted
 from dpsql.core.printing.dialects.postgres_doubles import last, over, over_constant, plus, times, times_constant
+from dpsql.core.printing.dialects.postgres_texts import TEXTS
 
 
 def _number(a: Value) -> float | None:
@@ -50,14 +52,8 @@ def _linear(operator: str) -> Spelling:
 
 def _dated_or_linear(operator: str) -> Spelling:
     """Date arithmetic where an argument is a date, else numbers."""
-    numbers = _linear(operator)
-
-    def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-        if is_dated(args):
-            raise CannotSpell("of dates")
-        return numbers(d, sql, args, result)
-
-    return spell
+    dates, numbers = shifted(operator), _linear(operator)
+    return lambda d, sql, args, result: (dates if is_dated(args) else numbers)(d, sql, args, result)
 
 
 def _mul(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -212,14 +208,13 @@ def _pow(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         raise CannotSpell("the exponent must not be negative")
     high = last(lambda x: _power(x, k, lambda k: math.pow(x, k)) < math.inf)
     low = last(lambda x: math.pow(min(x, 1.0), k) == 0)
-    sign = "sign({x}) * " if k % 2 else ""
 
     def body(x: str) -> str:
-        signed = sign.format(x=x)
+        size = x if k % 2 else f"abs({x})"
         return (
-            f"CASE WHEN abs({x}) <= {d.constant(low, DOUBLE)} THEN {signed}{d.constant(0.0, DOUBLE)} "
+            f"CASE WHEN abs({x}) <= {d.constant(low, DOUBLE)} THEN {size} * 0 "
             f"WHEN abs({x}) <= {d.constant(high, DOUBLE)} THEN power({x}, {d.constant(float(k), DOUBLE)}) "
-            f"WHEN {d.is_nan(x)} THEN {x} ELSE {signed}{d.constant(math.inf, DOUBLE)} END"
+            f"ELSE {size} * {d.constant(math.inf, DOUBLE)} END"
         )
 
     return once(x, body)
@@ -233,14 +228,20 @@ def _multiplied(factor: float) -> Spelling:
 
 
 def _list_of(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    if result.type.item is not None and result.type.item.kind is Kind.LIST:
+        raise CannotSpell("a list of lists would be one table of their elements")
     missing = " OR ".join(f"{x} IS NULL" for x in sql)
     made = d.cast(f"ARRAY[{', '.join(sql)}]", result.type)
     return f"CASE WHEN {missing} THEN NULL ELSE {made} END"
 
 
 def _list_contains(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    found = f"COALESCE({sql[1]} = ANY({sql[0]}), FALSE)"
-    return f"CASE WHEN {sql[0]} IS NOT NULL AND {sql[1]} IS NOT NULL THEN {found} END"
+    def body(x: list[str]) -> str:
+        held, value = x
+        asked = f"{held} IS NOT NULL AND ({value} IS NOT NULL OR cardinality({held}) = 0)"
+        return f"CASE WHEN {asked} THEN COALESCE({value} = ANY({held}), FALSE) END"
+
+    return bound(list(sql), body)
 
 
 def _octave(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -261,8 +262,17 @@ def _signed_octave(d: Dialect, sql: Sequence[str], args: Args, result: Value) ->
     return d.cast(f"CASE WHEN {sql[0]} = 0 THEN 0 ELSE ({_octave(d, sql, args, result)} + 1) * {sign} END", INTEGER)
 
 
+def _nullif(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """PostgreSQL's own would give the type of both sides."""
+    if args[0].type == args[1].type:
+        return ALIKE["nullif"](d, sql, args, result)
+    return bound(list(sql), lambda x: f"CASE WHEN {ALIKE['eq'](d, x, args, result)} THEN NULL ELSE {x[0]} END")
+
+
 FUNCTIONS: Mapping[str, Spelling] = {
     **ALIKE,
+    **TEXTS,
+    **DATES,
     "add": _dated_or_linear("+"),
     "sub": _dated_or_linear("-"),
     "mul": _mul,
@@ -294,6 +304,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "atan": _real("atan"),
     "radians": _multiplied(math.pi / 180),
     "degrees": _multiplied(180 / math.pi),
+    "nullif": _nullif,
     "list_of": _list_of,
     "list_length": lambda d, sql, args, result: d.list_length(sql[0]),
     "list_contains": _list_contains,
