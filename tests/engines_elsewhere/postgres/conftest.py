@@ -38,6 +38,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     yield from _started(request.param)
 
 
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    """A running server of the first version there is: for what is the same in all, and takes time."""
+    yield from _started(next(iter(SERVERS), "none"))
+
+
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[Server]:
     """A server of the test's own, to be killed."""
