@@ -205,7 +205,10 @@ class Postgres(Dialect):
         spelling = FUNCTIONS.get(function)
         if spelling is None:
             raise CannotSpell
-        return spelling(self, sql, args, result)
+        printed = spelling(self, sql, args, result)
+        # Without a precision, whole numbers would be read as integers.
+        whole = result.type.kind is Kind.DECIMAL and not result.type.scale
+        return self.cast(printed, result.type) if whole else printed
 
 
 POSTGRES = Postgres()
