@@ -45,7 +45,7 @@ ELSEWHERE = [
     "",
     "Also refused in PostgreSQL: casts of texts to other types; casts of DOUBLEs to texts, to HUGEINT, to FLOAT and to",
     "DECIMAL of more than 18 digits; FULL JOIN without an equality of both sides; `IGNORE NULLS`; and over public rows",
-    "quantiles, averages of other numbers than integers, sums of DOUBLEs and variances.",
+    "quantiles, averages and sums of DOUBLEs, and variances.",
 ]
 
 
