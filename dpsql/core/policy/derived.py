@@ -20,6 +20,7 @@ _FORM = re.compile(
 )
 _PATH = re.compile(r'\$(?:\.[A-Za-z_]\w*|\."[^"\\*]+"|\[\d{1,9}\])+')
 _KEY = re.compile(r"[A-Za-z_]\w*")
+_QUOTED_KEY = re.compile(r'\."([A-Za-z_]\w*)"')
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 
 
@@ -38,6 +39,14 @@ class Derived:
     fields: tuple[str, ...] = ()
     path: str = ""
     zone: str = ""
+
+    @property
+    def key(self) -> str:
+        """Equal for two that read the same, however they are spelled; empty for a column as it is."""
+        if not (self.fields or self.path or self.zone):
+            return ""
+        names = tuple(n.lower() for n in (self.column, *self.fields))
+        return repr((names, _QUOTED_KEY.sub(r".\1", self.path), self.zone.lower()))
 
     def __str__(self) -> str:
         """As a policy writes it."""

@@ -24,6 +24,7 @@ from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
 from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
+from dpsql.frontend.bind.made_columns import declared_field, made_column
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.refusals import refused, unknown_function, volatile
@@ -110,6 +111,9 @@ class ExprBinder:
                 return self._element(node)
             case exp.Subquery() if self.subquery is not None:
                 return self.subquery(node, self)
+            case exp.AtTimeZone() | exp.Dot() | exp.Bracket() | exp.StructExtract() | exp.JSONExtractScalar():
+                if (made := self._made(node)) is not None:
+                    return made
         if type(node) in CALLS:
             return self.shaped(node)
         raise refused(node, self.source, self.clause)
@@ -120,6 +124,8 @@ class ExprBinder:
         checked(node, self.source, "this", "table", "db", "catalog")
         if isinstance(node.this, exp.Star):
             raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
+        if node.args.get("table") and (made := self._made(node)) is not None:
+            return made
         relation, name = relation_of(node, self.entries, self.outer, self.span(node)), node.this.name
         if relation is None and name.lower() in self.failed and not has(self.entries, name):
             raise Followup
@@ -128,16 +134,32 @@ class ExprBinder:
             if larger_than(meant, MOST_NODES):
                 raise too_large("the expression is too large", self.span(node), "use its alias fewer times")
             return meant
-        if self.outer is not None and not decides(self.entries, name, relation):
-            found = self.outer.column(name, relation, self.clause, self.span(node))
-            if found is not None:
-                return found
+        if (found := self._of_outer(name, relation, self.span(node))) is not None:
+            return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             if (now := self.parameters.clock(name.lower(), self.span(node))) is not None:
                 return now
             raise volatile(name, self.span(node))
-        advice = partial(of_column, node, name, self.clause) if relation is None else tuple
+        advice = (
+            partial(of_column, node, name, self.clause)
+            if relation is None
+            else partial(declared_field, node, self.entries)
+        )
         return find(self.entries, name, relation, self.span(node), advice)
+
+    def _of_outer(self, name: str, relation: str | None, span: Span) -> Column | None:
+        if self.outer is None or decides(self.entries, name, relation):
+            return None
+        return self.outer.column(name, relation, self.clause, span)
+
+    def _made(self, node: exp.Expr) -> Expr | None:
+        """The column that the policy makes of a value inside of a column; None if it makes none of what is written."""
+        levels = [self.entries, *(() if self.outer is None else self.outer.levels())]
+        made = made_column(node, self.source.text, levels)
+        if made is None:
+            return None
+        found = self._of_outer(made.name, made.relation, self.span(node))
+        return found or find(self.entries, made.name, made.relation, self.span(node))
 
     def _element(self, node: exp.Explode) -> Expr:
         found = written_at(self.entries, self.span(node))
