@@ -11,6 +11,7 @@ from sqlglot import exp
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import REGISTRY, lookup
+from dpsql.core.functions.signature import compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
@@ -286,7 +287,7 @@ def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
     if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
         raise reject(
             "DP106", f"{binder.clause} needs a condition, not {bound.type}", span=bound.span,
-            help=["compare it with something, e.g.  x <> 0"],
+            help=[f"compare it with something, e.g.  {compared(bound.type)}"],
         )  # fmt: skip
     return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
 
