@@ -131,7 +131,8 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Ratio:
     value = bounded(call, facts)
     assert value.interval.lo is not None and value.interval.hi is not None
     total = shared(Component(Measure.SUM, call.arg, call.filter, paired=True))
-    return Ratio(total, shared(counted(call.arg, call, facts)), value.interval.lo, value.interval.hi)
+    low, high = Fraction(value.interval.lo), Fraction(value.interval.hi)
+    return Ratio(total, shared(counted(call.arg, call, facts)), low, high)
 
 
 AVG = Aggregate(

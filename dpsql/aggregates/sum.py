@@ -85,7 +85,7 @@ def _constant(call: AggregateCall) -> Fraction | None:
     if isinstance(found.constant, Missing) or found.constant is None:
         return None
     at = position(found.constant, found.type)
-    return at if at and abs(at) * 10**found.type.scale < 2**63 else None
+    return Fraction(at) if at and abs(at) * 10**found.type.scale < 2**63 else None
 
 
 def _within_group(call: AggregateCall, facts: Facts) -> AggregateCall:

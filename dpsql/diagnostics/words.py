@@ -25,7 +25,7 @@ def small(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 9 else None
 
 
-def number(x: Fraction) -> str:
+def number(x: Fraction | int) -> str:
     """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
     if x.denominator == 1:
         return in_digits(x.numerator)

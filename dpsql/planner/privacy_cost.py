@@ -47,7 +47,7 @@ def request_of(
                 "DP406", f"a rho was given, and the policy's accountant, {accountant}, counts epsilon",
                 help=["give an epsilon; or, custodian: set  privacy.accountant: zcdp  (a new ledger)"],
             )  # fmt: skip
-        epsilon = root(2 * settings.rho).lo  # what a pure ε of the same price would be
+        epsilon = Fraction(root(2 * settings.rho).lo or 0)  # what a pure ε of the same price would be
     if settings.max_error:
         epsilon = Fraction(1)  # stands for the one that is found
     if epsilon is None:

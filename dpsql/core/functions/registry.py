@@ -35,7 +35,7 @@ from dpsql.core.functions.signature import HUGE, as_double, iv_meet, on_ranges
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
-from dpsql.core.numbers.interval import Interval, everything, point, shortened
+from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point, shortened
 from dpsql.diagnostics.diagnostic import Reason
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
@@ -80,19 +80,21 @@ def lookup(name: str) -> Function | None:
     return REGISTRY.get(name.lower())
 
 
-def position(value: Scalar, t: SqlType) -> Fraction | None:
+def position(value: Scalar, t: SqlType) -> Exact | None:
     """Where a non-NULL value of type `t` lies on the number line of Value.interval; None if it has no place there."""
     match value:
         case bool():
-            return Fraction(int(value))
-        case int() | Decimal():
-            return Fraction(value)
+            return int(value)
+        case int():
+            return value
+        case Decimal():
+            return exact(Fraction(value))
         case float():
-            return Fraction(value) if isfinite(value) else None
+            return exact(Fraction(value)) if isfinite(value) else None
         case dt.datetime() if value.tzinfo is None:
-            return Fraction((value - EPOCH) // dt.timedelta(microseconds=1))
+            return (value - EPOCH) // dt.timedelta(microseconds=1)
         case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
-            return Fraction((value - EPOCH.date()).days)
+            return (value - EPOCH.date()).days
         case _:
             return None
 

@@ -12,6 +12,7 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
@@ -201,7 +202,7 @@ def _held(d: Dialect, sql: str, known: Value) -> str:
     return f"CASE {' '.join(cases)} ELSE {sql} END"
 
 
-def _below(end: Fraction) -> float:
+def _below(end: Exact) -> float:
     """The largest DOUBLE that is at most `end`."""
     nearest = float(end)
     return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
-from fractions import Fraction
 
 from dpsql.core.functions.arithmetic import may_be_zero
 from dpsql.core.functions.clipping import clip_bounds
@@ -19,6 +18,7 @@ from dpsql.core.functions.rounding import outward, places
 from dpsql.core.functions.signature import comparison_types, decimal_for, stored
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, SqlType, decimal
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted
@@ -151,7 +151,7 @@ def _clip(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
 
 
-def _bound(d: Dialect, end: Fraction, t: SqlType) -> str:
+def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
     if t.kind is Kind.DOUBLE:
         return d.cast(f"'{float(end)!r}'", DOUBLE)
     with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
