@@ -8,7 +8,7 @@ charge is checked in exact arithmetic and inserted. After COMMIT the log is flus
 see a charge before it is durable: they count it, and their own receipt waits for a flush that covers both, for the log
 is written in order. *When it would be false.* If the disk acknowledges writes it does not make; if someone replaces
 both the ledger and its head; on a network file system, where WAL does not work; if other code of the process opens and
-closes the file (sqlite_file.py). *Tested by* tests/core/ledger/test_ledger_contract.py, tests/core/ledger/.
+closes the file (sqlite_connections.py). *Tested by* tests/core/ledger/test_ledger_contract.py, tests/core/ledger/.
 """
 
 from __future__ import annotations
@@ -28,16 +28,8 @@ from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, after_commit, unnamed_units, unusable
-from dpsql.core.ledger.sqlite_file import (
-    FileId,
-    connect,
-    file_id,
-    in_transaction,
-    look_at,
-    place_of,
-    translated,
-    writable,
-)
+from dpsql.core.ledger.sqlite_connections import FileId, file_id, in_transaction
+from dpsql.core.ledger.sqlite_file import connect, look_at, place_of, translated, writable
 from dpsql.core.ledger.sqlite_founding import check_and_upgrade, forget_if_empty, make_if_empty
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss

@@ -9,7 +9,7 @@ from dpsql.core.ledger import sqlite_schema as schema
 from dpsql.core.ledger.hash_chain import Identity
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
-from dpsql.core.ledger.sqlite_file import in_transaction, patiently
+from dpsql.core.ledger.sqlite_connections import in_transaction, patiently
 
 
 def make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
