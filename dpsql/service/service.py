@@ -30,7 +30,7 @@ from dpsql.service.session import Session
 
 
 class Service:
-    """What the sessions of all analysts share. It owns the engine and the ledger, and closes both.
+    """What the sessions of all analysts share. It owns the engine, the ledger and the stored answers, and closes them.
 
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
     public facts measured so far. scratch: where noisy numbers are post-processed. running, post_processing: held while
@@ -110,6 +110,8 @@ class Service:
         self._closed = True
         self.engine.close()
         self.scratch.close()
+        if self._store is not None:
+            self._store.close()
         if self._ledger is not None:
             self._ledger.close()
 
