@@ -51,7 +51,7 @@ class Relation:
             Entry(relation, n, e.column, schemas=within, made=e.made)
             for n, e, within in zip(names, kept, schemas, strict=True)
         )
-        return replace(self, entries=tuple(entries))
+        return Relation(self.node, tuple(entries))
 
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
