@@ -43,6 +43,6 @@ def number(x: Fraction | int) -> str:
         return in_digits(x)
     text = format(value.normalize(), "f")
     sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
-    if len(short) == 1 and places >= 4 and abs(x) < 1:
+    if len(short) == 1 and places >= 4 and -1 < x < 1:
         return f"{sign}{short}e-{places - (len(str(abs(digits))) - 1)}"
     return text

@@ -100,7 +100,7 @@ def _is_table(node: exp.Column, entries: Sequence[Entry]) -> bool:
 def _in(entry: Entry, place: Place) -> bool:
     *schema, relation = place or ("",)
     return not relation or (
-        entry.relation.lower() == relation.lower() and (not schema or ".".join(schema).lower() in entry.schemas)
+        entry.relation.lower() == relation.lower() and (not schema or ".".join(schema).lower() in entry.schemas())
     )
 
 
