@@ -1415,8 +1415,8 @@ MUTATIONS = (
     Mutation(
         "spread-of-a-sample",
         "dpsql/core/analysis/rules/private_aggregate.py",
-        "width**2 / (2 if sample else 4)",
-        "width**2 / 4",
+        "quotient(width**2, 2 if sample else 4)",
+        "quotient(width**2, 4)",
         "the deviation of two rows of a person is larger than its bound",
         ("tests/core/printing/test_spreads.py",),
     ),
@@ -1662,7 +1662,7 @@ MUTATIONS = (
     Mutation(
         "any-schema-in-front",
         "dpsql/frontend/bind/scope.py",
-        "if any(schema.lower() in e.schemas for e in found):",
+        "if any(schema.lower() in within() for within in {e.schemas for e in found}):",
         "if found:",
         "public.orders.x means a column of whatever is called orders here",
         ("tests/frontend/test_schemas.py",),

@@ -73,11 +73,9 @@ class JoinKind(Enum):
     SEMI = "semi"
     ANTI = "anti"
 
-    filters: bool
-    """True if the right side only decides which left rows stay: its columns are not in the output."""
-
     def __init__(self, name: str) -> None:
         self.filters = name in ("semi", "anti")
+        """True if the right side only decides which left rows stay: its columns are not in the output."""
 
 
 @dataclass(frozen=True, slots=True)
