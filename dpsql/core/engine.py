@@ -80,7 +80,7 @@ class Engine(Protocol):
         ...
 
     def table_sql(self, name: str) -> str:
-        """The relation that a policy's table name stands for, quoted and fully qualified.
+        """The relation that a policy's table name stands for, quoted and fully qualified, before an alias.
 
         Raises: CannotOpen (DP004) if there is no such table, or more than one; (DP006) if it cannot be read;
             EngineError if the engine is closed.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dpsql.core.engine import Engine
+from dpsql.core.engine import Engine, cannot_open
 from dpsql.core.ir.types import SqlType
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.server import ServerError, parse_server
 from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
-from dpsql.engines import duckdb
+from dpsql.engines import duckdb, postgres
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,22 @@ def _duckdb(policy: Policy, options: Options) -> Engine:
     return open_policy(policy, options)
 
 
+def _postgres(policy: Policy, options: Options) -> Engine:
+    _require_psycopg()
+    from dpsql.engines.postgres.opening import open_policy
+
+    return open_policy(policy, options)
+
+
 KINDS: Mapping[str, Kind] = {
     "duckdb": Kind(duckdb.DIALECT, _duckdb),
+    "postgres": Kind(postgres.DIALECT, _postgres),
 }
 
 
 def kind_of(policy: Policy) -> Kind:
     """The kind of engine that a policy's data needs: databases of DuckDB, files and frames are read by DuckDB."""
-    return KINDS["duckdb"]
+    return KINDS["duckdb" if policy.server is None else "postgres"]
 
 
 def dialect_of(policy: Policy) -> Dialect:
@@ -113,6 +123,30 @@ def open_files(database: Path | None, sources: Mapping[str, SourceCall], directo
     from dpsql.engines.duckdb.engine import DuckDBEngine
 
     return DuckDBEngine.open(database, sources, directory)
+
+
+def open_server(address: str) -> Engine:
+    """A server that has no policy yet, with all tables that may be read. The caller closes it.
+
+    Raises CannotOpen (DP006).
+    """
+    try:
+        server = parse_server(address)
+    except ServerError as error:
+        raise cannot_open(f"the server's address {error}", error.help) from None
+    _require_psycopg()
+    from dpsql.engines.postgres.engine import PostgresEngine
+
+    return PostgresEngine.open(server)
+
+
+def _require_psycopg() -> None:
+    try:
+        importlib.import_module("psycopg")
+        return
+    except ImportError:
+        pass
+    raise cannot_open("PostgreSQL is read by psycopg, which is not installed", "pip install 'dpsql[postgres]'")
 
 
 def open_writer(policy: Policy, options: Options) -> Writer:

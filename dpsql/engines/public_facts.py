@@ -14,7 +14,7 @@ from dpsql.core.engine import Engine
 
 def row_count(engine: Engine, table: str) -> int:
     """The number of rows of a public table."""
-    return _number(engine, f"SELECT COUNT(*) FROM {engine.table_sql(table)}")
+    return _number(engine, f"SELECT COUNT(*) FROM {engine.table_sql(table)} AS t0")
 
 
 def frequency(engine: Engine, table: str, columns: Sequence[str]) -> int:
@@ -28,7 +28,7 @@ def frequency(engine: Engine, table: str, columns: Sequence[str]) -> int:
         return row_count(engine, table)
     keys = [engine.dialect.identifier(column) for column in columns]
     present = " AND ".join(f"{key} IS NOT NULL" for key in keys)
-    groups = f"SELECT COUNT(*) AS n FROM {engine.table_sql(table)} WHERE {present} GROUP BY {', '.join(keys)}"
+    groups = f"SELECT COUNT(*) AS n FROM {engine.table_sql(table)} AS t0 WHERE {present} GROUP BY {', '.join(keys)}"
     return _number(engine, f"SELECT COALESCE(MAX(n), 0) FROM ({groups}) AS g")
 
 
@@ -38,7 +38,7 @@ def key_list(engine: Engine, table: str, columns: Sequence[str], cap: int) -> li
     columns: at least one.
     """
     d = engine.dialect
-    keys = f"SELECT DISTINCT {', '.join(map(d.identifier, columns))} FROM {engine.table_sql(table)}"
+    keys = f"SELECT DISTINCT {', '.join(map(d.identifier, columns))} FROM {engine.table_sql(table)} AS t0"
     order = ", ".join(d.sorted(d.identifier(column), descending=False, nulls_first=False) for column in columns)
     found = engine.fetch(f"SELECT * FROM ({keys}) AS g ORDER BY {order} LIMIT {int(cap) + 1}")
     return None if found.height > cap else list(found.rows())

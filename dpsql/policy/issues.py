@@ -20,7 +20,8 @@ class Issue:
     """One mistake at `loc`.
 
     about: True if the message speaks of the last key of `loc` and continues its name ("bounds must be …"); False if
-        the message stands for itself behind the dotted path. key: point at the key instead of the value.
+        the message stands for itself behind the dotted path. key: point at the key instead of the value. secret: the
+        policy's text there is shown to nobody.
     """
 
     loc: Loc
@@ -29,6 +30,7 @@ class Issue:
     key: bool = False
     help: tuple[str, ...] = ()
     code: str = "DP003"
+    secret: bool = False
 
     def text(self) -> str:
         """The message behind its dotted path: `tables.patients.columns.age: bounds must be …`."""
@@ -40,7 +42,7 @@ class Issue:
 
     def diagnostic(self, places: Places, severity: str = "error") -> Diagnostic:
         """The finding, pointing into the policy's text if it has one."""
-        place = places.find(self.loc, key=self.key)
+        place = None if self.secret else places.find(self.loc, key=self.key)
         source, span = (None, None) if place is None else place
         return Diagnostic(self.code, self.text(), source, span, help=self.help, severity=severity)
 

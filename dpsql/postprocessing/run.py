@@ -123,5 +123,5 @@ def _shown(post: PostProcessing, columns: Sequence[Sequence[Any]]) -> tuple[Sequ
 def _load_public(table: str, columns: Sequence[Column], engine: Engine, scratch: Scratch) -> None:
     """Copy the columns of a public table that the answer reads."""
     listed = ", ".join(engine.dialect.identifier(c.name) for c in columns)
-    rows = engine.fetch(f"SELECT {listed} FROM {engine.table_sql(table)}")
+    rows = engine.fetch(f"SELECT {listed} FROM {engine.table_sql(table)} AS t0")
     scratch.load_columns(public_table(table), [(c.name, c.type) for c in columns], list(rows.columns))

@@ -122,7 +122,12 @@ def test_texts_are_literals_of_themselves(engine: Engine) -> None:
 
 def test_texts_of_the_data_may_hold_nuls(engine: Engine) -> None:
     for text in ("\0", "a\0b", "'\0\0'", "plain"):
-        assert one(engine, engine.dialect.text_with_nuls(text)) == text
+        try:
+            printed = engine.dialect.text_with_nuls(text)
+        except Rejected:  # no text of such an engine holds one
+            assert "\0" in text
+            continue
+        assert one(engine, printed) == text
 
 
 CONSTANTS: list[tuple[Any, SqlType]] = [
@@ -163,14 +168,12 @@ def test_casts_keep_what_fits_and_the_careful_one_never_fails(engine: Engine) ->
     for value, type_, target, wanted in (
         (300, INTEGER, TINYINT, None),
         (-128, INTEGER, TINYINT, -128),
-        ("x", VARCHAR, INTEGER, None),
-        ("17", VARCHAR, INTEGER, 17),
-        ("2024-02-30", VARCHAR, DATE, None),
         (10**30, HUGEINT, BIGINT, None),
         (Decimal("99.99"), decimal(4, 2), decimal(3, 2), None),
         (None, INTEGER, DOUBLE, None),
     ):
-        assert same(one(engine, d.try_cast(d.constant(value, type_), target)), wanted), (value, target)
+        known = Value(type_, range=type_range(type_), finite=False)
+        assert same(one(engine, d.try_cast(d.constant(value, type_), known, target)), wanted), (value, target)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +188,9 @@ def test_casts_keep_what_fits_and_the_careful_one_never_fails(engine: Engine) ->
         (Decimal("-2.5"), decimal(3, 1), INTEGER, -3),
         (-NAN, DOUBLE, VARCHAR, "nan"),
         ("yes and no", VARCHAR, BOOLEAN, None),
+        ("x", VARCHAR, INTEGER, None),
+        ("17", VARCHAR, INTEGER, 17),
+        ("2024-02-30", VARCHAR, DATE, None),
         (True, BOOLEAN, INTEGER, 1),
     ],
 )
@@ -193,7 +199,11 @@ def test_a_users_cast_rounds_as_it_is_claimed(
 ) -> None:
     d = engine.dialect
     known = Value(source, range=type_range(source), finite=False)
-    assert same(one(engine, d.convert(f"({d.constant(value, source)})", known, target)), wanted)
+    try:
+        sql = d.convert(f"({d.constant(value, source)})", known, target)
+    except CannotSpell:
+        return
+    assert same(one(engine, sql), wanted)
 
 
 # --- whole numbers ----------------------------------------------------------------------------------------------------
@@ -370,10 +380,10 @@ def test_first_rows_are_those_of_which_a_condition_on_windows_holds(engine: Engi
     d = engine.dialect
     rows = table(d, [3, 1, 1, 2, 3, 3], INTEGER)
     kept = f"ROW_NUMBER() OVER (PARTITION BY x ORDER BY i) <= 1 OR i = {5}"
-    found = engine.fetch(d.first_rows(f"SELECT i, x\nFROM {rows}\nWHERE i > 0\n", kept))
+    found = engine.fetch(d.first_rows("SELECT i, x", f"\nFROM {rows}\nWHERE i > 0\n", kept))
     assert sorted(zip(found.columns[0], found.columns[1], strict=True)) == [(1, 1), (3, 2), (4, 3), (5, 3)]
     again = engine.fetch(
-        f"SELECT i FROM ({d.first_rows(f'SELECT * FROM {rows} ', 'COUNT(*) OVER (PARTITION BY x) = 2')}) AS q"
+        f"SELECT i FROM ({d.first_rows('SELECT *', f' FROM {rows} ', 'COUNT(*) OVER (PARTITION BY x) = 2')}) AS q"
     )
     assert sorted(again.columns[0]) == [1, 2]
 
@@ -414,13 +424,17 @@ def test_windows_may_skip_nulls(engine: Engine) -> None:
     d = engine.dialect
     rows = table(d, [1, None, 3], INTEGER)
     for args, ignore_nulls, wanted in (
-        ("x", True, [None, 1, 1]),
-        ("x", False, [None, 1, None]),
-        ("x, 2", False, [None, None, 1]),
+        ([("x", INTEGER)], False, [None, 1, None]),
+        ([("x", INTEGER), ("2", INTEGER)], False, [None, None, 1]),
+        ([("x", INTEGER)], True, [None, 1, 1]),
     ):
-        called = f"{d.window('lag', args, ignore_nulls)} OVER (ORDER BY i)"
+        try:
+            called = f"{d.window('lag', args, ignore_nulls)} OVER (ORDER BY i)"
+        except CannotSpell:
+            assert ignore_nulls
+            continue
         assert engine.fetch(f"SELECT {called} AS y FROM {rows} ORDER BY i").columns[0] == wanted
-    called = f"{d.window('count', '*', False)} OVER (ORDER BY i)"
+    called = f"{d.window('count', [], False)} OVER (ORDER BY i)"
     assert engine.fetch(f"SELECT {called} AS y FROM {rows} ORDER BY i").columns[0] == [1, 2, 3]
 
 
@@ -494,6 +508,8 @@ class WithoutReverse(DuckDB):
         return function != "reverse" and super().spells(function)
 
     def call(self, function: str, sql: Any, args: Any, result: Value) -> str:
+        if not self.spells(function):
+            raise CannotSpell
         if function == "pow":
             raise CannotSpell("the result has no bounds")
         return super().call(function, sql, args, result)
@@ -514,14 +530,14 @@ def test_a_function_that_cannot_be_spelled_is_refused_by_name(clinic: dpsql.Poli
     with pytest.raises(Rejected) as refusal:
         planned(sql, clinic, WithoutReverse())
     (found,) = refusal.value.diagnostics
-    assert (found.code, found.message) == ("DP105", "reverse cannot be computed exactly by duckdb")
+    assert (found.code, found.message) == ("DP105", "reverse cannot be computed exactly on DuckDB")
     assert found.span is not None and sql[found.span.start : found.span.end].startswith("reverse")
 
 
 def test_a_spelling_may_refuse_what_it_is_given_and_says_why(clinic: dpsql.Policy) -> None:
     sql = "SELECT SUM(CLIP(POW(age, 2), 0, 100)) AS s FROM patients"
     assert planned(sql, clinic, DUCKDB).releases
-    with pytest.raises(Rejected, match=r"DP105.*pow cannot be computed exactly by duckdb: the result has no bounds"):
+    with pytest.raises(Rejected, match=r"DP105.*pow cannot be computed exactly on DuckDB: the result has no bounds"):
         planned(sql, clinic, WithoutReverse())
 
 

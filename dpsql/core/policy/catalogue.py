@@ -14,12 +14,14 @@ class CatalogueColumn:
 
     enumerated: what the type itself lists (an ENUM's texts), for a draft to propose. They may have been made of private
         rows: no query is planned by them, and no message compares them with anything.
+    why: of a type that policies do not have, what it is, in words, and perhaps a repair behind a semicolon.
     """
 
     name: str
     type: str
     nullable: bool = True
     enumerated: tuple[str, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
 from dpsql.core.policy.positions import Places
+from dpsql.core.policy.server import Server, names_server, parse_server
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import Accountant, Neighbours, Unit, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS
@@ -112,8 +113,9 @@ class Policy:
     @property
     def _catalogues(self) -> tuple[str, ...]:
         """How its database is called, in lower case."""
-        path = self.database_path
-        return (self.name.casefold(), *(() if path is None else (path.stem.casefold(),)))
+        path, server = self.database_path, self.server
+        own = server.database if server is not None else None if path is None else path.stem
+        return (self.name.casefold(), *(() if own is None else (own.casefold(),)))
 
     def _declares(self, schema: str) -> bool:
         """Whether a table is called so, or stands in a schema or catalogue of this name."""
@@ -165,8 +167,13 @@ class Policy:
 
     @property
     def database_path(self) -> Path | None:
-        """Absolute path of `database`."""
-        return None if self.database is None else self._absolute(self.database)
+        """Absolute path of `database`; None if there is none, or if it is a server."""
+        return None if self.database is None or names_server(self.database) else self._absolute(self.database)
+
+    @property
+    def server(self) -> Server | None:
+        """The server that `database` is; None if it is a file, or if there is none."""
+        return parse_server(self.database) if self.database is not None and names_server(self.database) else None
 
     @property
     def ledger_path(self) -> Path | None:

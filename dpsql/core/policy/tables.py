@@ -15,6 +15,7 @@ from typing import Literal
 
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.derived import Derived
+from dpsql.core.policy.server import Stored
 from dpsql.core.policy.source import SourceCall
 from dpsql.core.policy.units import Hop, IdUnit, PathUnit, Protection, RowUnit
 
@@ -185,6 +186,7 @@ class Table:
     columns: declared name → Column, in order; empty for a public table that leaves them to the data.
     prepared: whether queries read a prepared copy; "auto": where there is one of the data as it is.
     copied: of a table that is read from one, what it has besides.
+    stored: its place in the policy's server; None if the data is no server's.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Table:
     search_rows: bool = False
     prepared: Literal["true", "auto"] | None = None
     copied: Copied | None = None
+    stored: Stored | None = None
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""

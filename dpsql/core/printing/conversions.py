@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+from fractions import Fraction
 
 from dpsql.core.functions.date_arithmetic import is_safe
 from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.types import Kind, SqlType, integer_type_of
+from dpsql.core.ir.types import DOUBLE, Kind, SqlType, integer_type_of
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.dialect import Dialect
 
 
 def as_type(d: Dialect, sql: str, a: Value, target: SqlType) -> str:
-    """`sql` as `target`, for a value whose range fits; TRY_CAST wherever the types alone would allow an error."""
+    """`sql` as `target`, for a value whose range fits; `try_cast` wherever the types alone would allow an error."""
     if a.type == target or target.kind is Kind.NULL:
         return sql
     widening = (
@@ -25,7 +28,7 @@ def as_type(d: Dialect, sql: str, a: Value, target: SqlType) -> str:
             and type_range(a.type).within(type_range(target))
         )
     )
-    return d.cast(sql, target) if widening else d.try_cast(sql, target)
+    return d.cast(sql, target) if widening else d.try_cast(sql, a, target)
 
 
 def calendar_ends(d: Dialect, type_: SqlType) -> tuple[str, str] | None:
@@ -56,3 +59,25 @@ def typed_constant(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
     if isinstance(value, int) and type_.kind is Kind.INTEGER and integer_type_of(value) != type_:
         return d.cast(str(value), type_)
     return d.constant(value, type_)
+
+
+def held(d: Dialect, sql: str, known: Value) -> str:
+    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
+
+    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
+    """
+    i = known.interval
+    if i.lo is None and i.hi is None:
+        return sql
+    cases = [] if known.finite else [f"WHEN NOT {d.is_finite(sql)} THEN NULL"]
+    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
+        if end is not None:
+            at = d.cast(f"'{end!r}'", DOUBLE)
+            cases.append(f"WHEN {sql} {sign} {at} THEN {at}")
+    return f"CASE {' '.join(cases)} ELSE {sql} END"
+
+
+def _below(end: Exact) -> float:
+    """The largest DOUBLE that is at most `end`."""
+    nearest = float(end)
+    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

@@ -32,6 +32,11 @@ class Dialect(Protocol):
         """A word for it, part of the addresses of stored answers: never changed once published."""
         ...
 
+    @property
+    def title(self) -> str:
+        """The engine's name as people write it."""
+        ...
+
     # --- names, constants and types --------------------------------------------------------------------------------
 
     def identifier(self, name: str) -> str:
@@ -56,16 +61,27 @@ class Dialect(Protocol):
         """
         ...
 
+    def column(self, sql: str, type_: SqlType) -> str:
+        """A column of a table as it is read: a value of the type, or NULL. Texts are compared by their bytes."""
+        ...
+
     def cast(self, sql: str, type_: SqlType) -> str:
         """The value as another type that holds it exactly; what does not fit may be an error."""
         ...
 
-    def try_cast(self, sql: str, type_: SqlType) -> str:
-        """The value as another type; NULL, and never an error, where it does not fit."""
+    def try_cast(self, sql: str, known: Value, type_: SqlType) -> str:
+        """The value as another type; NULL, and never an error, where it does not fit.
+
+        known: what is known of the value. Not every pair of types can be asked for: a number becomes another one, a
+        date a timestamp.
+        """
         ...
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
-        """A user's CAST, for every value of the type: NULL where it does not convert, as `functions/cast.py` claims."""
+        """A user's CAST, for every value of the type: NULL where it does not convert, as `functions/cast.py` claims.
+
+        Raises CannotSpell if the dialect has no exact spelling.
+        """
         ...
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
@@ -89,6 +105,13 @@ class Dialect(Protocol):
         """A DOUBLE rounded to an INTEGER or BIGINT, halves to even; NULL for NaN and for what does not fit."""
         ...
 
+    def near_root(self, sql: str) -> str:
+        """A whole number of which sums and products are exact, near √x and usually not below it; 0 ≤ x ≤ 2¹²⁶, whole.
+
+        The same on every engine: the DOUBLE nearest to x has a root, which is rounded up.
+        """
+        ...
+
     # --- DOUBLE ----------------------------------------------------------------------------------------------------
 
     def is_finite(self, sql: str) -> str:
@@ -101,6 +124,10 @@ class Dialect(Protocol):
 
     def positive_zero(self, sql: str, type_: SqlType) -> str:
         """A DOUBLE or FLOAT as it is, but −0.0 as 0.0."""
+        ...
+
+    def scaled(self, sql: str, factor: float) -> str:
+        """The product of a DOUBLE with a power of two, rounded once, whatever the DOUBLE is."""
         ...
 
     # --- choice ----------------------------------------------------------------------------------------------------
@@ -131,10 +158,11 @@ class Dialect(Protocol):
         """A term of ORDER BY: text by its UTF-8 bytes, NaN above every number, NULLs where they are said to be."""
         ...
 
-    def first_rows(self, select: str, condition: str) -> str:
-        """The rows of a SELECT (with the blank that ends it) for which a condition on its windows holds.
+    def first_rows(self, select: str, source: str, condition: str) -> str:
+        """The rows of a SELECT for which a condition on its windows holds.
 
-        condition: reads the SELECT's sources; may hold window functions. May give further columns behind the others.
+        select: the word, and the list of columns. source: from FROM on, with the blanks around it. condition: reads the
+        sources; may hold window functions. May give further columns behind the others.
         """
         ...
 
@@ -142,6 +170,13 @@ class Dialect(Protocol):
         """A FROM clause with the left rows that have a match on the right, or none; each once, whatever matches.
 
         Returns the clause, and conditions for WHERE.
+        """
+        ...
+
+    def full_join(self, left: str, right: str, on: str, equal: bool) -> str:
+        """A FROM clause with the pairs of rows for which a condition holds, and the rows of both sides without a match.
+
+        equal: whether the condition begins with an equality of a value of each side, of one type. Raises CannotSpell.
         """
         ...
 
@@ -159,8 +194,19 @@ class Dialect(Protocol):
 
     # --- functions -------------------------------------------------------------------------------------------------
 
-    def window(self, function: str, args: str, ignore_nulls: bool) -> str:
-        """The call of a window function or aggregate, before its OVER. args: with commas between them."""
+    def aggregate(self, function: str, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+        """An aggregate of public or released rows, or MIN or MAX: of exact numbers the value rests on no order of rows.
+
+        type_: that of the argument. where: a FILTER clause, with a blank before it. distinct: each value once.
+        Raises CannotSpell if the dialect has no exact spelling.
+        """
+        ...
+
+    def window(self, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
+        """The call of a window function or aggregate, before its OVER; without arguments a COUNT is of rows.
+
+        Raises CannotSpell if the dialect has no exact spelling.
+        """
         ...
 
     def spells(self, function: str) -> bool:

@@ -58,7 +58,10 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
             return names.dialect.constant(value, type_), literal(value, type_)
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
-            return names.dialect.convert(inner, known, target), cast(known, target)
+            try:
+                return names.dialect.convert(inner, known, target), cast(known, target)
+            except CannotSpell as refusal:
+                raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
         case Call(function=name, args=args):
             spelled = [spell(a, names) for a in args]
             values = tuple(v for _, v in spelled)
@@ -81,7 +84,7 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
 
 def cannot_compute(function: str, dialect: Dialect, span: Span | None, why: str = "") -> Rejected:
     """Build (not raise) the refusal of a function of which the dialect has no exact spelling."""
-    what = f"{symbol(function)} cannot be computed exactly by {dialect.name}"
+    what = f"{symbol(function)} cannot be computed exactly on {dialect.title}"
     help = ["leave it out; or, custodian: add a column that holds it to the table"]
     return reject("DP105", f"{what}: {why}" if why else what, span=span, help=help)
 

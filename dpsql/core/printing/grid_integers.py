@@ -151,8 +151,8 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
 def _scaled(d: Dialect, sql: str, scale: Fraction) -> str:
     """The product with a power of two, in steps that a DOUBLE can hold."""
     while scale > LARGEST_POWER:
-        sql, scale = f"{sql} * {d.constant(float(LARGEST_POWER), DOUBLE)}", scale / LARGEST_POWER
-    return sql if scale == 1 else f"{sql} * {d.constant(float(scale), DOUBLE)}"
+        sql, scale = d.scaled(sql, float(LARGEST_POWER)), scale / LARGEST_POWER
+    return sql if scale == 1 else d.scaled(sql, float(scale))
 
 
 def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
@@ -203,7 +203,7 @@ def _from_decimal(d: Dialect, sql: str, value: Value, c: Component, sure: bool) 
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
     few = given
     if width > MOST_DIGITS:
-        few, width = d.try_cast(given, decimal(digits, scale)), digits
+        few, width = d.try_cast(given, Value(held), decimal(digits, scale)), digits
     units = _rounded(d, _whole(d, few, width, scale), step, ends, BIGINT)
     if c.center:
         units = f"{units} - {c.center}"

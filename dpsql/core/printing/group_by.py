@@ -17,7 +17,8 @@ from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.expressions import Names, condition, spell
+from dpsql.core.printing.dialect import CannotSpell
+from dpsql.core.printing.expressions import Names, cannot_compute, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
@@ -59,8 +60,11 @@ def _plain_call(c: AggregateCall, names: Names) -> str:
     if c.function == "mode":
         return _plain_mode(c, names)
     require_known(c.function, c.span)
-    arg = "*" if c.arg is None else spell(c.arg, names)[0]
-    called = f"{c.function}({'DISTINCT ' if c.distinct else ''}{arg}){_where(c, names)}"
+    arg, type_ = ("*", BIGINT) if c.arg is None else (spell(c.arg, names)[0], c.arg.type)
+    try:
+        called = names.dialect.aggregate(c.function, arg, type_, _where(c, names), c.distinct)
+    except CannotSpell as refusal:
+        raise cannot_compute(c.function, names.dialect, c.span, str(refusal)) from None
     return names.dialect.cast(called, c.column.type)
 
 
@@ -108,7 +112,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
         case "count":
             return f"COUNT({'DISTINCT ' if c.distinct else ''}{sql}){where}"
         case "min" | "max":
-            return f"{c.function.upper()}({_one_zero(sql, value.type, names)}){where}"
+            return d.aggregate(c.function.upper(), _one_zero(sql, value.type, names), value.type, where)
         case "sum" | "avg":
             pass
         case name if name in VARIANCES and not c.distinct and c.summed is not None:

@@ -38,8 +38,8 @@ from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.conversions import calendar_ends
-from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
 from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.key_lists import member
@@ -49,7 +49,6 @@ _KINDS = {
     JoinKind.INNER: "JOIN",
     JoinKind.CROSS: "JOIN",
     JoinKind.LEFT: "LEFT JOIN",
-    JoinKind.FULL: "FULL JOIN",
 }
 
 MOST_REPEATED = 5_000
@@ -74,7 +73,8 @@ class Emitter:
         match node:
             case Scan(table=table, columns=columns):
                 alias = self.aliases.table()
-                sql = {c.uid: f"{alias}.{self.dialect.identifier(c.name)}" for c in columns}
+                d = self.dialect
+                sql = {c.uid: d.column(f"{alias}.{d.identifier(c.name)}", c.type) for c in columns}
                 return Block(f"{self.tables(table)} AS {alias}", (), self._names(sql, env))
             case Filter(predicate=predicate):
                 below = self.block(tagged.inputs[0])
@@ -123,10 +123,22 @@ class Emitter:
         if node.kind.filters:
             source, more = self.dialect.half_join(left.source, other, terms, node.kind is JoinKind.ANTI)
             where += more
+        elif node.kind is JoinKind.FULL:
+            source = self._full(node, left, other, terms)
         else:
             source = f"{left.source}\n{_KINDS[node.kind]} {other} ON {terms}"
         kept = left.names.sql if node.kind.filters else both
         return Block(source, where, self._names(kept, tagged.fact.env), simple=False, lateral=left.lateral)
+
+    def _full(self, node: Join, left: Block, other: str, terms: str) -> str:
+        equal = any(
+            columns_of(e.left) and columns_of(e.right) and e.left.type.kind is e.right.type.kind
+            for e in node.equalities
+        )
+        try:
+            return self.dialect.full_join(left.source, other, terms, equal)
+        except CannotSpell as refusal:
+            raise cannot_compute("FULL JOIN", self.dialect, node.span, str(refusal)) from None
 
     def _if_any(self, node: Join, left: Block, right: Block, names: Names, tagged: Tagged[Facts]) -> Block:
         """A SEMI or ANTI join of which no condition compares the two sides: whether there is any row at all.
@@ -195,7 +207,7 @@ class Emitter:
         else:
             kept = first(self.dialect, node.rows, keys, [(below.names.sql[c.uid], c.type) for c in columns], texts=True)
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
-        return self.dialect.first_rows(f"SELECT {listed}\n{below.clause()}\n", f"{kept} OR {unmatched}")
+        return self.dialect.first_rows(f"SELECT {listed}", f"\n{below.clause()}\n", f"{kept} OR {unmatched}")
 
     def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
         """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Frame, SortKey, WindowCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.dialect import CannotSpell
+from dpsql.core.printing.expressions import Names, cannot_compute, spell
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 
@@ -104,10 +105,12 @@ def spell_window(call: WindowCall, names: Names, ties: Sequence[str] = ()) -> st
     """A window call as SQL. ties: what decides between rows of equal order, where the rows are private."""
     require_known(call.function, call.span)
     zero = bool(ties) and call.function in ("min", "max")  # has one sign, as in groups
-    spelled = [_one_zero(a, names) if zero else spell(a, names)[0] for a in call.args]
-    args = ", ".join(spelled) or ("*" if call.function == "count" else "")
+    args = [(_one_zero(a, names) if zero else spell(a, names)[0], a.type) for a in call.args]
     name, _, ignore_nulls = call.function.partition(" ")
-    called = names.dialect.window(name, args, bool(ignore_nulls))
+    try:
+        called = names.dialect.window(name, args, bool(ignore_nulls))
+    except CannotSpell as refusal:
+        raise cannot_compute(call.function, names.dialect, call.span, str(refusal)) from None
     parts = []
     if call.partition:
         parts.append(f"PARTITION BY {', '.join(spell(p, names)[0] for p in call.partition)}")

@@ -18,7 +18,6 @@ from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, l
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import cannot_compute
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.together import Followup, Together
@@ -236,8 +235,6 @@ class ExprBinder:
             clipped = _as_clip(function.name, args)
             if clipped is not None:
                 function, args = REGISTRY["clip"], clipped
-        if not self.dialect.spells(function.name):
-            raise cannot_compute(function.name, self.dialect, span)
         value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
         made = Call(function.name, args, value.type, span)
         self.known[made] = value

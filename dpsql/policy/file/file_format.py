@@ -206,7 +206,8 @@ class TableFile(_File):
     public: Flag = False
     """true: the table holds nothing about any unit and may be read freely."""
     source: Text | None = None
-    """read_parquet('…'), read_csv('…') or read_json('…') with literal arguments; paths are relative to the policy."""
+    """read_parquet('…'), read_csv('…') or read_json('…') with literal arguments; paths are relative to the policy. With
+    a server: its place there, schema.table, if that is not its name."""
     unit: TableUnitFile | None = None
     """Whose rows these are."""
     primary_key: Key | None = None
@@ -301,7 +302,8 @@ class PolicyFile(_File):
     data_version: Label | None = None
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None
-    """The DuckDB file that holds the tables without `source`; relative to the policy."""
+    """The DuckDB file that holds the tables without `source`, relative to the policy; or a PostgreSQL server:
+    postgresql://reader@host/database, or postgresql://?service=name. No password stands here."""
     privacy: Annotated[PrivacyFile, or_empty(PrivacyFile)] = PrivacyFile()
     """How neighbouring databases differ and how losses add up."""
     units: dict[str, Annotated[UnitFile, or_empty(UnitFile)]] = {}

@@ -84,7 +84,9 @@ def _typed_columns(table: Table, specs: dict[str, Any], found: CatalogueTable, i
             help = (
                 ("or of its texts:  city: {from: \"profile ->> '$.city'\", type: varchar}",) if kind == "JSON" else help
             )
-            message = f"its type in the data, {kind}, cannot be used; leave the column out"
+            what, _, repair = theirs.why.partition("; ")
+            help = (f"or {repair}",) if repair else help
+            message = f"its type in the data, {what or kind}, cannot be used; leave the column out"
             issues.append(_issue(loc, message, key=True, help=help))
         elif column.sql_type is None:
             spec["type"] = actual.name.lower()

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.prepared import unfit
+from dpsql.core.policy.server import names_server
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
     COARSEST,
@@ -32,6 +33,7 @@ from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile
 from dpsql.policy.issues import Issue, shown
 from dpsql.policy.resolve.column_types import known_type, made_of
 from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.servers import stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
 _T = TypeVar("_T")
@@ -57,7 +59,8 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         name=name,
         public=spec.public,
         protection=protection,
-        source=_source(scope, (*loc, "source"), spec.source, spec.public),
+        source=None if names_server(scope.file.database) else _source(scope, (*loc, "source"), spec),
+        stored=stored_in_server(scope, name, spec),
         primary_key=primary,
         unique=tuple(k for k in unique if k is not None),
         foreign_keys=tuple(k for k in foreign if k is not None),
@@ -209,8 +212,8 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
 _TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 
 
-def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCall | None:
-    if text is None:
+def _source(scope: Scope, loc: Loc, spec: TableFile) -> SourceCall | None:
+    if (text := spec.source) is None:
         return None
     try:
         call = parse_source(text)
@@ -221,7 +224,7 @@ def _source(scope: Scope, loc: Loc, text: str | None, public: bool) -> SourceCal
             advice = f"`dpsql policy init {path}` drafts the call, which says what the file looks like"
         scope.issues.add(loc, str(error), advice)
         return None
-    if not public and not call.tells_schema:
+    if not spec.public and not call.tells_schema:
         # The policy would fit the file or not, and files would open or not, by what a single row holds.
         told = "columns = {'id': 'BIGINT', 'day': 'DATE'}"
         more = "auto_detect = false, header = true, " if call.reader == "read_csv" else ""

@@ -144,6 +144,8 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, keyed:
         if not usable_name(column.name):
             return f"      # {_scalar(column.name)}: not a name a policy can hold"
         kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
+        if column.why:
+            return f"      # {_scalar(column.name)}: queries cannot use {column.why}"
         return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
     if type.kind is Kind.TIMESTAMPTZ and not keyed:  # which has no hours and days
         made = _scalar(str(Derived(column.name, zone="UTC")))

@@ -20,7 +20,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "name": policy.name,
         "hash": policy.hash,
         "data_version": policy.data_version,
-        "database": None if policy.database_path is None else str(policy.database_path),
+        "database": None if policy.database is None else str(policy.server or policy.database_path),
         "ledger": IN_MEMORY if policy.ledger_path is None else str(policy.ledger_path),
         "ledger_head": None if policy.ledger_head_path is None else str(policy.ledger_head_path),
         "noise": policy.noise,
@@ -155,7 +155,7 @@ def _table(table: Table) -> dict[str, Any]:
         "public": table.public,
         "unit": table.unit,
         "protection": whose_rows(table),
-        "source": None if table.source is None else str(table.source),
+        "source": None if (place := table.source or table.stored) is None else str(place),
         "promises": promises(table),
         "columns": {c.name: _column(c) for c in table.columns.values()},
     }
@@ -187,8 +187,8 @@ def _domain(column: Column) -> str | None:
 
 def _table_lines(table: Table, place: bool = True) -> list[str]:
     lines = [f"{table.name}: {whose_rows(table)}"]
-    if place and table.source is not None:
-        lines.append(f"  from {table.source}")
+    if place and (source := table.source or table.stored) is not None:
+        lines.append(f"  from {source}")
     lines += [f"  {text}" for text in promises(table)]
     if not table.columns:
         lines.append("  columns: those of the data" if table.public else "  no columns: only COUNT(*) can be asked")

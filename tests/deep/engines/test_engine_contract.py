@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dpsql.core.engine import Engine, RawTable, engine_failed
-from dpsql.diagnostics.errors import EngineError
-from tests.engines.test_engine_contract import _LONG, CANARY, ENGINES, chain
+from dpsql.core.engine import Engine
+from tests.engines.test_engine_contract import WORDS
+from tests.support.engine_contract import FailureContract, Words
+from tests.support.engines import ENGINES
 
 
 @pytest.fixture(params=ENGINES, ids=lambda make: make.__name__)
@@ -44,51 +44,7 @@ def test_equal_values_are_one_group_and_have_one_hash(engine: Engine, forms: tup
     assert (found, hashes, groups) == (len(forms), 1, 1) and texts > 1
 
 
-FAILURES: dict[str, Callable[[str], str]] = {
-    "conversion": lambda t: f"SELECT CAST(t AS INTEGER) FROM {t}",
-    "overflow": lambda t: f"SELECT i + 9223372036854775807 FROM {t}",
-    "raised by the query": lambda t: f"SELECT error('canary ' || t) FROM {t}",
-    "unknown table": lambda t: "SELECT * FROM nowhere",
-    "unknown column": lambda t: f"SELECT t{CANARY} FROM {t}",
-    "syntax": lambda t: f"SELEC {CANARY}",
-    "empty": lambda t: "",
-    "two statements": lambda t: f"SELECT 1; SELECT t FROM {t}",
-    "not a query": lambda t: f"CREATE TABLE x AS SELECT t FROM {t}",
-    "a query that writes": lambda t: f"WITH w AS (INSERT INTO {t} SELECT * FROM {t} RETURNING *) SELECT * FROM w",
-}
-
-
-@pytest.mark.parametrize("kind", FAILURES)
-def test_every_failure_is_the_same_error(engine: Engine, kind: str) -> None:
-    with pytest.raises(EngineError) as caught:
-        engine.fetch(FAILURES[kind](engine.table_sql("numbers")))
-    error, constant = caught.value, engine_failed()
-    assert (str(error), repr(error), error.args) == (str(constant), repr(constant), constant.args)
-    assert error.diagnostics == constant.diagnostics
-    assert chain(error) == [error]
-    assert getattr(error, "__notes__", []) == []
-
-
-def test_threads_take_turns(engine: Engine) -> None:
-    wrong: list[object] = []
-
-    def work(number: int) -> None:
-        for i in range(20):
-            table: RawTable = engine.fetch(f"SELECT {number} * 1000 + {i} AS x, CAST({number} AS HUGEINT) AS y")
-            if table.columns != ([number * 1000 + i], [number]):
-                wrong.append(table.columns)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_closing_stops_a_running_query(engine: Engine) -> None:
-    timer = threading.Timer(0.3, engine.close)
-    timer.start()
-    with pytest.raises(EngineError):
-        engine.fetch(_LONG)
-    timer.join()
+class TestDuckDB(FailureContract):
+    @pytest.fixture
+    def words(self) -> Words:
+        return WORDS

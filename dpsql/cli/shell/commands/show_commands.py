@@ -167,7 +167,7 @@ def _names(f: dict[str, object]) -> list[str]:
 def databases(shell: Shell, arguments: list[str]) -> None:
     """The policy as psql lists databases."""
     policy = shell.connection.policy
-    data = str(policy.database_path) if policy.database_path is not None else "files of the tables"
+    data = "files of the tables" if policy.database is None else str(policy.server or policy.database_path)
     row = [
         cell(policy.name),
         cell(data),
@@ -192,7 +192,7 @@ def conninfo(shell: Shell, arguments: list[str]) -> None:
     connection = shell.connection
     loaded, account = connection.policy, connection.analyst
     who = f"analyst {shell.analyst}" if shell.analyst is not None else "no analyst"
-    data = loaded.database_path if loaded.database_path is not None else "the files of its tables"
+    data = "the files of its tables" if loaded.database is None else loaded.server or loaded.database_path
     for line in (
         f"policy {loaded.name} ({loaded.file}), {loaded.privacy.accountant}",
         f"{who}, account {account}",

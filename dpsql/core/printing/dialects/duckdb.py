@@ -6,16 +6,15 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from fractions import Fraction
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
-from dpsql.core.numbers.interval import Exact
-from dpsql.core.printing.conversions import safe
+from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
+from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -29,6 +28,10 @@ class DuckDB(Dialect):
     @property
     def name(self) -> str:
         return "duckdb"
+
+    @property
+    def title(self) -> str:
+        return "DuckDB"
 
     # --- names, constants and types --------------------------------------------------------------------------------
 
@@ -80,11 +83,14 @@ class DuckDB(Dialect):
             case _:
                 raise reject("DP106", f"no literal for {with_article(type_)}")
 
+    def column(self, sql: str, type_: SqlType) -> str:
+        return sql
+
     def cast(self, sql: str, type_: SqlType) -> str:
         return f"CAST({sql} AS {type_.name})"
 
-    def try_cast(self, sql: str, type_: SqlType) -> str:
-        return f"TRY_CAST({sql} AS {type_.name})"
+    def try_cast(self, sql: str, known: Value, type_: SqlType) -> str:
+        return tried(sql, type_)
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         if known.type == target:
@@ -93,12 +99,12 @@ class DuckDB(Dialect):
             # DuckDB 1.5 raises an error for infinite timestamps even here.
             sql = safe(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
-            sql = _held(self, sql, known)
+            sql = held(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
             # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of
             # them stands for both in a DISTINCT is up to the engine.
-            return f"CASE WHEN {self.is_nan(sql)} THEN 'nan' ELSE {self.try_cast(sql, target)} END"
-        return self.try_cast(sql, target)
+            return f"CASE WHEN {self.is_nan(sql)} THEN 'nan' ELSE {tried(sql, target)} END"
+        return tried(sql, target)
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
@@ -112,7 +118,10 @@ class DuckDB(Dialect):
         return f"SUM({'DISTINCT ' * distinct}{sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
 
     def round_to_integer(self, sql: str, type_: SqlType) -> str:
-        return self.try_cast(sql, type_)  # which rounds a DOUBLE half to even
+        return tried(sql, type_)  # which rounds a DOUBLE half to even
+
+    def near_root(self, sql: str) -> str:
+        return self.wide(f"ceil(sqrt({self.cast(sql, DOUBLE)}))")
 
     # --- DOUBLE ----------------------------------------------------------------------------------------------------
 
@@ -124,6 +133,9 @@ class DuckDB(Dialect):
 
     def positive_zero(self, sql: str, type_: SqlType) -> str:
         return f"({sql} + {self.cast('0', type_)})"
+
+    def scaled(self, sql: str, factor: float) -> str:
+        return f"{sql} * {self.constant(factor, DOUBLE)}"
 
     # --- choice ----------------------------------------------------------------------------------------------------
 
@@ -148,11 +160,14 @@ class DuckDB(Dialect):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
-    def first_rows(self, select: str, condition: str) -> str:
-        return f"{select}QUALIFY {condition}"
+    def first_rows(self, select: str, source: str, condition: str) -> str:
+        return f"{select}{source}QUALIFY {condition}"
 
     def half_join(self, left: str, right: str, on: str, anti: bool) -> tuple[str, tuple[str, ...]]:
         return f"{left}\n{'ANTI' if anti else 'SEMI'} JOIN {right} ON {on}", ()
+
+    def full_join(self, left: str, right: str, on: str, equal: bool) -> str:
+        return f"{left}\nFULL JOIN {right} ON {on}"
 
     def unnest(self, sql: str, most: int, alias: str) -> str:
         return f"CROSS JOIN UNNEST(list_slice({sql}, 1, {most})) AS {alias}(element)"
@@ -165,8 +180,12 @@ class DuckDB(Dialect):
 
     # --- functions -------------------------------------------------------------------------------------------------
 
-    def window(self, function: str, args: str, ignore_nulls: bool) -> str:
-        return f"{function}({args}{' IGNORE NULLS' if ignore_nulls else ''})"
+    def aggregate(self, function: str, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+        return f"{function}({'DISTINCT ' * distinct}{sql}){where}"
+
+    def window(self, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
+        listed = ", ".join(sql for sql, _ in args) or ("*" if function == "count" else "")
+        return f"{function}({listed}{' IGNORE NULLS' if ignore_nulls else ''})"
 
     def spells(self, function: str) -> bool:
         return function in FUNCTIONS
@@ -184,25 +203,3 @@ DUCKDB = DuckDB()
 def quoted(name: str) -> str:
     """An identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _held(d: Dialect, sql: str, known: Value) -> str:
-    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
-
-    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
-    """
-    i = known.interval
-    if i.lo is None and i.hi is None:
-        return sql
-    cases = [] if known.finite else [f"WHEN NOT {d.is_finite(sql)} THEN NULL"]
-    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
-        if end is not None:
-            held = d.cast(f"'{end!r}'", DOUBLE)
-            cases.append(f"WHEN {sql} {sign} {held} THEN {held}")
-    return f"CASE {' '.join(cases)} ELSE {sql} END"
-
-
-def _below(end: Exact) -> float:
-    """The largest DOUBLE that is at most `end`."""
-    nearest = float(end)
-    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

@@ -6,37 +6,29 @@ A spelling holds the guards that make it total; what it may say NULL of is the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, localcontext
 
 from dpsql.core.functions.arithmetic import may_be_zero
-from dpsql.core.functions.clipping import clip_bounds
 from dpsql.core.functions.date_arithmetic import is_dated
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.octaves import LAST
 from dpsql.core.functions.real_functions import log_base
 from dpsql.core.functions.rounding import outward, places
-from dpsql.core.functions.signature import comparison_types, decimal_for, stored
+from dpsql.core.functions.signature import decimal_for, stored
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, SqlType, decimal
-from dpsql.core.numbers.interval import Exact
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, decimal
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted
-
-
-def _each(d: Dialect, sql: Sequence[str], args: Args, target: SqlType) -> list[str]:
-    """All arguments in one type."""
-    return [as_type(d, s, a, target) for s, a in zip(sql, args, strict=True)]
-
+from dpsql.core.printing.dialects.alike import ALIKE, each
+from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted, tried
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
 
 def _linear(operator: str) -> Spelling:
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = _each(d, sql, args, result.type)
+        a, b = each(d, sql, args, result.type)
         out = f"({a} {operator} {b})"
-        return d.try_cast(out, result.type) if result.type.kind is Kind.DECIMAL else out
+        return tried(out, result.type) if result.type.kind is Kind.DECIMAL else out
 
     return spell
 
@@ -55,12 +47,12 @@ def _mul(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         # Two factors of at most 18 digits are multiplied in 64 bits, whatever the product needs: force 128.
         narrow[0] = decimal(19, narrow[0].scale)
     a, b = (as_type(d, s, x, t) for s, x, t in zip(sql, args, narrow, strict=True))
-    return d.try_cast(f"{a} * {b}", result.type)
+    return tried(f"{a} * {b}", result.type)
 
 
 def _divided(operator: str) -> Spelling:
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = _each(d, sql, args, result.type)
+        a, b = each(d, sql, args, result.type)
         # Whatever is known of it: an interval may come from DOUBLEs, which rounding carries beyond it, and a zero would
         # make the query fail for the rows that have one.
         if not args[1].is_constant or may_be_zero(args[1]):
@@ -68,7 +60,7 @@ def _divided(operator: str) -> Spelling:
         if operator == "//" and result.type.kind is Kind.DOUBLE:
             return f"trunc({a} / {b})"
         out = f"({a} {operator} {b})"
-        return d.try_cast(out, result.type) if result.type.kind is Kind.DECIMAL else out
+        return tried(out, result.type) if result.type.kind is Kind.DECIMAL else out
 
     return spell
 
@@ -77,86 +69,11 @@ def _neg(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"(- {as_type(d, sql[0], args[0], result.type)})"
 
 
-# --- comparison, logic, choice ----------------------------------------------------------------------------------------
-
-
-def _sides(d: Dialect, sql: Sequence[str], args: Args) -> list[str]:
-    """What is compared in one type, so that DuckDB's own promotion cannot overflow or lose digits."""
-    target = comparison_types(args)
-    return list(sql) if target is None else _each(d, sql, args, target)
-
-
-def _compared(symbol: str) -> Spelling:
-    def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-        a, b = _sides(d, sql, args)
-        return f"({a} {symbol} {b})"
-
-    return spell
-
-
-def _in(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    x, *items = _sides(d, sql, args)
-    return f"({x} IN ({', '.join(items)}))"
-
-
-def _joined(word: str) -> Spelling:
-    return lambda d, sql, args, result: f"({f' {word} '.join(sql)})"
-
-
-def _not(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    return f"(NOT {sql[0]})"
-
-
-def _tested(words: str) -> Spelling:
-    return lambda d, sql, args, result: f"({sql[0]} {words})"
+# --- comparison and choice ------------------------------------------------------------------------------------------
 
 
 def _of_double(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({d.cast(sql[0], DOUBLE)})"
-
-
-def _case(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    cast = _each(d, sql, args, result.type)
-    arms = " ".join(f"WHEN {sql[i]} THEN {cast[i + 1]}" for i in range(0, len(sql) - 1, 2))
-    return f"CASE {arms} ELSE {cast[-1]} END"
-
-
-def _chosen(name: str) -> Spelling:
-    return lambda d, sql, args, result: f"{name}({', '.join(_each(d, sql, args, result.type))})"
-
-
-def _nullif(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    a, b = _sides(d, sql, args)
-    if a == sql[0]:
-        return f"NULLIF({a}, {b})"
-    return f"CASE WHEN {a} = {b} THEN NULL ELSE {sql[0]} END"
-
-
-def _clip(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    if result.type.temporal:
-        x, first, last = sql
-        return f"CASE WHEN {x} <= {first} THEN {first} WHEN {x} >= {last} THEN {last} ELSE {x} END"
-    lo, hi = clip_bounds(args)
-    inside = as_type(d, sql[0], args[0], result.type)
-    x = inside if result.type.kind is Kind.DOUBLE else sql[0]
-    held = stored(args[0])
-    arms = []
-    if result.type.kind is Kind.DOUBLE and not args[0].finite:
-        arms.append(f"WHEN NOT {d.is_finite(x)} THEN NULL")
-    # A bound that no stored value can pass needs no comparison, and may not even fit into the type.
-    if held.lo is None or held.lo < lo:
-        arms.append(f"WHEN {x} <= {_bound(d, lo, result.type)} THEN {_bound(d, lo, result.type)}")
-    if held.hi is None or held.hi > hi:
-        arms.append(f"WHEN {x} >= {_bound(d, hi, result.type)} THEN {_bound(d, hi, result.type)}")
-    return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
-
-
-def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
-    if t.kind is Kind.DOUBLE:
-        return d.cast(f"'{float(end)!r}'", DOUBLE)
-    with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
-        digits = Decimal(end.numerator) / Decimal(end.denominator)
-    return d.cast(f"'{digits:f}'", t)
 
 
 def _list_of(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -199,7 +116,7 @@ def _rounded(name: str) -> Spelling:
                 return as_type(d, sql[0], args[0], result.type)
             wide = decimal_for(outward(stored(args[0]), 0), t.scale)
             assert wide is not None
-            return d.try_cast(f"{name}({as_type(d, sql[0], args[0], wide)}{kept})", result.type)
+            return tried(f"{name}({as_type(d, sql[0], args[0], wide)}{kept})", result.type)
         return f"{name}({as_type(d, sql[0], args[0], DOUBLE)}{kept})"
 
     return spell
@@ -237,35 +154,9 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "intdiv": _divided("//"),
     "mod": _divided("%"),
     "neg": _neg,
-    "eq": _compared("="),
-    "ne": _compared("<>"),
-    "lt": _compared("<"),
-    "le": _compared("<="),
-    "gt": _compared(">"),
-    "ge": _compared(">="),
-    "is_distinct_from": _compared("IS DISTINCT FROM"),
-    "is_not_distinct_from": _compared("IS NOT DISTINCT FROM"),
-    "in": _in,
-    "and": _joined("AND"),
-    "or": _joined("OR"),
-    "not": _not,
-    "is_null": _tested("IS NULL"),
-    "is_not_null": _tested("IS NOT NULL"),
-    "is_true": _tested("IS TRUE"),
-    "is_not_true": _tested("IS NOT TRUE"),
-    "is_false": _tested("IS FALSE"),
-    "is_not_false": _tested("IS NOT FALSE"),
     "isnan": _of_double("isnan"),
     "isinf": _of_double("isinf"),
     "isfinite": _of_double("isfinite"),
-    "case": _case,
-    "if": _case,
-    "coalesce": _chosen("COALESCE"),
-    "ifnull": _chosen("COALESCE"),
-    "nullif": _nullif,
-    "clip": _clip,
-    "greatest": _chosen("greatest"),
-    "least": _chosen("least"),
     "abs": _abs,
     "sign": _sign,
     "floor": _rounded("floor"),
@@ -293,6 +184,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "list_contains": lambda d, sql, args, result: f"list_contains({sql[0]}, {sql[1]})",
     "octave": _octave,
     "signed_octave": _signed_octave,
+    **ALIKE,
     **TEXTS_AND_DATES,
 }
 """By the first name of the function: `core/functions/registry.py`."""

@@ -14,9 +14,14 @@ from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind
+from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
+
+
+def tried(sql: str, type_: SqlType) -> str:
+    """The value as another type; NULL where it does not fit."""
+    return f"TRY_CAST({sql} AS {type_.name})"
 
 
 def _called(name: str) -> Spelling:
@@ -43,7 +48,7 @@ def _near(d: Dialect, sql: str, a: Value) -> str:
     """An integer argument as BIGINT, NULL where it is too far from zero for a position in a text."""
     if not is_near(a):
         sql = f"CASE WHEN {sql} BETWEEN {-FAR} AND {FAR} THEN {sql} END"
-    return d.try_cast(sql, BIGINT)
+    return tried(sql, BIGINT)
 
 
 def _padded(name: str) -> Spelling:
@@ -149,7 +154,7 @@ def shifted(operator: str) -> Spelling:
         at, by = which_is_dated(args)
         base = _bracketed(safe(d, sql[at], args[at]))
         if result.type == TIMESTAMP and args[at].type.kind is Kind.DATE:
-            base = d.try_cast(base, TIMESTAMP)
+            base = tried(base, TIMESTAMP)
         return f"({base} {operator} {_step(d, sql[by], args[by])})"
 
     return spell
@@ -164,14 +169,14 @@ def _step(d: Dialect, sql: str, a: Value) -> str:
         return f"to_microseconds({d.cast(str(a.constant // dt.timedelta(microseconds=1)), BIGINT)})"
     if not step_is_safe(a):
         sql = f"CASE WHEN {sql} BETWEEN {-MOST_DAYS} AND {MOST_DAYS} THEN {sql} END"
-    return d.try_cast(sql, INTEGER)
+    return tried(sql, INTEGER)
 
 
 def _made(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     limits = ((1, 9999), (1, 12), (1, 31))
     parts = (f"CASE WHEN {s} BETWEEN {lo} AND {hi} THEN {s} END" for s, (lo, hi) in zip(sql, limits, strict=True))
     year, month, day = (f"lpad({d.cast(part, VARCHAR)}, {n}, '0')" for part, n in zip(parts, (4, 2, 2), strict=True))
-    return d.try_cast(f"{year} || '-' || {month} || '-' || {day}", DATE)
+    return tried(f"{year} || '-' || {month} || '-' || {day}", DATE)
 
 
 TEXTS_AND_DATES: Mapping[str, Spelling] = {

@@ -21,7 +21,7 @@ from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
-from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT
+from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
@@ -124,7 +124,7 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
 def _kept(parts: _Parts, source: str) -> str:
     """Each id's first G groups, in an order of its own."""
     d = parts.dialect
-    return d.first_rows(f"SELECT * FROM {source} ", first(d, _int(parts.bounding.groups), "u", parts.group))
+    return d.first_rows("SELECT *", f" FROM {source} ", first(d, _int(parts.bounding.groups), "u", parts.group))
 
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
@@ -269,7 +269,7 @@ def _groups_of_an_id(parts: _Parts) -> int:
 
 def _root(d: Dialect, squares: str, absolute: str) -> str:
     """An integer r ≥ √squares, close to it: the DOUBLE's root, one that is larger by its rounding, or Σ|total|."""
-    near = d.wide(f"ceil(sqrt({d.cast(squares, DOUBLE)}))")
+    near = d.near_root(squares)
     above = f"({near} + {d.divide(near, d.wide(str(2**48)), HUGEINT)} + 1)"
     arms = (f"WHEN {r} * {r} >= {squares} THEN {r}" for r in (near, above))
     return f"CASE {' '.join(arms)} ELSE {absolute} END"
@@ -363,7 +363,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
     kept = first(parts.dialect, limit, "u", [*parts.group, ("x", known.type)])
-    steps.append(f"t AS ({parts.dialect.first_rows(f'SELECT * FROM {source} ', kept)})")
+    steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
     listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
     sql = _statement(steps, listed, "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")

@@ -1,0 +1,126 @@
+"""Comparisons, logic and choices: functions that all dialects spell alike, with casts and constants of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
+
+from dpsql.core.functions.clipping import clip_bounds
+from dpsql.core.functions.function import Args
+from dpsql.core.functions.signature import comparison_types, stored
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.types import DOUBLE, Kind, SqlType
+from dpsql.core.numbers.interval import Exact
+from dpsql.core.printing.conversions import as_type
+from dpsql.core.printing.dialect import Dialect, Spelling
+
+
+def each(d: Dialect, sql: Sequence[str], args: Args, target: SqlType) -> list[str]:
+    """All arguments in one type."""
+    return [as_type(d, s, a, target) for s, a in zip(sql, args, strict=True)]
+
+
+def _sides(d: Dialect, sql: Sequence[str], args: Args) -> list[str]:
+    """What is compared in one type, so that DuckDB's own promotion cannot overflow or lose digits."""
+    target = comparison_types(args)
+    return list(sql) if target is None else each(d, sql, args, target)
+
+
+def _compared(symbol: str) -> Spelling:
+    def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+        a, b = _sides(d, sql, args)
+        return f"({a} {symbol} {b})"
+
+    return spell
+
+
+def _in(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    x, *items = _sides(d, sql, args)
+    return f"({x} IN ({', '.join(items)}))"
+
+
+def _joined(word: str) -> Spelling:
+    return lambda d, sql, args, result: f"({f' {word} '.join(sql)})"
+
+
+def _not(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"(NOT {sql[0]})"
+
+
+def _tested(words: str) -> Spelling:
+    return lambda d, sql, args, result: f"({sql[0]} {words})"
+
+
+def _case(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    chosen = [as_type(d, sql[i], args[i], result.type) for i in (*range(1, len(sql), 2), len(sql) - 1)]
+    arms = " ".join(f"WHEN {when} THEN {then}" for when, then in zip(sql[:-1:2], chosen, strict=False))
+    return f"CASE {arms} ELSE {chosen[-1]} END"
+
+
+def _chosen(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"{name}({', '.join(each(d, sql, args, result.type))})"
+
+
+def _nullif(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    a, b = _sides(d, sql, args)
+    if a == sql[0]:
+        return f"NULLIF({a}, {b})"
+    return f"CASE WHEN {a} = {b} THEN NULL ELSE {sql[0]} END"
+
+
+def _clip(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    if result.type.temporal:
+        x, first, last = sql
+        return f"CASE WHEN {x} <= {first} THEN {first} WHEN {x} >= {last} THEN {last} ELSE {x} END"
+    lo, hi = clip_bounds(args)
+    inside = as_type(d, sql[0], args[0], result.type)
+    x = inside if result.type.kind is Kind.DOUBLE else sql[0]
+    held = stored(args[0])
+    arms = []
+    if result.type.kind is Kind.DOUBLE and not args[0].finite:
+        arms.append(f"WHEN NOT {d.is_finite(x)} THEN NULL")
+    # A bound that no stored value can pass needs no comparison, and may not even fit into the type.
+    if held.lo is None or held.lo < lo:
+        arms.append(f"WHEN {x} <= {_bound(d, lo, result.type)} THEN {_bound(d, lo, result.type)}")
+    if held.hi is None or held.hi > hi:
+        arms.append(f"WHEN {x} >= {_bound(d, hi, result.type)} THEN {_bound(d, hi, result.type)}")
+    return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
+
+
+def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
+    if t.kind is Kind.DOUBLE:
+        return d.cast(f"'{float(end)!r}'", DOUBLE)
+    with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types
+        digits = Decimal(end.numerator) / Decimal(end.denominator)
+    return d.cast(f"'{digits:f}'", t)
+
+
+ALIKE: Mapping[str, Spelling] = {
+    "eq": _compared("="),
+    "ne": _compared("<>"),
+    "lt": _compared("<"),
+    "le": _compared("<="),
+    "gt": _compared(">"),
+    "ge": _compared(">="),
+    "is_distinct_from": _compared("IS DISTINCT FROM"),
+    "is_not_distinct_from": _compared("IS NOT DISTINCT FROM"),
+    "in": _in,
+    "and": _joined("AND"),
+    "or": _joined("OR"),
+    "not": _not,
+    "is_null": _tested("IS NULL"),
+    "is_not_null": _tested("IS NOT NULL"),
+    "is_true": _tested("IS TRUE"),
+    "is_not_true": _tested("IS NOT TRUE"),
+    "is_false": _tested("IS FALSE"),
+    "is_not_false": _tested("IS NOT FALSE"),
+    "case": _case,
+    "if": _case,
+    "coalesce": _chosen("COALESCE"),
+    "ifnull": _chosen("COALESCE"),
+    "nullif": _nullif,
+    "clip": _clip,
+    "greatest": _chosen("greatest"),
+    "least": _chosen("least"),
+}
+"""By the first name of the function."""

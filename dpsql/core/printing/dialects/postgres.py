@@ -1,0 +1,236 @@
+"""PostgreSQL, from 15 on.
+
+Every text has the collation "C": columns, literals and casts carry it, and what is made of them inherits it. So texts
+are compared by their UTF-8 bytes wherever they meet, whatever the database's own collation is. Whole numbers beyond 64
+bits are `numeric`, in which sums and products are exact without a limit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from dpsql.core.functions.function import Args
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
+from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
+from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
+from dpsql.core.printing.dialects.postgres_casts import convert, fitting, rounded, type_name
+from dpsql.core.printing.dialects.postgres_doubles import times_constant
+from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.words import with_article
+
+_LIMB = 2**64
+
+
+class Postgres(Dialect):
+    """PostgreSQL's SQL, for connections with the settings of engines/postgres."""
+
+    @property
+    def name(self) -> str:
+        return "postgresql"
+
+    @property
+    def title(self) -> str:
+        return "PostgreSQL"
+
+    # --- names, constants and types --------------------------------------------------------------------------------
+
+    def identifier(self, name: str) -> str:
+        if "\0" in name:
+            raise reject("DP106", "a name cannot contain a NUL character")
+        return '"' + name.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        if "\0" in value:
+            raise reject("DP106", "a text literal cannot contain a NUL character")
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            raise reject("DP106", "a text literal cannot contain half of a surrogate pair")
+        return "'" + value.replace("'", "''") + "'"  # backslashes are themselves: standard_conforming_strings is on
+
+    def text_with_nuls(self, value: str) -> str:
+        return f"({self.constant(value, VARCHAR)})"  # no text of this engine holds a NUL
+
+    def constant(self, value: LiteralValue, type_: SqlType) -> str:
+        match value:
+            case None:
+                return "NULL" if type_.kind is Kind.NULL else self.cast("NULL", type_)
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() if type_.kind is Kind.INTEGER:
+                held = integer_type_of(value) or HUGEINT
+                return str(value) if held == INTEGER and value >= 0 else self.cast(str(value), held)
+            case float() | int() if type_.kind is Kind.DOUBLE:
+                number = float(value)
+                return self.cast(f"'{number!r}'" if math.isfinite(number) else f"'{number}'", DOUBLE)
+            case int() | Decimal():
+                return self.cast(f"{Decimal(value):f}", type_ if type_.kind is Kind.DECIMAL else HUGEINT)
+            case str():
+                return (
+                    self.cast(self.text(value), type_)
+                    if type_.kind is not Kind.VARCHAR
+                    else _bytewise(self.text(value))
+                )
+            case bytes():
+                return f"decode('{value.hex()}', 'hex')"
+            case dt.datetime():
+                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            case dt.date():
+                return f"DATE '{value.isoformat()}'"
+            case dt.time():
+                return f"TIME '{value.isoformat()}'"
+            case dt.timedelta():
+                return f"CAST('{value // dt.timedelta(microseconds=1)} microseconds' AS interval)"
+            case _:
+                raise reject("DP106", f"no literal for {with_article(type_)}")
+
+    def column(self, sql: str, type_: SqlType) -> str:
+        return _bytewise(sql) if VARCHAR in (type_, type_.item) else sql
+
+    def cast(self, sql: str, type_: SqlType) -> str:
+        held = f"CAST({sql} AS {type_name(type_)})"
+        return _bytewise(held) if type_.kind is Kind.VARCHAR else held
+
+    def try_cast(self, sql: str, known: Value, type_: SqlType) -> str:
+        return fitting(self, sql, known, type_)
+
+    def convert(self, sql: str, known: Value, target: SqlType) -> str:
+        return sql if known.type == target else convert(self, sql, known, target)
+
+    # --- whole numbers ---------------------------------------------------------------------------------------------
+
+    def wide(self, sql: str) -> str:
+        return f"CAST({sql} AS numeric)"
+
+    def divide(self, a: str, b: str, type_: SqlType) -> str:
+        if type_ == HUGEINT:
+            return f"div({a}, {b})"
+        # The casts cost nothing, and `/` would not truncate if a side were numeric.
+        return f"{self.cast(a, BIGINT)} / {self.cast(b, BIGINT)}"
+
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+        exact = sql if type_.kind is Kind.DECIMAL else self.cast(sql, BIGINT) if type_ != HUGEINT else self.wide(sql)
+        added = f"SUM({'DISTINCT ' * distinct}{exact}){where}"  # of 64 bits it is numeric, of 32 it would be of 64
+        return f"CAST({added} AS numeric(38, {type_.scale}))" if type_.kind is Kind.DECIMAL else added
+
+    def round_to_integer(self, sql: str, type_: SqlType) -> str:
+        return rounded(self, sql, type_)
+
+    def near_root(self, sql: str) -> str:
+        # A DOUBLE becomes numeric with 15 digits only: by way of two halves it keeps all of them. Two limbs are what
+        # DuckDB makes a DOUBLE of.
+        high = f"div({sql}, {_LIMB})"
+        low = f"{sql} - {high} * {_LIMB}"
+        near = f"{self.cast(low, DOUBLE)} + {self.cast(high, DOUBLE)} * {self.constant(float(_LIMB), DOUBLE)}"
+        root, half = f"ceil(sqrt({near}))", self.constant(2.0**32, DOUBLE)
+        front = f"floor({root} / {half})"
+        whole = [self.wide(self.cast(part, BIGINT)) for part in (front, f"{root} - {front} * {half}")]
+        return f"({whole[0]} * {2**32} + {whole[1]})"
+
+    # --- DOUBLE ----------------------------------------------------------------------------------------------------
+
+    def is_finite(self, sql: str) -> str:
+        return f"(abs({sql}) < {self.constant(math.inf, DOUBLE)})"  # NaN is above every number
+
+    def is_nan(self, sql: str) -> str:
+        return f"({sql} = {self.constant(math.nan, DOUBLE)})"
+
+    def positive_zero(self, sql: str, type_: SqlType) -> str:
+        return f"({sql} + {self.cast('0', type_)})"
+
+    def scaled(self, sql: str, factor: float) -> str:
+        return times_constant(self, sql, factor)
+
+    # --- choice ----------------------------------------------------------------------------------------------------
+
+    def greatest(self, a: str, b: str) -> str:
+        return f"GREATEST({a}, {b})"
+
+    def least(self, a: str, b: str) -> str:
+        return f"LEAST({a}, {b})"
+
+    def member(self, sql: str, constants: Sequence[str]) -> str:
+        return f"({sql} IN ({', '.join(constants)})) IS TRUE"
+
+    def order_hash(self, keys: Sequence[Typed], salt: str) -> str:
+        # Of the values' texts, so that it rests on no version of the engine; each with its length, so that no two lists
+        # of keys have one text.
+        parts = [f"COALESCE({_one_text(self, sql, type_)}, 'n')" for sql, type_ in keys]
+        listed = " || ',' || ".join([*parts, f"CAST({salt} AS text)"])
+        return _bytewise(f"md5({listed})")
+
+    # --- relations -------------------------------------------------------------------------------------------------
+
+    def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
+        return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
+
+    def first_rows(self, select: str, source: str, condition: str) -> str:
+        return f"SELECT * FROM ({select}, ({condition}) AS is_kept{source}) AS q WHERE is_kept"
+
+    def half_join(self, left: str, right: str, on: str, anti: bool) -> tuple[str, tuple[str, ...]]:
+        return left, (f"{'NOT ' * anti}EXISTS (SELECT 1 FROM {right} WHERE {on})",)
+
+    def full_join(self, left: str, right: str, on: str, equal: bool) -> str:
+        if not equal:
+            raise CannotSpell("it needs an equality of both sides")
+        return f"{left}\nFULL JOIN {right} ON {on}"
+
+    def unnest(self, sql: str, most: int, alias: str) -> str:
+        # Numbered, and not sliced: an array may begin at any index, and have more than one dimension.
+        numbered = f"UNNEST({sql}) WITH ORDINALITY AS e(element, i)"
+        return f"CROSS JOIN LATERAL (SELECT e.element FROM {numbered} WHERE e.i <= {most}) AS {alias}"
+
+    def list_length(self, sql: str) -> str:
+        return self.cast(f"cardinality({sql})", BIGINT)
+
+    def values(self, rows: Sequence[str], names: Sequence[str], alias: str) -> str:
+        return f"(VALUES {', '.join(f'({row})' for row in rows)}) AS {alias}({', '.join(names)})"
+
+    # --- functions -------------------------------------------------------------------------------------------------
+
+    def aggregate(self, function: str, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+        return aggregate(self, function.lower(), sql, type_, where, distinct)
+
+    def window(self, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
+        return window(self, function, args, ignore_nulls)
+
+    def spells(self, function: str) -> bool:
+        return function in FUNCTIONS
+
+    def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
+        spelling = FUNCTIONS.get(function)
+        if spelling is None:
+            raise CannotSpell
+        return spelling(self, sql, args, result)
+
+
+POSTGRES = Postgres()
+
+
+def _bytewise(sql: str) -> str:
+    """A text, compared by its bytes."""
+    return f'{sql} COLLATE "C"'
+
+
+def _one_text(d: Dialect, sql: str, type_: SqlType) -> str:
+    """A text that is one for all forms of a value: of 1.0 and 1.00, of 0.0 and -0.0, of 30 days and 1 month."""
+    match type_.kind:
+        case Kind.DOUBLE:
+            text = f"CAST({d.positive_zero(sql, type_)} AS text)"
+        case Kind.DECIMAL | Kind.INTEGER:
+            text = f"CAST(trim_scale({d.wide(sql)}) AS text)"
+        case Kind.INTERVAL:
+            text = f"CAST(interval_hash({sql}) AS text)"
+        case Kind.LIST:
+            text = f"CAST(hash_array({sql}) AS text)"
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            text = f"CAST({d.cast(sql, TIMESTAMP)} AS text)"
+        case Kind.NULL:
+            return "NULL"
+        case _:
+            text = f"CAST({sql} AS text)"
+    return f"length({text}) || ':' || {text}"

@@ -1,0 +1,51 @@
+"""How PostgreSQL spells aggregates and window functions of public or released rows, and extremes of private ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType
+from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
+
+_BOTH = {"min": "bool_and", "max": "bool_or"}
+"""The least and the greatest of truth values."""
+_COUNTED = {"lag": 1, "lead": 1, "nth_value": 1, "ntile": 0}
+"""Window function → the place of an argument that must have 32 bits."""
+
+
+def aggregate(d: Dialect, function: str, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+    """See `Dialect.aggregate`."""
+    called = f"({'DISTINCT ' * distinct}{sql}){where}"
+    match function:
+        case "count":
+            return f"count{called}"
+        case "min" | "max":
+            if type_.kind in (Kind.LIST, Kind.BLOB, Kind.UUID, Kind.NULL):
+                raise CannotSpell(f"of {type_}")
+            return f"{_BOTH[function] if type_.kind is Kind.BOOLEAN else function}{called}"
+        case "sum" if type_.kind in (Kind.INTEGER, Kind.DECIMAL):
+            return d.total(sql, type_, where, distinct)
+        case "avg" if type_.kind is Kind.INTEGER:
+            total = d.cast(d.total(sql, type_, where, distinct), DOUBLE)
+            return f"({total} / NULLIF(count{called}, 0))"
+        case _:
+            raise CannotSpell(f"of {type_}")
+
+
+def window(d: Dialect, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
+    """See `Dialect.window`."""
+    if ignore_nulls:
+        raise CannotSpell("rows cannot be skipped")
+    if not args:
+        return f"{function}({'*' if function == 'count' else ''})"
+    if function in ("count", "min", "max", "sum"):
+        if function == "sum" and args[0][1].kind is Kind.DECIMAL:  # its total is a cast, which takes no OVER
+            return f"sum({args[0][0]})"
+        return aggregate(d, function, args[0][0], args[0][1])
+    if function in ("avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"):
+        raise CannotSpell("the last digit may differ")
+    at = _COUNTED.get(function)
+    listed = [d.cast(sql, INTEGER) if i == at else sql for i, (sql, _) in enumerate(args)]
+    if function in ("lag", "lead") and len(args) == 3:
+        listed[2] = d.cast(listed[2], args[0][1])
+    return f"{function}({', '.join(listed)})"

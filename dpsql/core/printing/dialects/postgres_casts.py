@@ -1,0 +1,190 @@
+"""How PostgreSQL brings values into another type. It has no TRY_CAST: what may not fit is compared before it is cast.
+
+A cast of a numeric to fewer places rounds halves away from zero, one of a DOUBLE to an integer halves to even: as
+`core/functions/cast.py` claims both. A DOUBLE becomes numeric with 15 digits only, so that is never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from dpsql.core.functions.rounding import outward
+from dpsql.core.functions.signature import is_null, may_fail, stored
+from dpsql.core.functions.value import Value, type_range
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Exact
+from dpsql.core.printing.conversions import held
+from dpsql.core.printing.dialect import CannotSpell, Dialect
+
+LONGEST = 60
+"""Characters of an expression that is written more than once."""
+
+_NAMES = {
+    "TINYINT": "smallint", "UTINYINT": "smallint", "USMALLINT": "integer", "UINTEGER": "bigint",
+    "UBIGINT": "numeric", "HUGEINT": "numeric", "DOUBLE": "double precision", "FLOAT": "real",
+    "VARCHAR": "text", "BLOB": "bytea",
+}  # fmt: skip
+
+
+def type_name(type_: SqlType) -> str:
+    """A type that holds all its values. Integers beyond 64 bits have no precision, as no DECIMAL is."""
+    if type_.kind is Kind.LIST and type_.item is not None:
+        return f"{type_name(type_.item)}[]"
+    if type_.kind is Kind.DECIMAL:
+        return f"numeric({type_.precision}, {type_.scale})"
+    return _NAMES.get(type_.name, type_.name.lower())
+
+
+def once(sql: str, body: Callable[[str], str]) -> str:
+    """An expression of a value that is written, and computed, once however often it is read.
+
+    The body must read no other expression: a scope within it hides the names of those around.
+    """
+    return bound([sql], lambda x: body(*x))
+
+
+def bound(sql: list[str], body: Callable[[list[str]], str]) -> str:
+    """The same of several values."""
+    if all(len(s) <= LONGEST for s in sql):
+        return body(sql)
+    listed = ", ".join(f"{s} AS x{i}" for i, s in enumerate(sql))
+    return f"(SELECT {body([f'v.x{i}' for i in range(len(sql))])} FROM (SELECT {listed} OFFSET 0) AS v)"
+
+
+def rounded(d: Dialect, sql: str, type_: SqlType) -> str:
+    """See `Dialect.round_to_integer`. Half a unit beyond the ends of an INTEGER is rounded to the even one, beyond."""
+    ends = {
+        INTEGER.name: (-(2.0**31) - 0.5, ">=", 2.0**31 - 0.5),
+        BIGINT.name: (-(2.0**63), ">=", 2.0**63),
+        "SMALLINT": (-(2.0**15) - 0.5, ">=", 2.0**15 - 0.5),
+        "TINYINT": (-(2.0**7) - 0.5, ">=", 2.0**7 - 0.5),
+        "UTINYINT": (-0.5, ">=", 2.0**8 - 0.5),
+        "USMALLINT": (-0.5, ">=", 2.0**16 - 0.5),
+        "UINTEGER": (-0.5, ">=", 2.0**32 - 0.5),
+    }
+    if type_.name not in ends:
+        raise CannotSpell(f"a DOUBLE keeps 15 digits on the way to {type_}")
+    low, least, high = ends[type_.name]
+
+    def body(x: str) -> str:
+        inside = f"{x} {least} {d.constant(low, DOUBLE)} AND {x} < {d.constant(high, DOUBLE)}"
+        return f"CASE WHEN {inside} THEN {d.cast(x, type_)} END"
+
+    return once(sql, body)
+
+
+def fitting(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
+    """See `Dialect.try_cast`."""
+    source = known.type
+    if is_null(known) or source == target:
+        return d.cast(sql, target)
+    match source.kind, target.kind:
+        case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
+            return _exact(d, sql, known, target)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
+            return _double(d, sql, source, target)
+        case Kind.DOUBLE, Kind.INTEGER:
+            return rounded(d, sql if source == DOUBLE else d.cast(sql, DOUBLE), target)
+        case Kind.DATE, Kind.TIMESTAMP:
+            if not may_fail(known, target):
+                return d.cast(sql, target)
+            fits = "<= DATE '294247-01-10'"
+            return once(sql, lambda x: f"CASE WHEN {x} {fits} OR {x} = 'infinity' THEN {d.cast(x, target)} END")
+        case _:
+            raise CannotSpell(f"{source} cannot become {target}")
+
+
+def _exact(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
+    """Integers and decimals among themselves."""
+    held, room = outward(stored(known), target.scale), type_range(target)
+    cast = _narrowed(d, known.type, target)
+    if held.within(room):
+        return cast(sql)
+    low, high = room.lo, room.hi
+    assert low is not None and high is not None
+    half = Fraction(1, 2 * 10**target.scale)
+    if known.type.scale > target.scale:
+        ends = f"> {_digits(low - half)}", f"< {_digits(high + half)}"
+    else:
+        ends = f">= {_digits(low)}", f"<= {_digits(high)}"
+    return once(sql, lambda x: f"CASE WHEN {x} {ends[0]} AND {x} {ends[1]} THEN {cast(x)} END")
+
+
+def _narrowed(d: Dialect, source: SqlType, target: SqlType) -> Callable[[str], str]:
+    if source.kind is Kind.DECIMAL and type_name(target) == "numeric":
+        return lambda sql: f"round({sql})"  # as the cast would do, if integers had a precision
+    return lambda sql: d.cast(sql, target)
+
+
+def _digits(x: Exact) -> str:
+    """A numeric literal, exact, typed: the halves of decimals have one place more than they."""
+    places = 0
+    while (x * 10**places).denominator != 1:
+        places += 1
+    whole = int(x * 10**places)
+    if not places:
+        return f"CAST({whole} AS numeric)"
+    sign, digits = "-" * (whole < 0), f"{abs(whole):0{places + 1}}"
+    return f"CAST({sign}{digits[:-places]}.{digits[-places:]} AS numeric)"
+
+
+def _double(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
+    if target == DOUBLE or source == target:
+        return d.cast(sql, target)
+    if source.kind is Kind.INTEGER and type_range(source).within(type_range(BIGINT)):
+        return d.cast(sql, target)
+    raise CannotSpell(f"{source} cannot become {target} by one rounding")
+
+
+def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
+    """See `Dialect.convert`."""
+    source = known.type
+    if is_null(known):
+        return d.cast("NULL", target)
+    match source.kind, target.kind:
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), (Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE)):
+            if source.kind is Kind.DOUBLE and target.kind is Kind.DOUBLE and target != DOUBLE:
+                raise CannotSpell("a number that FLOAT cannot hold would be an error")
+            if source.kind is Kind.DOUBLE and target.kind is Kind.INTEGER:
+                return _rounded_within(d, sql, known, target)
+            return fitting(d, sql, known, target)
+        case Kind.BOOLEAN, (Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE):
+            return _of_truth(d, sql, target)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.BOOLEAN):
+            return f"({sql} <> 0)"
+        case ((Kind.INTEGER | Kind.BOOLEAN | Kind.UUID), Kind.VARCHAR):
+            return d.cast(d.wide(sql) if source == HUGEINT else sql, target)
+        case Kind.DECIMAL, Kind.VARCHAR:
+            return _digits_of(d, sql, source, target)
+        case Kind.TIMESTAMP, Kind.DATE:
+            return d.cast(sql, target)
+        case Kind.DATE, Kind.TIMESTAMP:
+            return fitting(d, sql, known, target)
+        case Kind.VARCHAR, _:
+            raise CannotSpell(f"which texts are a {target} is for each engine to say")
+        case _:
+            raise CannotSpell(f"{source} cannot become {target}")
+
+
+def _digits_of(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
+    """A decimal's text; with no place for a digit before its point it has none there."""
+    text = d.cast(d.cast(sql, source), target)
+    if source.precision > source.scale:
+        return text
+    without = "CASE WHEN left({0}, 1) = '-' THEN '-' || substr({0}, 3) ELSE substr({0}, 2) END"
+    return d.cast(once(text, without.format), target)
+
+
+def _of_truth(d: Dialect, sql: str, target: SqlType) -> str:
+    one, zero = (d.cast(n, target) for n in "10")
+    if not iv.point(1).within(type_range(target)):
+        one = d.constant(None, target)
+    return once(sql, lambda x: f"CASE WHEN {x} THEN {one} WHEN NOT {x} THEN {zero} END")
+
+
+def _rounded_within(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
+    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it."""
+    sql = sql if known.type == DOUBLE else d.cast(sql, DOUBLE)
+    return once(sql, lambda x: rounded(d, held(d, x, known), target))

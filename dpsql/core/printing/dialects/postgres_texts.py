@@ -1,0 +1,118 @@
+"""How PostgreSQL spells the functions of texts.
+
+There are none for letters' case and for accents: what they make of other letters than a to z depends on the server's
+locale, and on its version. Nor is there one for the order of a text's characters, where some consist of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpsql.core.functions.concatenation import JOINED
+from dpsql.core.functions.function import Args
+from dpsql.core.functions.signature import is_null
+from dpsql.core.functions.strings import FAR, is_near, replace_room
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.types import INTEGER, VARCHAR
+from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.printing.dialects.postgres_casts import bound, once
+
+
+def _called(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"{name}({', '.join(sql)})"
+
+
+def _counted(name: str) -> Spelling:
+    """A function whose integer has a type of PostgreSQL's own."""
+    return lambda d, sql, args, result: d.cast(f"{name}({', '.join(sql)})", result.type)
+
+
+def _near(d: Dialect, sql: str, a: Value) -> str:
+    """An integer argument as INTEGER, NULL where it is too far from zero for a position in a text."""
+    if not is_near(a):
+        sql = once(sql, lambda x: f"CASE WHEN {x} BETWEEN {-FAR} AND {FAR} THEN {x} END")
+    return d.cast(sql, INTEGER)
+
+
+def _end(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"{name}({sql[0]}, {_near(d, sql[1], args[1])})"
+
+
+def _substring(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    for a, least in zip(args[1:], (1, 0), strict=False):
+        if not is_null(a) and (a.interval.lo is None or a.interval.lo < least):
+            raise CannotSpell("engines count positions before the first character differently; CLIP it to 1 and more")
+    return f"substring({', '.join([sql[0], *(_near(d, s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
+
+
+def _padded(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"{name}({sql[0]}, {d.cast(repr(args[1].constant), INTEGER)}, {sql[2]})"
+
+
+def _replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    room = replace_room(args)
+    if room is None:
+        return f"replace({', '.join(sql)})"
+    return once(sql[0], lambda x: f"CASE WHEN octet_length({x}) <= {room} THEN replace({x}, {sql[1]}, {sql[2]}) END")
+
+
+def _split(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"split_part({sql[0]}, {sql[1]}, {d.cast(repr(args[2].constant), INTEGER)})"
+
+
+def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    if any(is_null(a) for a in args):
+        return d.cast("NULL", VARCHAR)
+    return f"left({' || '.join(sql)}, {JOINED})"
+
+
+def _cut(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"left({name}({', '.join(sql)}), {JOINED})"
+
+
+def _like(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    # Without a word on it the backslash would be an escape character.
+    return f"({sql[0]} LIKE {sql[1]} ESCAPE {sql[2] if len(args) > 2 else repr('')})"
+
+
+def _ends_with(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return bound(list(sql), lambda x: f"(right({x[0]}, length({x[1]})) = {x[1]})")
+
+
+def _sha256(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return d.cast(f"encode(sha256(convert_to({sql[0]}, 'UTF8')), 'hex')", VARCHAR)
+
+
+def _unicode(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return once(sql[0], lambda x: f"CASE WHEN {x} = '' THEN -1 ELSE ascii({x}) END")
+
+
+TEXTS: Mapping[str, Spelling] = {
+    "md5": _called("md5"),
+    "sha256": _sha256,
+    "trim": _called("btrim"),
+    "ltrim": _called("ltrim"),
+    "rtrim": _called("rtrim"),
+    "length": _counted("length"),
+    "strlen": _counted("octet_length"),
+    "bit_length": _counted("bit_length"),
+    "left": _end("left"),
+    "right": _end("right"),
+    "substring": _substring,
+    "lpad": _padded("lpad"),
+    "rpad": _padded("rpad"),
+    "replace": _replace,
+    "translate": _called("translate"),
+    "split_part": _split,
+    "ascii": _called("ascii"),
+    "unicode": _unicode,
+    "concat_op": _concatenated,
+    "concat": _cut("concat"),
+    "concat_ws": _cut("concat_ws"),
+    "starts_with": _called("starts_with"),
+    "ends_with": _ends_with,
+    "contains": lambda d, sql, args, result: f"(strpos({sql[0]}, {sql[1]}) > 0)",
+    "strpos": _counted("strpos"),
+    "like": _like,
+}
+"""By the first name of the function."""

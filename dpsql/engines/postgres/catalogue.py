@@ -1,0 +1,239 @@
+"""What a server's catalogue says of tables: where they are, their columns and keys, and what views read.
+
+Facts are those that the server makes true for every row: NOT NULL columns, and validated constraints, of tables whose
+rows all are in them. A parent's keys do not hold for what inherits from it, and nothing holds for a foreign table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from dpsql.core.policy.catalogue import CatalogueKey
+from dpsql.core.policy.server import DEFAULT_SCHEMA, Stored
+from dpsql.engines.postgres.settings import FIRST_OF_USERS
+from dpsql.engines.postgres.types import Read, ServerType, read_as
+
+
+class Rows(Protocol):
+    """Runs one of the queries below."""
+
+    def __call__(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """values: for the places %s."""
+        ...
+
+
+_RELATIONS: Final = """
+SELECT c.oid, n.nspname, c.relname, CAST(c.relkind AS text), c.relispopulated, row_security_active(c.oid),
+  has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+ORDER BY n.nspname, c.relname"""
+_COLUMNS: Final = """
+SELECT a.attrelid, a.attname, a.atttypid, a.atttypmod,
+  a.attnotnull AND NOT EXISTS (SELECT 1 FROM pg_constraint AS k WHERE k.conrelid = a.attrelid AND k.contype = 'n'
+    AND NOT k.convalidated AND a.attnum = ANY (k.conkey)),
+  format_type(a.atttypid, a.atttypmod), coalesce(NOT o.collisdeterministic, false)
+FROM pg_attribute AS a LEFT JOIN pg_collation AS o ON o.oid = a.attcollation
+WHERE a.attrelid = ANY (CAST(%s AS oid[])) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"""
+_TYPES: Final = """
+WITH RECURSIVE found(number) AS (
+  SELECT unnest(CAST(%s AS oid[]))
+  UNION SELECT x.number FROM found AS f JOIN pg_type AS t ON t.oid = f.number
+  CROSS JOIN LATERAL (VALUES (t.typbasetype), (t.typelem)) AS x(number) WHERE x.number <> 0)
+SELECT t.oid, n.nspname, t.typname, CAST(t.typtype AS text), t.typbasetype, t.typtypmod, t.typelem
+FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE t.oid IN (SELECT f.number FROM found AS f)"""
+_ENUMS: Final = """
+SELECT enumtypid, enumlabel FROM pg_enum WHERE enumtypid = ANY (CAST(%s AS oid[])) ORDER BY enumtypid, enumsortorder"""
+_CONSTRAINTS: Final = """
+SELECT c.conrelid, CAST(c.contype AS text),
+  (SELECT array_agg(CAST(a.attname AS text) ORDER BY k.place) FROM unnest(c.conkey) WITH ORDINALITY AS k(number, place)
+   JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = k.number),
+  c.confrelid,
+  (SELECT array_agg(CAST(a.attname AS text) ORDER BY k.place) FROM unnest(c.confkey) WITH ORDINALITY AS k(number, place)
+   JOIN pg_attribute AS a ON a.attrelid = c.confrelid AND a.attnum = k.number)
+FROM pg_constraint AS c
+WHERE c.conrelid = ANY (CAST(%s AS oid[])) AND c.contype IN ('p', 'u', 'f') AND c.convalidated ORDER BY c.oid"""
+_BELOW: Final = """
+WITH RECURSIVE below(top, number) AS (
+  SELECT t.number, t.number FROM unnest(CAST(%s AS oid[])) AS t(number)
+  UNION SELECT b.top, x.number FROM below AS b CROSS JOIN LATERAL (
+    SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = b.number
+    UNION SELECT d.refobjid FROM pg_rewrite AS r JOIN pg_depend AS d
+      ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+    WHERE r.ev_class = b.number) AS x(number))
+SELECT b.top, b.number, n.nspname, c.relname, CAST(c.relkind AS text),
+  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+  CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
+  (SELECT min(CAST(p.proname AS text)) FROM pg_rewrite AS r
+   JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_proc'::regclass
+   JOIN pg_proc AS p ON p.oid = d.refobjid WHERE r.ev_class = c.oid AND p.oid >= %s)
+FROM below AS b JOIN pg_class AS c ON c.oid = b.number JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY b.top, b.number <> b.top, n.nspname, c.relname"""
+_RUNS_SQL: Final = re.compile(
+    r"\b(\w+_to_xml\w*|ts_stat|ts_rewrite|pg_read_\w+|pg_ls_\w+|lo_get|loread|currval|lastval|set_config|pg_sleep\w*)\b"
+)
+"""Built-in functions through which a view reads what its text does not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A relation as the server lists it. writable: whether the role may change its rows."""
+
+    number: int
+    place: Stored
+    kind: str
+    populated: bool
+    cut: bool
+    readable: bool
+    writable: bool
+
+    @property
+    def name(self) -> str:
+        """What a policy calls it that says nothing of its place."""
+        plain = self.place.schema == DEFAULT_SCHEMA
+        return self.place.table if plain else f"{self.place.schema}.{self.place.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerColumn:
+    """A column. shown: its type as the server writes it."""
+
+    name: str
+    read: Read
+    nullable: bool
+    shown: str
+    enumerated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is known of a relation.
+
+    reads: what its rows are made of, itself first. refused: why no query may read it, and a repair; empty: it may.
+    """
+
+    listed: Listed
+    columns: tuple[ServerColumn, ...]
+    primary: tuple[str, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    foreign: tuple[CatalogueKey, ...] = ()
+    reads: tuple[str, ...] = ()
+    refused: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    number: int
+    identity: str
+    kind: str
+    parent: bool
+    text: str
+    function: str | None
+
+
+def listed(rows: Rows) -> tuple[Listed, ...]:
+    """All tables, views and foreign tables of the database, temporary ones left out."""
+    return tuple(
+        Listed(number, Stored(schema, table), kind, populated, cut, readable, writable)
+        for number, schema, table, kind, populated, cut, readable, writable in rows(_RELATIONS)
+    )
+
+
+def described(rows: Rows, wanted: Sequence[Listed], everything: Sequence[Listed]) -> tuple[Described, ...]:
+    """What the catalogue says of some relations, in their order. everything: all there are, for names of keys."""
+    numbers = [one.number for one in wanted]
+    columns = _columns(rows, numbers)
+    below: dict[int, list[_Below]] = {}
+    for top, number, schema, table, kind, parent, text, function in rows(_BELOW, numbers, FIRST_OF_USERS):
+        found = _Below(number, str(Stored(schema, table)), kind, parent, text or "", function)
+        below.setdefault(top, []).append(found)
+    keys: dict[int, list[tuple[str, tuple[str, ...], int, tuple[str, ...]]]] = {}
+    for number, kind, own, other, others in rows(_CONSTRAINTS, numbers):
+        keys.setdefault(number, []).append((kind, tuple(own or ()), other, tuple(others or ())))
+    names = {one.number: one.name for one in everything}
+    return tuple(
+        _described(one, columns.get(one.number, ()), below.get(one.number, []), keys.get(one.number, []), names)
+        for one in wanted
+    )
+
+
+def _described(
+    one: Listed,
+    columns: tuple[ServerColumn, ...],
+    below: Sequence[_Below],
+    keys: Iterable[tuple[str, tuple[str, ...], int, tuple[str, ...]]],
+    names: Mapping[int, str],
+) -> Described:
+    reads = tuple(dict.fromkeys(b.identity for b in below))
+    refused = _refused(one, below)
+    whole = one.kind == "p" or (one.kind == "r" and not any(b.parent for b in below))
+    if refused or not whole:
+        plain = tuple(replace(c, nullable=True) for c in columns)
+        return Described(one, plain, reads=reads, refused=refused)
+    usable = {c.name for c in columns if c.read.type}
+    held = [key for key in keys if usable.issuperset(key[1])]
+    return Described(
+        one,
+        columns,
+        next((own for kind, own, _, _ in held if kind == "p"), ()),
+        tuple(own for kind, own, _, _ in held if kind == "u"),
+        tuple(CatalogueKey(own, names[to], theirs) for kind, own, to, theirs in held if kind == "f" and to in names),
+        reads,
+    )
+
+
+def _refused(one: Listed, below: Sequence[_Below]) -> tuple[str, ...]:
+    if not one.readable:
+        place = one.place
+        return (
+            "may not be read by this role",
+            f'GRANT USAGE ON SCHEMA "{place.schema}" TO reader;  GRANT SELECT ON {place} TO reader',
+        )
+    if one.cut:
+        return (
+            "shows a part of its rows only: a policy of row security decides about each",
+            "ALTER ROLE reader BYPASSRLS, or store the rows that may be read as a table",
+        )
+    if not one.populated:
+        return "is a materialized view without rows", f"REFRESH MATERIALIZED VIEW {one.place}"
+    store = "store its rows as a table:  CREATE TABLE … AS …"
+    for b in below:
+        which = "" if b.number == one.number else f", as {b.identity} does, which it reads"
+        if b.kind == "f":
+            return f"reads a foreign table{which}: it has no snapshot and no facts", store
+        if b.function is not None:
+            return f"calls the function `{b.function}`{which}: nothing says which rows that reads", store
+        if (found := _RUNS_SQL.search(b.text)) is not None:
+            return f"calls `{found[1]}`{which}: nothing says what that reads", store
+    return ()
+
+
+def _columns(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[ServerColumn, ...]]:
+    found = rows(_COLUMNS, numbers)
+    types = {
+        number: ServerType(number, *rest)
+        for number, *rest in rows(_TYPES, sorted({type_ for _, _, type_, *_ in found}))
+    }
+    spelled: dict[tuple[int, str], int] = {}
+    for relation, name, *_ in found:
+        key = relation, name.casefold()
+        spelled[key] = spelled.get(key, 0) + 1
+    columns: dict[int, list[ServerColumn]] = {}
+    for relation, name, type_, modifier, not_null, shown, merges in found:
+        read = read_as(types, type_, modifier, merges, shown)
+        if spelled[relation, name.casefold()] > 1:
+            read = Read(why=f"{shown}, and another column's name differs in case only")
+        columns.setdefault(relation, []).append(ServerColumn(name, read, not not_null or read.may_be_null, shown))
+    wanted = {c.read.enumerated for own in columns.values() for c in own if c.read.enumerated is not None}
+    labels: dict[int, list[str]] = {}
+    for type_, label in rows(_ENUMS, sorted(wanted)) if wanted else ():
+        labels.setdefault(type_, []).append(label)
+    return {
+        relation: tuple(replace(c, enumerated=tuple(labels.get(c.read.enumerated or 0, ()))) for c in own)
+        for relation, own in columns.items()
+    }

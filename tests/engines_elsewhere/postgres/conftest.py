@@ -1,0 +1,52 @@
+"""One server of each version there is, for the whole session, and databases in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: make .venv-engines/postgres/.installed")
+
+from tests.engines_elsewhere.postgres.servers import Server, found, running  # noqa: E402
+
+SERVERS = found()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of a `server` run on each version; those of `one_server` on the first."""
+    if "server" in metafunc.fixturenames:
+        metafunc.parametrize("server", list(SERVERS) or ["none"], indirect=True, scope="session")
+
+
+def _started(name: str) -> Iterator[Server]:
+    if name not in SERVERS:
+        pytest.skip("no PostgreSQL: neither in /usr/lib/postgresql nor as the package pgserver")
+    with running(name, SERVERS[name]) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A running server."""
+    yield from _started(request.param)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A server of the test's own, to be killed."""
+    yield from _started(next(iter(SERVERS), "none"))
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Callable[[str], str]]:
+    """Makes a database from a script: its name. All are removed after the test."""
+    made: list[str] = []
+
+    def make(script: str = "") -> str:
+        made.append(server.new_database(script))
+        return made[-1]
+
+    yield make
+    for name in made:
+        server.drop(name)
