@@ -1671,8 +1671,8 @@ MUTATIONS = (
     Mutation(
         "half-to-even-dropped",
         "dpsql/core/printing/dialects/duckdb.py",
-        "return self.try_cast(sql, type_)",
-        'return self.try_cast(f"trunc({sql})", type_)',
+        "return tried(sql, type_)  # which",
+        'return tried(f"trunc({sql})", type_)  # which',
         "values leave their grid cell by a whole unit, and derived bounds with them",
         ("tests/engines/test_dialect_contract.py::test_rounding_to_integers_is_half_to_even_and_never_fails",),
     ),
@@ -1783,7 +1783,7 @@ MUTATIONS = (
     Mutation(
         "double-beyond-its-interval",
         "dpsql/core/printing/dialects/duckdb.py",
-        "            sql = _held(self, sql, known)\n",
+        "            sql = held(self, sql, known)\n",
         "            pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
         ("tests/core/analysis/test_rounding_of_doubles.py",),
