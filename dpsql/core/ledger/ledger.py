@@ -102,6 +102,13 @@ class Ledger(Protocol):
         """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
         ...
 
+    def finish(self) -> None:
+        """Wait for what the charges so far have begun and need not be waited for while the data is read.
+
+        Called before an answer is shown. Raises CannotOpen (DP407): the charge stays, and the answer is kept back.
+        """
+        ...
+
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds (received answers included)."""
         ...

@@ -15,6 +15,7 @@ from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
 
 NOTHING_RAN = "nothing was run and nothing was spent"
 CHARGED = "nothing was run, but the charge was made and stays"
+KEPT_BACK = "the answer is not shown, and the charge stays; what was stored is free when it is asked for again"
 ACCEPTANCE_HELP = (
     "custodian: restore the newest ledger (with its -wal file) and its head file",
     "if they are lost, accept the file as it stands, forgetting what was spent since:  "
@@ -140,3 +141,8 @@ def key(name: str) -> str:
 def after_commit(failure: CannotOpen) -> CannotOpen:
     """The same refusal for something that fails once a charge is committed: it does not say that nothing was spent."""
     return CannotOpen([replace(d, notes=(CHARGED,)) for d in failure.diagnostics])
+
+
+def kept_back(failure: CannotOpen) -> CannotOpen:
+    """The same refusal for something that fails once the query has run."""
+    return CannotOpen([replace(d, notes=(KEPT_BACK,)) for d in failure.diagnostics])
