@@ -23,7 +23,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings import Settings
-from dpsql.service.ledgers import Place, is_in_memory, open_ledger, place_of
+from dpsql.service.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
 from dpsql.service.planning import Planner
 from dpsql.service.public_facts import FactStore
 from dpsql.service.session import Session
@@ -80,7 +80,7 @@ class Service:
         return self._ledger is not None or (place is not None and place.is_taken)
 
     @property
-    def ledger_place(self) -> Place | None:
+    def ledger_place(self) -> AnyPlace | None:
         """Where the ledger and its head are, unless the caller gave a ledger of his own. None: in memory."""
         return place_of(self.policy, self._ledger_name)
 

@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 from dpsql.answers.store.memory import MemoryAnswers
-from dpsql.answers.store.sqlite import SqliteAnswers, _insert, _row, hash_of
+from dpsql.answers.store.rows import hash_of, row_of
+from dpsql.answers.store.sqlite import SqliteAnswers, _insert
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -267,7 +268,7 @@ class TestSqliteAnswers(StoreContract):
             with closing(sqlite3.connect(path, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous=FULL")
                 connection.execute("BEGIN IMMEDIATE")
-                _insert(connection, [_row(a) for a in rows])
+                _insert(connection, [row_of(a) for a in rows])
                 connection.execute("COMMIT")
                 return [name for (name,) in connection.execute("SELECT id FROM answers ORDER BY number")]
 

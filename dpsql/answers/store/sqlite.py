@@ -7,36 +7,24 @@ log before it moves any of it into the file, and the file before the log begins 
 that was cut short it reads as far as its checksums hold. What is lost is paid for again, and that is all: an answer is
 served only if the ledger names it, and the ledger's entry is on the disk before the noise is drawn. *When it would be
 false.* If the disk acknowledges writes that it does not make; if other code of the process opens and closes the file
-(core/ledger/sqlite_connections.py). A row holds a hash of its own, so that a damaged answer is refused, never shown,
-nor counted for less than it cost; the hash has no key, and keeps nobody from writing. *Tested by*
-tests/answers/test_store_contract.py, tests/answers/test_power_cuts.py, tests/deep/fuzz/answers.py.
+(core/ledger/sqlite_connections.py). *Tested by* tests/answers/test_store_contract.py, tests/answers/test_power_cuts.py,
+tests/deep/fuzz/answers.py.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
 from dpsql.answers.store.locks import alone
 from dpsql.answers.store.refusals import DAMAGED, DISK, unusable
+from dpsql.answers.store.rows import COLUMNS, answer_of, row_of
 from dpsql.answers.store.store import Result
-from dpsql.answers.store.text import (
-    plain,
-    read_fraction,
-    read_integers,
-    read_losses,
-    read_shown,
-    write_integers,
-    write_shown,
-)
-from dpsql.core.ledger.paid import write_losses
+from dpsql.answers.store.text import plain
 from dpsql.core.ledger.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.released import Answer
 from dpsql.core.ledger.sqlite_connections import (
@@ -63,7 +51,6 @@ _TABLE = (
     "conversion TEXT NOT NULL, made_at TEXT NOT NULL, shown TEXT NOT NULL, hash TEXT NOT NULL)"
 )
 _INDEX = "CREATE INDEX answers_address ON answers (address)"
-_COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, hash"
 _AT_ONCE = 500
 """Addresses in one statement; SQLite's limit may be as low as 999."""
 
@@ -102,33 +89,21 @@ class SqliteAnswers:
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
             marks = ", ".join("?" * len(part))
-            query = f"SELECT {_COLUMNS} FROM answers WHERE address IN ({marks}) ORDER BY number"
+            query = f"SELECT {COLUMNS} FROM answers WHERE address IN ({marks}) ORDER BY number"
             for row in connection.execute(query, part).fetchall():  # nothing stays half read
-                answer = self._read(row)
+                answer = answer_of(row, self.path)
                 found.setdefault(answer.address, []).append(answer)
         return found
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Store all of them or none, so that every process finds them; what a power cut takes is paid for again."""
-        rows = [_row(a) for a in answers]
+        rows = [row_of(a) for a in answers]
         if rows:
             self._on_connection(lambda c: in_transaction(c, self._timeout, lambda: _insert(c, rows)))
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
         return alone(self.path.with_name(self.path.name + ".running"), names, self._patience, action)
-
-    def _read(self, row: tuple[str, ...]) -> Answer:
-        name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, stored = row
-        try:
-            if stored != hash_of(row[:-1]):
-                raise ValueError
-            return Answer(
-                name, address, read_integers(numbers), mechanism, read_fraction(parameter), read_losses(losses),
-                read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
-            )  # fmt: skip
-        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
-            raise unusable(self.path, f"the answer {str(name)[:40]!r} is damaged", DAMAGED) from None
 
     def close(self) -> None:
         """Let go of the file; SQLite flushes what was stored. Whoever asks again opens it again."""
@@ -248,24 +223,4 @@ class SqliteAnswers:
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[str, ...]]) -> None:
     marks = ", ".join("?" * len(rows[0]))
-    connection.executemany(f"INSERT INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
-
-
-def _row(a: Answer) -> tuple[str, ...]:
-    row = (
-        a.id,
-        a.address,
-        write_integers(a.values),
-        a.mechanism,
-        str(a.parameter),
-        write_losses(dict(a.losses)),
-        str(a.conversion),
-        a.made_at.isoformat(),
-        write_shown(a.shown),
-    )
-    return (*row, hash_of(row))
-
-
-def hash_of(row: Sequence[str]) -> str:
-    """The hash of a row: of its other columns, in their order. TypeError for one that is not text."""
-    return hashlib.sha256(json.dumps(list(row)).encode("ascii")).hexdigest()
+    connection.executemany(f"INSERT INTO answers ({COLUMNS}) VALUES ({marks})", rows)
