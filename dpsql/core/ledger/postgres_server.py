@@ -44,7 +44,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "42501": ("this role lacks a right", GRANTS),
     "42P01": ("its tables are missing", GRANTS),
     "3F000": ("its schema is missing", GRANTS),
-    "25006": ("this server only reads", "name the server that writes, not a standby"),
+    "0A000": ("this server only reads", "name the server that writes, not a standby"),
     "23505": ("something of that name or number is there already", "restore the newest intact copy of the database"),
     "53100": ("the server's disk is full", "custodian: give the server room"),
     "53": ("the server has too many connections, or lacks memory", "custodian: raise max_connections, or ask again"),
@@ -272,7 +272,7 @@ class Server:
     def _fresh(self) -> Session:
         session = Session(self.url, self.timeout, _connected(self.url, self.timeout))
         try:
-            session.rows("SELECT set_config('search_path', 'pg_catalog', false)")
+            session.rows("SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)")
             ((kept,),) = session.rows("SELECT current_setting('synchronous_commit')")
             waits = int(self.timeout * 1000)
             settings = {

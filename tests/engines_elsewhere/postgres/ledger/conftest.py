@@ -42,7 +42,9 @@ class Cluster:
             pytest.skip("needs a server of PostgreSQL:  apt install postgresql")
         self._programs = programs
         # A server does not run as root.
-        self._as: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if not os.getuid() else {}
+        self._as: dict[str, Any] = (
+            {"user": "postgres", "group": "postgres", "extra_groups": []} if not os.getuid() else {}
+        )
         if self._as:
             os.chmod(folder, 0o755)
             shutil.chown(folder, "postgres")
@@ -54,31 +56,30 @@ class Cluster:
         return self.folder / "data"
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [str(self._programs / program), *arguments], capture_output=True, text=True, cwd=self.folder, **self._as
-        )
+        done = self._called(program, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
+
+    def _called(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self._programs / program), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, **self._as)
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' " + " ".join(f"-c {s}" for s in self._settings)
         log = str(self.folder / "log")
-        self._run("pg_ctl", "start", "-D", str(self._data), "-w", "-t", "300", "-l", log, "-o", options)
+        deadline = time.monotonic() + 600
+        # While processes of one that was killed are about to end, it refuses.
+        while (done := self._called(
+            "pg_ctl", "start", "-D", str(self._data), "-w", "-t", "300", "-l", log, "-o", options
+        )).returncode:  # fmt: skip
+            assert time.monotonic() < deadline, done.stdout + self.log
+            time.sleep(0.1)
 
     def stop(self, mode: str = "immediate") -> None:
         self._run("pg_ctl", "stop", "-D", str(self._data), "-w", "-t", "300", "-m", mode)
 
     def kill(self) -> None:
-        """SIGKILL for the server and, as it dies, its processes."""
-        pid = int((self._data / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            # Its processes notice, and let go of its memory: until then a new server refuses to start.
-            done = subprocess.run(["pgrep", "-f", str(self._data)], capture_output=True, text=True, check=False)
-            left = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
-            if not done.stdout.split() and not left.stdout.split():
-                return
-            time.sleep(0.05)
+        """SIGKILL for the server; its processes notice."""
+        os.kill(int((self._data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
 
     @property
     def log(self) -> str:
