@@ -3,10 +3,10 @@
 *Claim.* What `add` returned from is found by every later `find` of every gateway; half an addition is never found. Of
 all who ask for a name, one holds it; when its connection ends, however it ends, the next one does. *Why.* One
 transaction, whose commit is durable (core/ledger/postgres_server.py). A name is an advisory lock of a transaction that
-is open as long as the name is held, and ends with its connection. Names are taken in the order of their locks, so nobody
-waits for somebody who waits for him. *When it would be false.* Where the connection is lost while its run goes on: the
-same query asked by somebody else is then paid for twice, which is what it cost; each of them has an entry of its own,
-and no number is shown without one. *Tested by* tests/engines_elsewhere/postgres/ledger/.
+is open as long as the name is held, and ends with its connection. Names are taken in the order of their locks, so that
+nobody waits for somebody who waits for him. *When it would be false.* Where the connection is lost while its run goes
+on: the same query asked by somebody else is then paid for twice, which is what it cost; each of them has an entry of
+its own, and no number is shown without one. *Tested by* tests/engines_elsewhere/postgres/ledger/.
 """
 
 from __future__ import annotations

@@ -349,7 +349,7 @@ def _connected(url: str, timeout: float) -> Connection[Any]:
     try:
         asked = conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
-        raise unusable(url, "PostgreSQL's client does not understand this URL", *_URL) from None
+        raise unusable("on a server", "PostgreSQL's client does not understand the URL", *_URL) from None
     if any(name in asked for name in SECRETS):
         raise unusable("on a server", PASSWORD, *PASSWORD_HELP)
     # A server that is gone without a word is noticed within half a minute.

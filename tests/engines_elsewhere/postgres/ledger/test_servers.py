@@ -38,9 +38,9 @@ def refused(action: Callable[[], object]) -> Diagnostic:
 @pytest.mark.parametrize(
     ("url", "what"),
     [
-        ("postgresql://[::1/db", "does not understand this URL"),
-        ("postgresql://h/db?nonsense=1", "does not understand this URL"),
-        ("postgresql://u%zz@h/db", "does not understand this URL"),
+        ("postgresql://[::1/db", "does not understand the URL"),
+        ("postgresql://h/db?nonsense=1", "does not understand the URL"),
+        ("postgresql://u%zz@h/db", "does not understand the URL"),
         ("postgresql://h:port/db", "cannot be reached"),
         ("postgresql://127.0.0.1:1/db", "cannot be reached"),
         ("postgresql://nowhere.invalid/db", "cannot be reached"),
