@@ -39,7 +39,7 @@ class Service:
     """
 
     def __init__(self, policy: Policy, engine: Engine, ledger: str | PathLike[str] | Ledger | None = None) -> None:
-        """ledger: its path instead of the policy's, or a Ledger object."""
+        """ledger: its path or URL instead of the policy's, or a Ledger object."""
         self.policy = policy
         self.engine = engine
         self.facts = FactStore(engine)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Mutation:
     """One change. old stands in the file exactly once; tests: where it should be noticed, for pytest.
 
-    deep: why no quick test notices it; empty if one does.
+    deep: why no quick test notices it; empty if one does. needs: a module that the tests need and that `make` does not
+    install; where it is missing, the mutation is not tried.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Mutation:
     breaks: str
     tests: tuple[str, ...]
     deep: str = ""
+    needs: str = ""
 
 
 ENUMERATED = "only neighbouring databases show it, and comparing enough of them takes a minute"
@@ -2041,6 +2043,142 @@ MUTATIONS = (
         "        what = None",
         "the head is replaced by a file of its own, and what it stood for remembers less",
         ("tests/core/ledger/test_links.py",),
+    ),
+    # --- the ledger in PostgreSQL ---
+    Mutation(
+        "postgres-nobody-takes-turns",
+        "dpsql/core/ledger/postgres_chain.py",
+        'FROM dpsql.head FOR UPDATE"',
+        'FROM dpsql.head"',
+        "two gateways spend the same rest, or one of them fails",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-commit-not-looked-at",
+        "dpsql/core/ledger/postgres_server.py",
+        'if said != "COMMIT":',
+        "if not said:",
+        "a charge that the server took back pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-lost-commit-is-a-receipt",
+        "dpsql/core/ledger/postgres.py",
+        "                receipt = self._looked_up(settled)",
+        '                receipt = Row.after(self._tip, settled, "").receipt()',
+        "a query runs whose charge was never made",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-looked-up-too-early",
+        "dpsql/core/ledger/postgres.py",
+        "            self._take_turn(session)\n            self._check_head(session)\n            return self._find",
+        "            self._catch_up(session)\n            return self._find",
+        "a charge that is being made is said not to be",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-unconfirmed-commit",
+        "dpsql/core/ledger/postgres_server.py",
+        "        if self._warned:",
+        "        if not said:",
+        "a charge that no standby has pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-without-fsync",
+        "dpsql/core/ledger/postgres_server.py",
+        'if fsync != "on":',
+        "if not fsync:",
+        "a power cut forgets what was spent",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-weaker-commit",
+        "dpsql/core/ledger/postgres_server.py",
+        'kept if kept == "remote_apply" else "on"',
+        "kept",
+        "a crash forgets what was spent last",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-names-from-elsewhere",
+        "dpsql/core/ledger/postgres_server.py",
+        "\"SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)\"",
+        "\"SELECT set_config('search_path', current_setting('search_path'), false)\"",
+        "functions of somebody else decide what is charged",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-any-tables",
+        "dpsql/core/ledger/postgres_schema.py",
+        "    if session.rows(_SHAPE) != _EXPECTED:",
+        "    if not session.rows(_SHAPE):",
+        "a crash empties a table, or a rule drops what is charged",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-undone-insert",
+        "dpsql/core/ledger/postgres_chain.py",
+        "    return session.change(_ADD, values) == 1",
+        "    return session.change(_ADD, values) >= 0",
+        "a charge that a trigger undid pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-shorter-chain",
+        "dpsql/core/ledger/postgres_chain.py",
+        "    if not found or Point(*found[0][:2]) != last:",
+        "    if not found:",
+        "entries that are gone from the end are not missed",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-old-copy",
+        "dpsql/core/ledger/postgres.py",
+        "        if known.sequence > self._tip.sequence:\n            what",
+        "        if known.sequence < 0:\n            what",
+        "a database from a backup forgets what was spent",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-new-gateway-believes",
+        "dpsql/core/ledger/postgres.py",
+        "            if self._tip.sequence and self._head.read() is None:",
+        "            if self._tip.sequence < 0:",
+        "a gateway whose head was removed accepts an older copy",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-ledger-in-the-data",
+        "dpsql/core/ledger/postgres.py",
+        "        if identity(server) == identity(other):",
+        "        if server.url == other.url:",
+        "the role that reads the data writes the ledger",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-names-of-answers-unlocked",
+        "dpsql/answers/store/postgres.py",
+        '"SELECT pg_advisory_xact_lock(%s)"',
+        '"SELECT %s::bigint"',
+        "a question that is asked twice at one time is paid for twice",
+        ("tests/engines_elsewhere/postgres/ledger/test_contracts.py",),
+        needs="psycopg",
     ),
     # --- stored answers ---
     Mutation(

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class AnswerStore(Protocol):
-    """Append-only. Implementations: sqlite (durable, for many processes), memory (beside a ledger in memory)."""
+    """Append-only. Implementations: sqlite (for many processes), postgres (for many machines), memory."""
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
         """Address → every answer stored for it, oldest first; addresses without any are left out.

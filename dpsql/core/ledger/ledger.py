@@ -96,7 +96,7 @@ class Account:
 
 
 class Ledger(Protocol):
-    """Append-only. Implementations: sqlite (durable), memory (tests, notebooks that say so)."""
+    """Append-only. Implementations: sqlite (durable), postgres (durable, for many machines), memory."""
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
@@ -131,5 +131,5 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the file."""
+        """Release the file, or the server."""
         ...
