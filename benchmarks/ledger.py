@@ -8,6 +8,9 @@ than the disk's own flushes. The folder decides which disk is measured: its flus
 run and printed beside each figure.
 
 The race: 16 processes ask 200 times each for a charge out of a budget that holds exactly 1,000.
+
+DPSQL_BENCH_POSTGRES=postgresql://… names an empty database: the same charges are made there in the same run. Its schema
+`dpsql` is removed each time. Its server's disk is another one's, unless its data lies in the folder's.
 """
 
 from __future__ import annotations
@@ -24,22 +27,36 @@ from typing import Any
 
 from benchmarks.frame import Figures, Settings, command, table
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.postgres import PostgresLedger
+from dpsql.core.ledger.postgres_server import Server
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
 
 TITLE = "Ledger"
 CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}
+SERVER = os.environ.get("DPSQL_BENCH_POSTGRES")
 
 
-def open_ledger(folder: Path) -> SqliteLedger:
-    """The ledger in a folder, made if need be."""
+def open_ledger(folder: Path, url: str | None = None) -> SqliteLedger | PostgresLedger:
+    """The ledger in a folder, or in a database with its head in a folder; made if need be."""
+    if url is not None:
+        return PostgresLedger.open(url, folder / "head.json", "benchmark", "approx_dp", timeout=60)
     return SqliteLedger.open(folder / "l.sqlite", folder / "head.json", "benchmark", "approx_dp", timeout=60)
 
 
-def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: Any, latencies: Any) -> None:
+def emptied(url: str) -> None:
+    """A database without a ledger."""
+    server = Server(url)
+    server.read(lambda session: session.run("DROP SCHEMA IF EXISTS dpsql CASCADE"))
+    server.close()
+
+
+def work(
+    folder: Path, url: str | None, name: str, charges: int, budget: Fraction | None, gate: Any, latencies: Any
+) -> None:
     """One process: charges once the gate opens; the seconds that each admitted one took go into `latencies`."""
-    with open_ledger(folder) as ledger:
+    with open_ledger(folder, url) as ledger:
         gate.wait()
         taken = []
         caps = Caps() if budget is None else Caps(total={"patient": PrivacyLoss(budget)})
@@ -52,20 +69,24 @@ def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: A
         latencies.put(taken)
 
 
-def charges_per_second(base: Path, processes: int, charges: int, holds: int | None) -> dict[str, float]:
+def charges_per_second(
+    base: Path, processes: int, charges: int, holds: int | None, url: str | None = None
+) -> dict[str, float]:
     """What so many processes charge in all, and how long single charges take.
 
-    holds: how many charges the budget is for; None for no limit.
+    holds: how many charges the budget is for; None for no limit. url: of an empty database, in place of a file.
     """
+    if url is not None:
+        emptied(url)
     budget = None if holds is None else holds * CHARGE["patient"].epsilon
     with tempfile.TemporaryDirectory(dir=base) as name:
         folder = Path(name)
-        open_ledger(folder).close()
+        open_ledger(folder, url).close()
         context = multiprocessing.get_context("spawn")
         gate, latencies = context.Barrier(processes + 1), context.Queue()
         each = charges // processes
         workers = [
-            context.Process(target=work, args=(folder, f"p{i}", each, budget, gate, latencies))
+            context.Process(target=work, args=(folder, url, f"p{i}", each, budget, gate, latencies))
             for i in range(processes)
         ]
         for worker in workers:
@@ -77,7 +98,7 @@ def charges_per_second(base: Path, processes: int, charges: int, holds: int | No
         for worker in workers:
             worker.join()
         admitted = each * processes if holds is None else min(holds, each * processes)
-        with open_ledger(folder) as ledger:
+        with open_ledger(folder, url) as ledger:
             assert ledger.verify() == len(taken) == admitted, "a charge was lost or came for nothing"
     return {
         "admitted": admitted,
@@ -123,8 +144,9 @@ def run(settings: Settings) -> Figures:
     found: Figures = {"charges": {}, "flushes": {}}
     runs = [(f"{n} process{'es' if n > 1 else ''}", n, charges, None) for n in processes]
     for name, count, asked, holds in (*runs, (f"race of {racers} processes", racers, race, budget)):
-        found["flushes"][name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
-        found["charges"][name] = {"asked": asked} | charges_per_second(folder, count, asked, holds)
+        for where, url in {"": None, **({"PostgreSQL, ": SERVER} if SERVER else {})}.items():
+            found["flushes"][where + name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
+            found["charges"][where + name] = {"asked": asked} | charges_per_second(folder, count, asked, holds, url)
     return found | {"opening": opening(folder, settings.pick(100, 5_000, 20_000))}
 
 

@@ -126,7 +126,7 @@ class PostgresLedger:
     def _checked(cls, server: Server, head: Head, dataset: str, accountant: str, units: UnitNames | None) -> Self:
         server.read(lambda session: schema.check(session, server.url))
         ledger = cls(server, head, server.read(lambda session: schema.read_identity(session, server.url)), units)
-        ledger._check_owner(dataset, accountant)
+        schema.check_owner(server.url, ledger._identity, dataset, accountant)
         ledger._reading(lambda session: (ledger._check_head(session), ledger._check_units()))
         return ledger
 
@@ -142,6 +142,7 @@ class PostgresLedger:
         self._head.check_writable()
         with self._lock:
             self._check_alive()
+            self._refuse_what_never_fits(settled, caps)
             try:
                 receipt = self._server.transaction(lambda session: self._charge(session, settled, caps))
             except Unknown:
@@ -205,12 +206,7 @@ class PostgresLedger:
     def _charge(self, session: Session, settled: Entry, caps: Caps) -> Receipt:
         self._take_turn(session)
         self._check_head(session)
-        self._check_units()
-        try:
-            self._book.check(settled, caps)
-        except BudgetExceeded:
-            if (receipt := self._find(session, settled)) is None:
-                raise
+        if (receipt := self._found_or_fits(session, settled, caps)) is not None:
             return receipt
         row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
         if chain.add(session, row):
@@ -218,6 +214,24 @@ class PostgresLedger:
         if (receipt := self._find(session, settled)) is None:
             raise unusable(self.path, "an entry could not be added", *schema.RESTORE)
         return receipt
+
+    def _refuse_what_never_fits(self, settled: Entry, caps: Caps) -> None:
+        """Spending only grows: what does not fit into what is known here never will, and need not wait for its turn."""
+        try:
+            self._book.check(settled, caps)
+        except BudgetExceeded:
+            self._reading(lambda session: self._found_or_fits(session, settled, caps))
+
+    def _found_or_fits(self, session: Session, settled: Entry, caps: Caps) -> Receipt | None:
+        """What was charged for this id before, where the entry does not fit any more; None if it fits."""
+        self._check_units()
+        try:
+            self._book.check(settled, caps)
+        except BudgetExceeded:
+            if (receipt := self._find(session, settled)) is None:
+                raise
+            return receipt
+        return None
 
     def _take_turn(self, session: Session) -> None:
         chain.take_turn(session, self.path)
@@ -312,21 +326,6 @@ class PostgresLedger:
         return unusable(self.path, f"{what} (head: {self._head.path})", *help)
 
     # Access ---------------------------------------------------------------------------------------------------------
-
-    def _check_owner(self, dataset: str, accountant: str) -> None:
-        if self._identity.dataset != dataset:
-            raise unusable(
-                self.path,
-                f"it belongs to the policy {self._identity.dataset!r}, not to {dataset!r}",
-                "use the ledger of this policy, or a new database: `ledger:` in the policy, or --ledger",
-            )
-        if self._identity.accountant != accountant:
-            raise unusable(
-                self.path,
-                f"it counts in {self._identity.accountant}, and the policy says {accountant}",
-                f"custodian: set  privacy.accountant: {self._identity.accountant}  or start a new ledger, deciding "
-                "what the old one's spending means for it",
-            )
 
     def _check_units(self) -> None:
         if self._book.unnamed:

@@ -167,3 +167,18 @@ def read_identity(session: Session, url: str) -> Identity:
     if form != FORMAT or identity.accountant not in ACCOUNTANTS:
         raise unusable(url, "its identity was changed", *RESTORE)
     return identity
+
+
+def check_owner(url: str, owner: Identity, dataset: str, accountant: str) -> None:
+    """Raise CannotOpen (DP407) unless a ledger is this policy's and counts as it does."""
+    if owner.dataset != dataset:
+        raise unusable(
+            url, f"it belongs to the policy {owner.dataset!r}, not to {dataset!r}",
+            "use the ledger of this policy, or a new database: `ledger:` in the policy, or --ledger",
+        )  # fmt: skip
+    if owner.accountant != accountant:
+        raise unusable(
+            url, f"it counts in {owner.accountant}, and the policy says {accountant}",
+            f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the old one's "
+            "spending means for it",
+        )  # fmt: skip

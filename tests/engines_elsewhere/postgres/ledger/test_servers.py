@@ -152,15 +152,15 @@ def test_a_commit_that_no_standby_has_confirmed_is_charged_and_runs_nothing(
         own_cluster.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
         waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'dpsql'"
 
-        receipts = []
+        receipts, cancelled = [], []
 
         def cancel() -> None:
-            while not own_cluster.run(f"SELECT pg_cancel_backend(pid) {waiting}"):
-                pass
+            while not cancelled:
+                cancelled.extend(own_cluster.run(f"SELECT pg_cancel_backend(pid) {waiting}"))
 
         def until_it_waits() -> None:
-            for i in range(100_000):  # every process of the server reads its settings in its own time
-                receipts.append(ledger.reserve(charge(i), Caps()))
+            while not cancelled:  # every process of the server reads its settings in its own time
+                receipts.append(ledger.reserve(charge(len(receipts)), Caps()))
 
         thread = threading.Thread(target=cancel, daemon=True)
         thread.start()
