@@ -130,7 +130,6 @@ class Disk:
         self.folder = folder
         self.events: list[Event] = []
         self._lock = threading.RLock()
-        self._kept_alive: list[object] = []
 
     def said(self, promise: object) -> None:
         """Somebody was told something now, and it has to hold after every later cut."""
@@ -229,6 +228,7 @@ class Disk:
         vfs = sqlite.sqlite3_vfs_find(None).contents
         names: dict[int, Path] = {}
         tables: dict[int, ctypes.Array[ctypes.c_void_p]] = {}
+        _KEPT_ALIVE.append(tables)
 
         def opened(vfs_: int, name: int | None, file: int, flags: int, out: int) -> int:
             # The name is handed on where it is: SQLite keeps it, and more stands behind it.
@@ -271,7 +271,7 @@ class Disk:
 
             for place, form, function in ((3, _WRITE, writes), (4, _TRUNCATE, truncates), (5, _SYNC, syncs)):
                 callback = form(function)
-                self._kept_alive.append(callback)
+                _KEPT_ALIVE.append(callback)
                 copy[place] = ctypes.cast(callback, ctypes.c_void_p).value
             return copy
 
@@ -287,10 +287,12 @@ class Disk:
         real_open, real_delete = _OPEN(vfs.open or 0), _DELETE(vfs.delete or 0)
         for field_, form, function in (("open", _OPEN, opened), ("delete", _DELETE, removed)):
             callback = form(function)
-            self._kept_alive.append(callback)
+            _KEPT_ALIVE.append(callback)
             monkeypatch.setattr(vfs, field_, ctypes.cast(callback, ctypes.c_void_p).value)
 
 
+_KEPT_ALIVE: list[object] = []
+"""What SQLite calls: for as long as the process lives, as a connection may be closed at any time."""
 _INT, _POINTER, _LONG = ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
 _OPEN: Callable[..., Any] = ctypes.CFUNCTYPE(_INT, _POINTER, _POINTER, _POINTER, _INT, _POINTER)
 _DELETE: Callable[..., Any] = ctypes.CFUNCTYPE(_INT, _POINTER, _POINTER, _INT)
