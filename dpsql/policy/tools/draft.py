@@ -77,6 +77,7 @@ def _lines(
             yield from _table(table, catalogue, source or table.source or None, parts)
     yield "# What a query costs that says nothing else."
     yield "defaults: {epsilon: 0.1, delta: 1e-8}"
+    yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
     yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
     yield "budgets:"
     yield "  total: {epsilon: 1, delta: 1e-7}"
