@@ -94,6 +94,12 @@ def test_subqueries_see_values_of_the_query_around_them(asked: tuple[Path, Polic
         assert round(con.sql(sql).run(epsilon=1e6).fetchall()[0][0]) == 1334
 
 
+def test_a_schema_may_stand_in_front() -> None:
+    sql, of = "SELECT COUNT(*) FROM main.people WHERE {} = 'DE'", policy(TABLE)
+    one, other = (planned(sql.format(v), of).tree.node for v in ("main.people.home.country", "country"))
+    assert fingerprint(one) == fingerprint(other)
+
+
 def refused(sql: str) -> tuple[str, str]:
     """The code and the one or last repair of a refusal."""
     (found,) = dpsql.check(sql, policy(TABLE))
