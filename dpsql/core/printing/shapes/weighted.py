@@ -28,6 +28,7 @@ from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
+from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
@@ -346,11 +347,14 @@ def _counts_rows(c: Component) -> bool:
 
 
 def _distinct(parts: _Parts, at: int) -> Statement:
-    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
+    """COUNT and SUM(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c, b = parts.node.components[at], parts.bounding
     assert c.arg is not None
-    limit = largest_contribution(c, parts.limits).in_all
+    limit = rule(c).kept(c, parts.limits)
+    added = rule(c).adds_values
     value, known = spell(c.arg, parts.block.names)
+    type_ = held_in(c) if added else known.type
+    value = quantized(c, parts.block.names) if added else value
     block = parts.block.filtered(f"{value} IS NOT NULL")
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
@@ -362,8 +366,9 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", known.type)])
+    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", type_)])
     steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
-    listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
+    counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
+    listed = [*parts.names, f"{counted} AS m{at}"]
     sql = _statement(steps, listed, "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")
