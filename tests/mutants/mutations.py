@@ -1472,6 +1472,14 @@ MUTATIONS = (
         ("tests/core/printing/test_spreads.py",),
     ),
     Mutation(
+        "variance-of-too-many-rows",
+        "dpsql/core/printing/group_by.py",
+        "n = d.least(counted, few)",
+        "n = counted",
+        "whether one person has 2³² rows decides whether the query fails",
+        ("tests/core/printing/test_spreads.py",),
+    ),
+    Mutation(
         "spread-of-raw-values",
         "dpsql/core/printing/group_by.py",
         "units = d.cast(quantized(y, names), BIGINT)",
