@@ -24,7 +24,6 @@ from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 
-
 MOST_ROWS = 2**32
 """Rows of a group from which on its variance is NULL."""
 
