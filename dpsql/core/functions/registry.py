@@ -142,22 +142,16 @@ def apply(function: Function, args: Args) -> Value:
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded
-    found = function.interval(args)
-    if result_type.kind is Kind.DOUBLE:
-        found = shortened(_representable(found))
-    wide = type_range(result_type)
-    # What is open anyway, or as narrow as values of a type can be, needs no second look.
-    by_type = result_type.kind in (Kind.DOUBLE, Kind.BOOLEAN)
-    held = wide if by_type else iv_meet(function.interval(on_ranges(args)), wide)
-    finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
-    return Value(
-        result_type,
-        found,
-        held,
-        function.nullable(args),
-        finite,
-        function.domain(args) or _mapped(function, args, result_type),
-    )
+    found, held, finite = function.interval(args), type_range(result_type), True
+    match result_type.kind:
+        case Kind.DOUBLE:
+            found, finite = shortened(_representable(found)), function.finite(args)
+        case Kind.BOOLEAN:
+            pass  # its range is as narrow as values of a type can be
+        case _:
+            held = iv_meet(function.interval(on_ranges(args)), held)
+    domain = function.domain(args) or _mapped(function, args, result_type)
+    return Value(result_type, found, held, function.nullable(args), finite, domain)
 
 
 _OVERFLOW = Reason(
@@ -204,8 +198,9 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
     """The image of the one finite domain among the arguments, all others being constants."""
     if function.python is None or result_type.kind is Kind.DOUBLE:
         return None
-    moving = [i for i, a in enumerate(args) if not a.is_constant]
-    if len(moving) != 1:
+    moving = [i for i, a in enumerate(args) if isinstance(a.constant, Missing)]
+    domain = args[moving[0]].domain if len(moving) == 1 else None
+    if domain is None:
         return None
     fixed = [None if isinstance(a.constant, Missing) else a.constant for a in args]
 
@@ -213,9 +208,6 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
         fixed[moving[0]] = key
         return _evaluate(function, fixed, result_type)
 
-    domain = args[moving[0]].domain
-    if domain is None:
-        return None
     with localcontext(prec=200):
         return map_domain(domain, image)
 

@@ -351,6 +351,27 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
 
 
+def made_columns(node: Node) -> tuple[Column, ...]:
+    """The columns that are a node's own: no input has them."""
+    match node:
+        case Scan(columns=columns) | Values(columns=columns):
+            return columns
+        case Project(items=items) | GroupKeys(items=items):
+            return tuple([item.column for item in items])
+        case SetOperation(columns=set_columns):
+            return tuple([c.column for c in set_columns])
+        case Unnest(column=column):
+            return (column,)
+        case Window(calls=windows):
+            return tuple([w.column for w in windows])
+        case Aggregate(keys=keys, calls=calls):
+            return (*[k.column for k in keys], *[c.column for c in calls])
+        case Release(keys=key_columns, outputs=outputs):
+            return (*key_columns, *[o.column for o in outputs])
+        case Join() | Filter() | Truncate() | Sort() | Limit() | BoundContributions():
+            return ()
+
+
 def output_columns(node: Node) -> tuple[Column, ...]:
     """The columns a node's rows have, in order."""
     match node:
@@ -358,20 +379,12 @@ def output_columns(node: Node) -> tuple[Column, ...]:
             return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
         case Scan(columns=columns) | Values(columns=columns):
             return columns
-        case Project(items=items):
-            return tuple([item.column for item in items])
-        case SetOperation(columns=set_columns):
-            return tuple(c.column for c in set_columns)
-        case Unnest(input=child, column=column):
-            return (*output_columns(child), column)
-        case Window(input=child, calls=windows):
-            return (*output_columns(child), *(w.column for w in windows))
-        case Aggregate(keys=keys, calls=calls):
-            return tuple(k.column for k in keys) + tuple(c.column for c in calls)
-        case GroupKeys(input=child, items=items):
-            return output_columns(child) + tuple(item.column for item in items)
-        case Release(keys=key_columns, outputs=outputs):
-            return key_columns + tuple(o.column for o in outputs)
+        case Project() | SetOperation() | Aggregate():
+            return made_columns(node)
+        case Unnest(input=child) | Window(input=child) | GroupKeys(input=child):
+            return output_columns(child) + made_columns(node)
+        case Release():
+            return made_columns(node)
         case (
             Filter(input=child)
             | Truncate(input=child)

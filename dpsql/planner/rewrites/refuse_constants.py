@@ -39,10 +39,9 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
     def look(node: Node) -> Node:
         if isinstance(node, Aggregate) and ctx.private(node.input):
             columns = derive_once(node.input, ctx.analysis).fact.columns
-            env = {uid: _declared(fact) for uid, fact in columns.items()}
             for e in (e for call in node.calls for arg in arguments(call) for e in walk(arg)):
-                if isinstance(e, Call) and e.function == "clip" and columns_of(e) and not is_searched(e):
-                    _require_range(e, env)
+                if isinstance(e, Call) and e.function == "clip" and (read := columns_of(e)) and not is_searched(e):
+                    _require_range(e, {uid: _declared(columns[uid]) for uid in read})
         return node
 
     return transform(root, look)
