@@ -35,6 +35,8 @@ def made_column(node: exp.Expr, text: str, levels: Sequence[Sequence[Entry]]) ->
     levels: what a query sees, then the query around it: the first that has such a column decides.
     Raises Rejected DP104: several tables make one.
     """
+    if not any(e.made for entries in levels for e in entries):
+        return None
     if isinstance(node, exp.Column) and any(_is_table(node, entries) for entries in levels):
         return None
     readings = [(place, made.key) for place, made in _readings(node, text)]
@@ -94,7 +96,8 @@ def declared_field(node: exp.Column, entries: Sequence[Entry]) -> tuple[str, ...
 
 
 def _is_table(node: exp.Column, entries: Sequence[Entry]) -> bool:
-    return any(e.relation.lower() == node.table.lower() for e in entries)
+    table = node.table.lower()
+    return any(e.relation.lower() == table for e in entries)
 
 
 def _in(entry: Entry, place: Place) -> bool:
