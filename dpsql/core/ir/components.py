@@ -70,6 +70,8 @@ class Measure(Enum):
     MODE = "mode"  # not a sum: the number of a public value, chosen by how many rows have it
     LARGEST = "largest"  # not a sum: the number of a public value, chosen by how many units have it
 
+    __hash__ = object.__hash__  # each is one object; Enum's own hash is that of the name, in Python
+
 
 @dataclass(frozen=True, slots=True)
 class Quantile:

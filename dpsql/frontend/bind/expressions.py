@@ -222,7 +222,7 @@ class ExprBinder:
         function = lookup(name)
         if function is None:
             raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
-        for at in sorted(function.literal):
+        for at in sorted(function.literal) if function.literal else ():
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
                     "DP115", f"{name}: argument {at + 1} must be a literal", span=args[at].span or span,
@@ -235,7 +235,7 @@ class ExprBinder:
             clipped = _as_clip(function.name, args)
             if clipped is not None:
                 function, args = REGISTRY["clip"], clipped
-        value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
+        value = value_of_call(function.name, tuple([self.value(a) for a in args]), span)
         made = Call(function.name, args, value.type, span)
         self.known[made] = value
         return made
