@@ -54,6 +54,9 @@ class PostgresAnswers:
                     self._server.url, what, "ask again: what was stored is given", nothing_ran=False
                 ) from None
 
+    def close(self) -> None:
+        """Nothing to let go of: the ledger closes the server."""
+
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
         if not names:

@@ -74,8 +74,7 @@ class JoinKind(Enum):
     ANTI = "anti"
 
     def __init__(self, name: str) -> None:
-        self.filters = name in ("semi", "anti")
-        """True if the right side only decides which left rows stay: its columns are not in the output."""
+        self.filters = name in ("semi", "anti")  # whether the right side only decides which left rows stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +302,11 @@ class BoundContributions:
     truncate_groups: bool = False
     few_groups: bool = False
 
+    @property
+    def one_group(self) -> bool:
+        """Whether each id has rows in one group at most."""
+        return not self.keys or (self.few_groups and self.groups == 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -377,22 +381,11 @@ def output_columns(node: Node) -> tuple[Column, ...]:
     match node:
         case Join(kind=kind, left=left, right=right):
             return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
-        case Scan(columns=columns) | Values(columns=columns):
-            return columns
-        case Project() | SetOperation() | Aggregate():
-            return made_columns(node)
         case Unnest(input=child) | Window(input=child) | GroupKeys(input=child):
             return output_columns(child) + made_columns(node)
-        case Release():
-            return made_columns(node)
-        case (
-            Filter(input=child)
-            | Truncate(input=child)
-            | Sort(input=child)
-            | Limit(input=child)
-            | BoundContributions(input=child)
-        ):
-            return output_columns(child)
+        case Filter() | Truncate() | Sort() | Limit() | BoundContributions():
+            return output_columns(node.input)
+    return made_columns(node)
 
 
 def keyed_by(node: Release) -> GroupKeys:
@@ -400,11 +393,6 @@ def keyed_by(node: Release) -> GroupKeys:
     below = node.input.input if isinstance(node.input, BoundContributions) else node.input
     assert isinstance(below, GroupKeys)
     return below
-
-
-def one_group(bounding: BoundContributions) -> bool:
-    """Whether each id has rows in one group at most."""
-    return not bounding.keys or (bounding.few_groups and bounding.groups == 1)
 
 
 def key_sources(node: Release) -> tuple[KeySource, ...] | None:

@@ -153,6 +153,9 @@ class PostgresLedger:
             raise after_commit(failure) from None
         return receipt
 
+    def finish(self) -> None:
+        """Nothing to wait for: the charge and its head are durable once `reserve` returns."""
+
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds, other gateways' charges included."""
         return self._reading(lambda _: self._book.spent(unit, analyst))

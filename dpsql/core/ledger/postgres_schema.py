@@ -179,6 +179,6 @@ def check_owner(url: str, owner: Identity, dataset: str, accountant: str) -> Non
     if owner.accountant != accountant:
         raise unusable(
             url, f"it counts in {owner.accountant}, and the policy says {accountant}",
-            f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the old one's "
-            "spending means for it",
+            f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the old "
+            "one's spending means for it",
         )  # fmt: skip

@@ -29,7 +29,7 @@ from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources, one_group
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import largest_contribution, rule
@@ -237,7 +237,7 @@ def _ends(value: Value) -> tuple[tuple[Exact | None, ...], tuple[Exact | None, .
 
 def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContributions | None) -> int:
     """The largest F ≤ 2²⁰ with F·τ ≤ 2³⁰, else 1: an id above τ loses less than 1/F of a unit in each group."""
-    if rule(c).counts == "values" or bounding is None or one_group(bounding):
+    if rule(c).counts == "values" or bounding is None or bounding.one_group:
         return 1
     return _weight_of(total.most)
 

@@ -20,7 +20,7 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
@@ -210,7 +210,7 @@ def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) 
     |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.
     """
     held = "n" if _counts_rows(c) else f"m{i}"
-    if one_group(parts.bounding):
+    if parts.bounding.one_group:
         return _Term(d.cast(_clipped(d, d.wide(held), -limit.most, limit.most), BIGINT), {})
     of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
     if limit.norm == "l1":
