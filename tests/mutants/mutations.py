@@ -25,6 +25,7 @@ class Mutation:
 
 ENUMERATED = "only neighbouring databases show it, and comparing enough of them takes a minute"
 RACE = "only processes that race show it"
+POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
     # --- data as it is ---
@@ -2020,6 +2021,57 @@ MUTATIONS = (
         "        if known.sequence < 0:\n            raise",
         "a ledger from a backup forgets what was spent",
         ("tests/core/ledger/test_sqlite_file.py",),
+    ),
+    Mutation(
+        "charge-not-flushed",
+        "dpsql/core/ledger/sqlite.py",
+        "            flush_file(self._log)\n",
+        "            str(self._log)\n",
+        "a power cut takes a charge whose noise was shown",
+        ("tests/core/ledger/test_durability.py",),
+    ),
+    Mutation(
+        "head-before-the-charge",
+        "dpsql/core/ledger/sqlite.py",
+        "self._head.advance(receipt.sequence, self._durable)",
+        "self._head.advance(receipt.sequence, lambda: self._tip) or self._durable()",
+        "after a power cut the head remembers a charge that the ledger has not: it is refused as an older copy",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
+    ),
+    Mutation(
+        "ledger-moved-without-a-flush",
+        "dpsql/core/ledger/sqlite_file.py",
+        '("synchronous=NORMAL", ',
+        '("synchronous=OFF", ',
+        "a power cut while SQLite moves the log into the file takes charges",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
+    ),
+    Mutation(
+        "head-not-flushed",
+        "dpsql/core/ledger/head.py",
+        "self._flushing = Meanwhile(self._flush)",
+        "self._flushing = Meanwhile(str)",
+        "after a power cut a ledger from a backup is not recognised as older",
+        ("tests/core/ledger/test_durability.py",),
+    ),
+    Mutation(
+        "head-not-waited-for",
+        "dpsql/service/pipeline.py",
+        "            account.ledger.finish()\n",
+        "            str(account.ledger)\n",
+        "an answer is shown, and its charge can be forgotten by a backup that is put back after a power cut",
+        ("tests/answers/test_reuse.py",),
+    ),
+    Mutation(
+        "answers-moved-without-a-flush",
+        "dpsql/answers/store/sqlite.py",
+        '("synchronous=NORMAL", ',
+        '("synchronous=OFF", ',
+        "a power cut while SQLite moves the log into the file damages all stored answers",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
     ),
     Mutation(
         "changed-entries-accepted",
