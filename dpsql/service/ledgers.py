@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.plain_files import located
+from dpsql.core.ledger.refusals import unusable
 from dpsql.core.policy.policy import IN_MEMORY, Policy, default_head_path
-from dpsql.core.policy.server_url import is_server_url, password_in
+from dpsql.core.policy.server import ServerError, names_server, parse_server
 
 FORGETS: Final = "the ledger is in memory: what was spent is forgotten when the session ends, and a new one starts anew"
 
@@ -69,7 +70,8 @@ def is_in_memory(policy: Policy, named: str | PathLike[str] | None = None) -> bo
 def place_of(policy: Policy, named: str | PathLike[str] | None = None) -> AnyPlace | None:
     """Where a ledger and its head lie: the named one, else the policy's. None: in memory, where `:memory:` is named.
 
-    One file has one head, however it was named; a database has one for each spelling of its URL.
+    One file has one head, however it was named; a database has one for each spelling of its URL. Raises CannotOpen
+    DP407: a URL that holds a password, or none that is understood.
     """
     if is_in_memory(policy, named):
         return None
@@ -77,8 +79,15 @@ def place_of(policy: Policy, named: str | PathLike[str] | None = None) -> AnyPla
     policys = None if own is None or head is None else _place(own, head)
     if named is None or (policys is not None and _is_same(os.fspath(named), policys)):
         return policys
-    ledger = os.fspath(named) if is_server_url(os.fspath(named)) else Path(named)
+    ledger = _address(os.fspath(named)) if names_server(os.fspath(named)) else Path(named)
     return _place(ledger, default_head_path(ledger, policy.name))
+
+
+def _address(named: str) -> str:
+    try:
+        return parse_server(named).text
+    except ServerError as error:
+        raise unusable("on a server", f"the address {error}", error.help) from None
 
 
 def _place(ledger: str | Path, head: Path) -> AnyPlace:
@@ -88,10 +97,10 @@ def _place(ledger: str | Path, head: Path) -> AnyPlace:
 def _is_same(named: str, other: AnyPlace) -> bool:
     match other:
         case ServerPlace(url):
-            return named == url
+            return named.strip() == url
         case Place(path):
             try:
-                return not is_server_url(named) and located(named) == located(path)
+                return not names_server(named) and located(named) == located(path)
             except ValueError:  # no file name, which opening it will say
                 return False
 
@@ -111,8 +120,10 @@ def open_ledger(policy: Policy, place: AnyPlace | None) -> Ledger:
         case ServerPlace(url, head):
             from dpsql.core.ledger.postgres import PostgresLedger
 
-            data = policy.database if policy.database is not None and is_server_url(policy.database) else None
-            return PostgresLedger.open(url, head, policy.name, accountant, units=policy.unit_names, data=data)
+            data = policy.server
+            return PostgresLedger.open(
+                url, head, policy.name, accountant, units=policy.unit_names, data=None if data is None else data.text
+            )
 
 
 def look_at_ledger(policy: Policy, place: AnyPlace | None) -> Ledger | None:
@@ -150,11 +161,11 @@ def accept_ledger(place: AnyPlace) -> None:
 
 
 def shown(place: AnyPlace | None) -> str:
-    """Where a ledger is, as messages say it; no password is in it."""
+    """Where a ledger is, as messages say it."""
     match place:
         case None:
             return IN_MEMORY
         case Place(path):
             return str(path)
         case ServerPlace(url):
-            return "a server" if password_in(url) else url
+            return url

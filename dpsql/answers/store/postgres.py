@@ -55,7 +55,7 @@ class PostgresAnswers:
                 ) from None
 
     def close(self) -> None:
-        """Nothing to let go of: the ledger closes the server."""
+        """Nothing of its own: the ledger closes what both use."""
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpsql.core.ledger.refusals import after_commit, unusable
-from dpsql.core.policy.server_url import PASSWORD, PASSWORD_HELP, SECRETS, password_in
+from dpsql.core.policy.server import ServerError, parse_server
 from dpsql.diagnostics.errors import CannotOpen
 
 if TYPE_CHECKING:
@@ -174,11 +174,12 @@ class Server:
     def __init__(self, url: str, timeout: float = 10.0) -> None:
         """timeout: seconds to connect, to wait for a lock, and that a silent gateway may keep one.
 
-        Raises CannotOpen (DP407): the URL holds a password.
+        Raises CannotOpen (DP407): the URL holds a password, or is none.
         """
-        if password_in(url):
-            raise unusable("on a server", PASSWORD, *PASSWORD_HELP)
-        self.url, self.timeout = url, timeout
+        try:
+            self.url, self.timeout = parse_server(url).text, timeout
+        except ServerError as error:
+            raise unusable("on a server", f"the address {error}", error.help) from None
         self._idle: list[Session] = []
         self._process = os.getpid()
         self._open = True
@@ -344,14 +345,12 @@ def _connected(url: str, timeout: float) -> Connection[Any]:
         raise unusable(
             url, "this needs psycopg, the client of PostgreSQL, which is not installed", "pip install 'dpsql[postgres]'"
         ) from None
-    if not url.isprintable():
-        raise unusable("on a server", "the URL holds what cannot be printed", *_URL)
     try:
         asked = conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
         raise unusable("on a server", "PostgreSQL's client does not understand the URL", *_URL) from None
-    if any(name in asked for name in SECRETS):
-        raise unusable("on a server", PASSWORD, *PASSWORD_HELP)
+    if any("password" in name for name in asked):
+        raise unusable("on a server", "PostgreSQL's client finds a password in the URL", *_URL)
     # A server that is gone without a word is noticed within half a minute.
     usual = {
         "connect_timeout": max(2, int(timeout)), "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
 from dpsql.core.policy.positions import Places
 from dpsql.core.policy.server import Server, names_server, parse_server
-from dpsql.core.policy.server_url import is_server_url
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import Accountant, Neighbours, Unit, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS
@@ -179,7 +178,7 @@ class Policy:
     @property
     def ledger_url(self) -> str | None:
         """The URL of the ledger's database; None for one in a file, or in memory."""
-        return self.ledger if self.ledger is not None and is_server_url(self.ledger) else None
+        return self.ledger.strip() if self.ledger is not None and names_server(self.ledger) else None
 
     @property
     def ledger_path(self) -> Path | None:

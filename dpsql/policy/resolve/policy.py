@@ -9,7 +9,6 @@ from typing import Any
 
 from dpsql.core.policy.policy import IN_MEMORY, Privacy
 from dpsql.core.policy.positions import Loc, Places
-from dpsql.core.policy.server_url import PASSWORD, PASSWORD_HELP, is_server_url, password_in
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file.file_format import PolicyFile
@@ -18,7 +17,7 @@ from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve.names import Scope
-from dpsql.policy.resolve.servers import check_server
+from dpsql.policy.resolve.servers import check_ledger, check_server
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
 from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
 
@@ -62,9 +61,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     can_be_prepared(scope, tables)
     if file.ledger == IN_MEMORY and file.ledger_head is not None:
         issues.add(("ledger_head",), f"is given, but the ledger is {IN_MEMORY}, of which nothing is remembered")
-    if file.ledger is not None and is_server_url(file.ledger) and password_in(file.ledger):
-        # Without its place: the line would show the password.
-        issues.add((), f"ledger: {PASSWORD}", *PASSWORD_HELP, about=False)
+    check_ledger(scope)
     if file.search == "refuse":
         _nothing_searched(file, issues)
     document = normalised(file)

@@ -1,16 +1,10 @@
-"""A server of PostgreSQL of the tests' own, a database for each test, and gateways that lose their connections."""
+"""A database for each test, on a server of the ledgers' own, whose disk is waited for."""
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import os
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,68 +12,27 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ledger.ledger import Entry
-from dpsql.core.ledger.postgres import PostgresLedger
-from dpsql.core.privacy_loss import PrivacyLoss
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: make .venv-engines/postgres/.installed")
 
-psycopg = pytest.importorskip("psycopg", reason="needs psycopg:  pip install 'dpsql[postgres]'")
+from dpsql.core.ledger.ledger import Entry  # noqa: E402
+from dpsql.core.ledger.postgres import PostgresLedger  # noqa: E402
+from dpsql.core.privacy_loss import PrivacyLoss  # noqa: E402
+from tests.engines_elsewhere.postgres.servers import Server, found, running  # noqa: E402
 
-OWNER = "custodian"
-
-
-def _programs() -> Path | None:
-    found = max(glob.glob("/usr/lib/postgresql/*/bin/initdb"), default=shutil.which("initdb"))
-    return None if found is None else Path(found).parent
+SERVERS = found()
+OWNER = "postgres"
 
 
+@dataclass(frozen=True)
 class Cluster:
-    """A server in a folder of its own, reached through a socket there."""
+    """A running server."""
 
-    def __init__(self, folder: Path, *settings: str) -> None:
-        self.folder, self._settings = folder, settings
-        programs = _programs()
-        if programs is None:
-            pytest.skip("needs a server of PostgreSQL:  apt install postgresql")
-        self._programs = programs
-        # A server does not run as root.
-        self._as: dict[str, Any] = (
-            {"user": "postgres", "group": "postgres", "extra_groups": []} if not os.getuid() else {}
-        )
-        if self._as:
-            os.chmod(folder, 0o755)
-            shutil.chown(folder, "postgres")
-        self._run("initdb", "-D", str(self._data), "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        self.start()
+    server: Server
 
     @property
-    def _data(self) -> Path:
-        return self.folder / "data"
-
-    def _run(self, program: str, *arguments: str) -> None:
-        done = self._called(program, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def _called(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self._programs / program), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, **self._as)
-
-    def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses='' " + " ".join(f"-c {s}" for s in self._settings)
-        log = str(self.folder / "log")
-        deadline = time.monotonic() + 600
-        # While processes of one that was killed are about to end, it refuses.
-        while (done := self._called(
-            "pg_ctl", "start", "-D", str(self._data), "-w", "-t", "300", "-l", log, "-o", options
-        )).returncode:  # fmt: skip
-            assert time.monotonic() < deadline, done.stdout + self.log
-            time.sleep(0.1)
-
-    def stop(self, mode: str = "immediate") -> None:
-        self._run("pg_ctl", "stop", "-D", str(self._data), "-w", "-t", "300", "-m", mode)
-
-    def kill(self) -> None:
-        """SIGKILL for the server; its processes notice."""
-        os.kill(int((self._data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    def folder(self) -> Path:
+        """Where its socket is."""
+        return self.server.folder
 
     @property
     def log(self) -> str:
@@ -88,7 +41,7 @@ class Cluster:
     def url(self, database: str, role: str = OWNER, folder: Path | None = None) -> str:
         return f"postgresql://{role}@/{database}?host={folder or self.folder}"
 
-    @contextlib.contextmanager
+    @contextmanager
     def connected(self, database: str = "postgres", role: str = OWNER) -> Iterator[Any]:
         with psycopg.connect(self.url(database, role), autocommit=True) as connection:
             yield connection
@@ -100,32 +53,42 @@ class Cluster:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def set(self, name: str, value: str) -> None:
+        """One of the server's settings, for every connection that is made from now on."""
+        self.run(f"ALTER SYSTEM SET {name} = '{value}'", "SELECT pg_reload_conf()")
+        while self.run(f"SHOW {name}") != [(value,)]:
+            pass
 
-@contextlib.contextmanager
-def cluster_with(*settings: str) -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="dpsql-postgres-", dir="/tmp"))  # names of sockets have to be short
-    cluster = None
-    try:
-        cluster = Cluster(folder, *settings)
+
+@contextmanager
+def started(name: str) -> Iterator[Cluster]:
+    if name not in SERVERS:
+        pytest.skip("no PostgreSQL: neither in /usr/lib/postgresql nor as the package pgserver")
+    with running(name, SERVERS[name]) as server:
+        cluster = Cluster(server)
+        cluster.set("fsync", "on")
         yield cluster
-    finally:
-        with contextlib.suppress(AssertionError):  # stopped already
-            if cluster is not None:
-                cluster.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Contracts, lost connections and refusals are tried on each version; the rest takes longer: on the first."""
+    if "cluster" in metafunc.fixturenames:
+        names = list(SERVERS) or ["none"]
+        chosen = names if getattr(metafunc.module, "EVERY_VERSION", False) else names[:1]
+        metafunc.parametrize("cluster", chosen, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Shared by all tests: nobody stops it."""
-    with cluster_with("max_connections=60", "shared_buffers=32MB") as found:
+    with started(request.param) as found:
         yield found
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[Cluster]:
-    """For tests that stop it."""
-    with cluster_with("max_connections=30", "shared_buffers=32MB") as found:
+    """For tests that stop it, or change its settings."""
+    with started(next(iter(SERVERS), "none")) as found:
         yield found
 
 

@@ -23,6 +23,7 @@ from tests.answers.test_store_contract import StoreContract, answer
 from tests.core.ledger.test_ledger_contract import LedgerContract, entry, loss
 from tests.engines_elsewhere.postgres.ledger.conftest import Database
 
+EVERY_VERSION = True
 Make = Callable[..., Any]
 
 
@@ -76,16 +77,17 @@ class TestPostgresLedger(LedgerContract):
 
 class TestPostgresAnswers(StoreContract):
     @pytest.fixture
-    def server(self, database: Database) -> Iterator[Server]:
+    def beside(self, database: Database) -> Iterator[Server]:
+        """The server of a store that is not the ledger's own."""
         with database.open():
             found = Server(database.url)
             yield found
             found.close()
 
     @pytest.fixture
-    def make(self, server: Server) -> Make:
+    def make(self, beside: Server) -> Make:
         # A lock whose connection was closed by a Ctrl-C is let go when the server notices, a moment later.
-        return lambda patience=60: PostgresAnswers(server, patience=patience or 60)
+        return lambda patience=60: PostgresAnswers(beside, patience=patience or 60)
 
     def test_another_gateway_finds_what_was_added(self, make: Make, database: Database) -> None:
         make().add([answer()])
@@ -145,7 +147,7 @@ class TestPostgresAnswers(StoreContract):
             assert make(600).alone(["x"], lambda: 1) == 1
 
     @pytest.mark.processes
-    def test_processes_take_turns(self, database: Database, server: Server, tmp_path: Path) -> None:
+    def test_processes_take_turns(self, database: Database, beside: Server, tmp_path: Path) -> None:
         (tmp_path / "count").write_text("0")
         program = _PROGRAM + (
             "count = Path(sys.argv[2]); store = PostgresAnswers(Server(sys.argv[1]))\n"
@@ -160,7 +162,7 @@ class TestPostgresAnswers(StoreContract):
         assert (tmp_path / "count").read_text() == "160"
 
     @pytest.mark.processes
-    def test_a_forked_child_has_connections_of_its_own(self, database: Database, server: Server) -> None:
+    def test_a_forked_child_has_connections_of_its_own(self, database: Database, beside: Server) -> None:
         program = _PROGRAM + (
             "import os\n"
             "store = PostgresAnswers(Server(sys.argv[1]))\n"

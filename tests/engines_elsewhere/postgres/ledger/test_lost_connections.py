@@ -16,6 +16,7 @@ from dpsql.diagnostics.errors import CannotOpen
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database, made
 from tests.engines_elsewhere.postgres.ledger.proxy import Act, Plan, Proxy, between, is_commit
 
+EVERY_VERSION = True
 Charge = Callable[[object], Entry]
 
 
@@ -87,7 +88,7 @@ def test_a_commit_that_arrives_while_it_is_looked_up_is_waited_for(database: Dat
             proxy.deliver()
 
         on.append(True)
-        thread = threading.Thread(target=deliver)
+        thread = threading.Thread(target=deliver, daemon=True)
         thread.start()
         receipt = ledger.reserve(charge("a"), Caps())
         thread.join(600)
@@ -229,12 +230,12 @@ def test_a_killed_server_keeps_what_it_said_it_had(own_cluster: Cluster, tmp_pat
     with database.open(timeout=1) as ledger:
         for i in range(5):
             ledger.reserve(charge(i), Caps())
-        own_cluster.kill()
+        own_cluster.server.kill()
         with pytest.raises(CannotOpen) as refusal:
             ledger.reserve(charge("lost"), Caps())
         assert refusal.value.diagnostics[0].notes == (NOTHING_RAN,)
         with pytest.raises(CannotOpen, match="cannot be reached"):
             ledger.spent("patient")
-        own_cluster.start()
+        own_cluster.server.start()
         assert ledger.reserve(charge("after"), Caps()).sequence == 6
         assert ledger.verify() == 6
