@@ -102,6 +102,7 @@ def _zone(frame: Any, name: str) -> str:
     """The time zone of a column, which stands in a frame's schema; UTC where that has no name."""
     types = getattr(frame, "schema", None) or frame.dtypes
     type = types.field(name).type if hasattr(types, "field") else types[name]
+    type = getattr(type, "pyarrow_dtype", type)  # of pandas' columns that are Arrow's
     zone = str(getattr(type, "tz", None) or getattr(type, "time_zone", None) or "UTC")
     return zone if zone in available_timezones() else "UTC"
 

@@ -99,7 +99,7 @@ def test_times_of_a_zone_are_read_as_its_clocks_show_them() -> None:
     arrow = pyarrow.Table.from_pandas(frame)
     hours = {hour: int(n) for hour, n in times.hour.value_counts().items()}
     ends = times[0].tz_convert("UTC"), times[-1].to_pydatetime()
-    for given in (frame, arrow, polars.from_pandas(frame)):
+    for given in (frame, arrow, polars.from_pandas(frame), arrow.to_pandas(types_mapper=pandas.ArrowDtype)):
         with dpsql.protect(given, unit="member_id", bounds={"t": ends}, max_rows=4, budget=10**6) as con:
             assert "t          timestamp, from t AT TIME ZONE 'Asia/Kolkata', bounds [2024-01-01 00:00:00, " in str(
                 con.describe("data")

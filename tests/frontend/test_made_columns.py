@@ -153,3 +153,16 @@ def test_a_cast_to_the_type_that_a_column_has_is_the_column() -> None:
     one, other = (planned(sql.format(written), of).tree.node for written in ("p.id", "p.id::BIGINT"))
     assert fingerprint(one) == fingerprint(other)
     assert [d.code for d in dpsql.check(sql.format("p.id::INTEGER"), of)] == ["DP230"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["GROUP BY at::DATE", "WHERE at >= '2024-01-01'", "WHERE hour(at) = 1", "WHERE at = TIMESTAMPTZ '2024-01-01'"],
+)
+def test_a_time_without_a_calendar_is_told_the_column_that_has_one(asked: str) -> None:
+    declared = "people:\n  unit: {rows: 1}\n  columns:\n    at: {type: timestamptz}\n"
+    (found,) = dpsql.check(f"SELECT COUNT(*) FROM people {asked}", policy(declared))
+    (line,) = found.help
+    made = line.partition(":  ")[2].replace("x", "at")
+    repaired = policy(declared.replace("at: {type: timestamptz}", made))
+    assert dpsql.check(f"SELECT COUNT(*) FROM people {asked.replace('TIMESTAMPTZ', 'TIMESTAMP')}", repaired) == []

@@ -17,7 +17,7 @@ from dpsql.core.functions.domains import Midnights, map_domain, span_of
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import literal
 from dpsql.core.functions.rounding import outward
-from dpsql.core.functions.signature import iv_meet, may_fail, stored
+from dpsql.core.functions.signature import WITHOUT_A_ZONE, iv_meet, may_fail, stored
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -43,7 +43,8 @@ def cast(arg: Value, target: SqlType) -> Value:
     if arg.is_constant and arg.constant is None:
         return literal(None, target)
     if target.kind not in _TARGETS.get(arg.type.kind, frozenset()):
-        raise SignatureError(f"cannot convert {arg.type} to {target}")
+        repair = f"; {WITHOUT_A_ZONE}" if Kind.TIMESTAMPTZ in (arg.type.kind, target.kind) else ""
+        raise SignatureError(f"cannot convert {arg.type} to {target}{repair}")
     if arg.is_constant:
         folded = _folded(_known(arg), target)
         if folded is not None:
