@@ -209,7 +209,7 @@ def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: 
     are called like another table, of the type that its key has."""
     owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
     names = [*(c for key in table.foreign_keys for c in key.columns), *owners, *table.primary_key]
-    names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "key", "_no", "num", "number"))]
+    names += [c.name for c in table.columns if c.name.casefold().endswith(_ID_ENDINGS)]
     found = []
     for name in dict.fromkeys(names):
         type_, theirs = known.get(name), owners.get(name)
@@ -219,6 +219,7 @@ def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: 
     return found
 
 
+_ID_ENDINGS = ("id", "key", "_no", "num", "number", "nr", "nr.", "nummer")
 _IDS = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
 
 
