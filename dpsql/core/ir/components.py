@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -112,7 +113,7 @@ class Factor:
     hi: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Component:
     """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
 

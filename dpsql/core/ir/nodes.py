@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Component, KeySource, Output
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -148,7 +149,7 @@ class Unnest:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate as written: `function` is its name in `dpsql/aggregates`; arg None is COUNT(*).
 

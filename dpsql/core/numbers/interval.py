@@ -6,9 +6,10 @@ that is why an aggregate's argument is always clipped once more to its derived i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Reason
 
 Exact = int | Fraction
@@ -28,7 +29,7 @@ def quotient(x: Exact, y: Exact) -> Fraction:
     return Fraction(x) / y
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Interval:
     """All reals x with lo ≤ x ≤ hi; None is an open end. `why` explains open ends and takes no part in equality.
 
