@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dpsql.core.functions.registry import describe_registry
+from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.core.printing.dialects.postgres_functions import LIMITS
 from dpsql.core.printing.windows import AGGREGATES, WINDOW_FUNCTIONS
 from grammar.read import sections
 
@@ -36,6 +38,24 @@ EXAMPLES = {
 """A query for each part; the tests run all of them against the flights example."""
 
 
+ELSEWHERE = [
+    "All of them work where DuckDB reads the data. The last column says what works where the data is in PostgreSQL:",
+    "a value is the same there to the last bit, or the query is refused by name (DP105) when it is planned. So says",
+    "`dpsql check` as well. Functions of released numbers work everywhere: DuckDB computes them.",
+    "",
+    "Also refused in PostgreSQL: casts of texts to other types; casts of DOUBLEs to texts, to HUGEINT, to FLOAT and to",
+    "DECIMAL of more than 18 digits; FULL JOIN without an equality of both sides; `IGNORE NULLS`; and over public rows",
+    "quantiles, averages and sums of DOUBLEs, and variances.",
+]
+
+
+def _on_postgres(function: str) -> str:
+    """What the SQL page says of a function there."""
+    if not POSTGRES.spells(function):
+        return "no"
+    return LIMITS.get(function, "yes")
+
+
 def sql_page() -> str:
     """docs/reference/sql.md: what is accepted, part by part, and all functions."""
     lines = [
@@ -63,14 +83,16 @@ def sql_page() -> str:
         "A function that is not listed does not exist. Every function is total: no value",
     ]
     lines += ["makes it fail. `literal` marks arguments that must be constants of the query."]
+    lines += ["", *ELSEWHERE]
     for family, functions in describe_registry().items():
-        lines += ["", f"### {family}", "", "| call | meaning | other names |", "|---|---|---|"]
+        lines += ["", f"### {family}", "", "| call | meaning | other names | PostgreSQL |", "|---|---|---|---|"]
         for f in functions:
             names = f["names"]
             assert isinstance(names, list)
             others = "" if f["operator"] else ", ".join(f"`{n}`" for n in names[1:])
             signature = str(f["signature"]).replace("|", "\\|")
-            lines.append(f"| `{signature}` | {str(f['summary']).replace('|', chr(92) + '|')} | {others} |")
+            summary = str(f["summary"]).replace("|", "\\|")
+            lines.append(f"| `{signature}` | {summary} | {others} | {_on_postgres(str(names[0]))} |")
     lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]
     lines += ["| call | meaning |", "|---|---|"]
     lines += [f"| `{w.signature}` | {w.summary} |" for w in WINDOW_FUNCTIONS.values()]

@@ -33,6 +33,7 @@ from dpsql.core.ir.types import (
     TIME,
     TIMESTAMP,
     TINYINT,
+    UBIGINT,
     VARCHAR,
     SqlType,
     decimal,
@@ -266,6 +267,13 @@ def test_rounding_to_integers_is_half_to_even_and_never_fails(engine: Engine) ->
         assert same(one(engine, d.round_to_integer(double(d, x), BIGINT)), n), x
 
 
+def test_roots_keep_all_digits(engine: Engine) -> None:
+    d = engine.dialect
+    large = (2**62, 2**80 + 12345, (10**17 + 3) ** 2, (2**62 - 1) ** 2, 2**124, 2**126)
+    for x in (0, 1, 2, 3, 10**15 + 7, 2**53 - 1, *large):
+        assert one(engine, d.near_root(d.wide(d.constant(x, HUGEINT)))) == math.ceil(math.sqrt(float(x))), x
+
+
 # --- DOUBLE -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = [0.0, -0.0, 1.5, -1.5, 5e-324, 1.7976931348623157e308, INF, -INF, NAN]
@@ -467,6 +475,35 @@ TRAPS: list[tuple[str, list[tuple[Any, SqlType]], Any]] = [
     ("make_date", [(2023, INTEGER), (2, INTEGER), (29, INTEGER)], None),
     ("substring", [("日本語", VARCHAR), (2, INTEGER), (1, INTEGER)], "本"),
     ("length", [("日本語", VARCHAR)], 3),
+    ("intdiv", [(2**100, HUGEINT), (3, INTEGER)], float(math.trunc(2.0**100 / 3))),
+    ("intdiv", [(2**64 - 1, UBIGINT), (1, INTEGER)], 2**64 - 1),
+    ("mul", [(Decimal("9" * 19), decimal(19, 0)), (Decimal("9" * 19), decimal(19, 0))], Decimal((10**19 - 1) ** 2)),
+    ("mul", [(5e-324, DOUBLE), (0.5, DOUBLE)], 0.0),
+    ("div", [(1e300, DOUBLE), (1e-300, DOUBLE)], INF),
+    ("add", [(1.7976931348623157e308, DOUBLE), (1.7976931348623157e308, DOUBLE)], INF),
+    ("exp", [(1000.0, DOUBLE)], INF),
+    ("exp", [(-1000.0, DOUBLE)], 0.0),
+    ("pow", [(1e200, DOUBLE), (2, INTEGER)], INF),
+    ("clip", [(NAN, DOUBLE), (0, INTEGER), (9, INTEGER)], None),
+    ("clip", [(-INF, DOUBLE), (0, INTEGER), (9, INTEGER)], None),
+    ("clip", [(1e300, DOUBLE), (0, INTEGER), (9, INTEGER)], 9.0),
+    ("round", [(-2.5, DOUBLE)], -3.0),
+    ("round", [(0.49999999999999994, DOUBLE)], 0.0),
+    ("round", [(Decimal("2.5"), decimal(2, 1))], Decimal("3")),
+    ("like", [("a\\", VARCHAR), ("%\\", VARCHAR)], True),
+    ("like", [("", VARCHAR), ("%", VARCHAR)], True),
+    ("like", [("a\nb", VARCHAR), ("a_b", VARCHAR)], True),
+    ("lower", [("ÉİA", VARCHAR)], "éia"),
+    ("upper", [("straße", VARCHAR)], "STRAẞE"),
+    ("substring", [("abc", VARCHAR), (0, INTEGER), (2, INTEGER)], "a"),
+    ("reverse", [("ab", VARCHAR)], "ba"),
+    ("unicode", [("", VARCHAR)], -1),
+    ("week", [(dt.date(2024, 1, 1), DATE)], 1),
+    ("week", [(dt.date(2021, 1, 3), DATE)], 53),
+    ("isoyear", [(dt.date(2021, 1, 3), DATE)], 2020),
+    ("date_trunc", [("day", VARCHAR), (dt.datetime(2024, 3, 31, 2, 30), TIMESTAMP)], dt.datetime(2024, 3, 31)),
+    ("date_diff", [("month", VARCHAR), (dt.date(2024, 1, 31), DATE), (dt.date(2024, 2, 1), DATE)], 1),
+    ("second", [(dt.datetime(2024, 1, 1, 0, 0, 59, 999999), TIMESTAMP)], 59),
 ]
 
 

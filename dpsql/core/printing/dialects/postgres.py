@@ -24,8 +24,6 @@ from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
-_LIMB = 2**64
-
 
 class Postgres(Dialect):
     """PostgreSQL's SQL, for connections with the settings of engines/postgres."""
@@ -121,12 +119,8 @@ class Postgres(Dialect):
         return rounded(self, sql, type_)
 
     def near_root(self, sql: str) -> str:
-        # A DOUBLE becomes numeric with 15 digits only: by way of two halves it keeps all of them. Two limbs are what
-        # DuckDB makes a DOUBLE of.
-        high = f"div({sql}, {_LIMB})"
-        low = f"{sql} - {high} * {_LIMB}"
-        near = f"{self.cast(low, DOUBLE)} + {self.cast(high, DOUBLE)} * {self.constant(float(_LIMB), DOUBLE)}"
-        root, half = f"ceil(sqrt({near}))", self.constant(2.0**32, DOUBLE)
+        # A DOUBLE becomes numeric with 15 digits only: by way of two halves it keeps all of them.
+        root, half = f"ceil(sqrt({self.cast(sql, DOUBLE)}))", self.constant(2.0**32, DOUBLE)
         front = f"floor({root} / {half})"
         whole = [self.wide(self.cast(part, BIGINT)) for part in (front, f"{root} - {front} * {half}")]
         return f"({whole[0]} * {2**32} + {whole[1]})"
@@ -205,7 +199,10 @@ class Postgres(Dialect):
         spelling = FUNCTIONS.get(function)
         if spelling is None:
             raise CannotSpell
-        return spelling(self, sql, args, result)
+        printed = spelling(self, sql, args, result)
+        # Without a precision, whole numbers would be read as integers.
+        whole = result.type.kind is Kind.DECIMAL and not result.type.scale
+        return self.cast(printed, result.type) if whole else printed
 
 
 POSTGRES = Postgres()

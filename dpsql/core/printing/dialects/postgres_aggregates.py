@@ -25,7 +25,7 @@ def aggregate(d: Dialect, function: str, sql: str, type_: SqlType, where: str = 
             return f"{_BOTH[function] if type_.kind is Kind.BOOLEAN else function}{called}"
         case "sum" if type_.kind in (Kind.INTEGER, Kind.DECIMAL):
             return d.total(sql, type_, where, distinct)
-        case "avg" if type_.kind is Kind.INTEGER:
+        case "avg" if type_.kind in (Kind.INTEGER, Kind.DECIMAL):
             total = d.cast(d.total(sql, type_, where, distinct), DOUBLE)
             return f"({total} / NULLIF(count{called}, 0))"
         case _:

@@ -7,6 +7,7 @@ A cast of a numeric to fewer places rounds halves away from zero, one of a DOUBL
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.core.functions.rounding import outward
@@ -15,7 +16,7 @@ from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Exact
-from dpsql.core.printing.conversions import held
+from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 
 LONGEST = 60
@@ -149,6 +150,8 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
                 raise CannotSpell("a number that FLOAT cannot hold would be an error")
             if source.kind is Kind.DOUBLE and target.kind is Kind.INTEGER:
                 return _rounded_within(d, sql, known, target)
+            if source.kind is Kind.DOUBLE and target.kind is Kind.DECIMAL:
+                return _decimal_of(d, sql, known, target)
             return fitting(d, sql, known, target)
         case Kind.BOOLEAN, (Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE):
             return _of_truth(d, sql, target)
@@ -158,6 +161,10 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
             return d.cast(d.wide(sql) if source == HUGEINT else sql, target)
         case Kind.DECIMAL, Kind.VARCHAR:
             return _digits_of(d, sql, source, target)
+        case ((Kind.DATE | Kind.TIMESTAMP | Kind.TIME), Kind.VARCHAR):
+            return _date_text(d, sql, source, target)
+        case Kind.TIMESTAMP, Kind.TIME:
+            return d.cast(safe(d, sql, known), target)
         case Kind.TIMESTAMP, Kind.DATE:
             return d.cast(sql, target)
         case Kind.DATE, Kind.TIMESTAMP:
@@ -188,3 +195,41 @@ def _rounded_within(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
     """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it."""
     sql = sql if known.type == DOUBLE else d.cast(sql, DOUBLE)
     return once(sql, lambda x: rounded(d, held(d, x, known), target))
+
+
+def half_away(sql: str) -> str:
+    """A DOUBLE rounded to a whole one, halves away from zero; NaN and infinities are whole."""
+    return once(
+        f"({sql})", lambda x: f"CASE WHEN {x} = trunc({x}) THEN {x} ELSE trunc({x}) + trunc(({x} - trunc({x})) * 2) END"
+    )
+
+
+def _decimal_of(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
+    """As DuckDB does it: times a power of ten, in DOUBLE, and rounded to a whole number of at most 18 digits."""
+    if target.precision > 18:
+        raise CannotSpell(f"a DOUBLE keeps 15 digits on the way to {target}")
+    power, top = 10.0**target.scale, 10.0**target.precision
+    room = d.constant(10.0 ** (target.precision - target.scale) + 1, DOUBLE)
+    unit = f"{Decimal(1).scaleb(-target.scale):f}"
+
+    def whole(r: str) -> str:
+        exact = d.cast(f"{d.wide(d.cast(r, BIGINT))} * {unit}", target)
+        return f"CASE WHEN abs({r}) < {d.constant(top, DOUBLE)} THEN {exact} END"
+
+    def body(x: str) -> str:
+        scaled = half_away(f"{x} * {d.constant(power, DOUBLE)}")
+        return f"CASE WHEN abs({x}) < {room} THEN {once(f'({scaled})', whole)} END"
+
+    sql = sql if known.type == DOUBLE else d.cast(sql, DOUBLE)
+    return once(sql, lambda x: once(held(d, x, known), body))
+
+
+def _date_text(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
+    """The years before 1 are marked behind the date, in brackets."""
+    text = d.cast(sql, target)
+    if source.kind is Kind.TIME:
+        return text
+    if source.kind is Kind.DATE:
+        return f"replace({text}, ' BC', ' (BC)')"
+    early = "split_part({0}, ' ', 1) || ' (BC) ' || split_part({0}, ' ', 2)"
+    return once(text, f"CASE WHEN right({{0}}, 3) = ' BC' THEN {early} ELSE {{0}} END".format)

@@ -20,7 +20,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.alike import ALIKE, each
-from dpsql.core.printing.dialects.postgres_casts import bound, once
+from dpsql.core.printing.dialects.postgres_casts import bound, half_away, once
 from dpsql.core.printing.dialects.postgres_dates import DATES, shifted
 from dpsql.core.printing.dialects.postgres_doubles import last, over, over_constant, plus, times, times_constant
 from dpsql.core.printing.dialects.postgres_texts import TEXTS
@@ -140,17 +140,11 @@ def _round(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         return sql[0] if kept >= args[0].type.scale else f"round({sql[0]}, {kept})"
     x = as_type(d, sql[0], args[0], DOUBLE)
     if not kept:
-        return _half_away(x)
+        return half_away(x)
     power = 10.0**kept
     ends = f"BETWEEN {d.constant(-1e290, DOUBLE)} AND {d.constant(1e290, DOUBLE)}"
     scaled = d.constant(power, DOUBLE)
-    return once(x, lambda x: f"CASE WHEN {x} {ends} THEN {_half_away(f'{x} * {scaled}')} / {scaled} ELSE {x} END")
-
-
-def _half_away(sql: str) -> str:
-    return once(
-        f"({sql})", lambda x: f"CASE WHEN {x} = trunc({x}) THEN {x} ELSE trunc({x}) + trunc(({x} - trunc({x})) * 2) END"
-    )
+    return once(x, lambda x: f"CASE WHEN {x} {ends} THEN {half_away(f'{x} * {scaled}')} / {scaled} ELSE {x} END")
 
 
 def _real(name: str, where: str = "") -> Spelling:
@@ -312,3 +306,16 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "signed_octave": _signed_octave,
 }
 """By the first name of the function: `core/functions/registry.py`."""
+
+LIMITS: Mapping[str, str] = {
+    "mod": "not of DOUBLEs",
+    "pow": "y a whole constant from 0 on",
+    "add": "no constant step back beyond 4713 BC",
+    "sub": "no constant step back beyond 4713 BC",
+    "date_add": "no constant step back beyond 4713 BC",
+    "date_shift": "not back beyond 4713 BC",
+    "date_sub": "units up to a week",
+    "time_bucket": "parts of up to 285 years",
+    "substring": "start known to be at least 1, length at least 0",
+}
+"""Which calls of a function that is spelled are refused nevertheless."""

@@ -1,19 +1,20 @@
 """How PostgreSQL spells the functions of texts.
 
-There are none for letters' case and for accents: what they make of other letters than a to z depends on the server's
-locale, and on its version. Nor is there one for the order of a text's characters, where some consist of several.
+What the server makes of other letters than a to z rests on its locale and version, so letters of another case are
+listed here, one for one. There is no spelling of accents, nor of reversed texts, where characters consist of several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import INTEGER, VARCHAR
+from dpsql.core.ir.types import BOOLEAN, INTEGER, VARCHAR
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
@@ -87,7 +88,66 @@ def _unicode(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return once(sql[0], lambda x: f"CASE WHEN {x} = '' THEN -1 ELSE ascii({x}) END")
 
 
+# --- letters' case ----------------------------------------------------------------------------------------------------
+
+_LAST_CASED = 0x1E943
+"""The last letter that has another case."""
+_LATER = frozenset(
+    number
+    for first, last in (
+        (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DC), (0x10D50, 0x10D85),
+        (0x16EA0, 0x16ED3),
+    )
+    for number in range(first, last + 1)
+)  # fmt: skip
+"""Letters that came with Unicode 15 and after: not every Python knows them."""
+
+
+def _lowered(letter: str) -> str:
+    return "i" if letter == "İ" else letter.lower()
+
+
+def _raised(letter: str) -> str:
+    """Of letters whose capital is written as two, the one that a title begins with."""
+    return "ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter.title()
+
+
+@cache
+def partners(case: Callable[[str], str]) -> Mapping[str, str]:
+    """Letter → the one of another case, of those that have one."""
+    found = {chr(number): case(chr(number)) for number in range(_LAST_CASED + 1) if number not in _LATER}
+    cased = {letter: other for letter, other in found.items() if other != letter and len(other) == 1}
+    return {letter: other for letter, other in cased.items() if ord(other) not in _LATER}
+
+
+def _cased(name: str, case: Callable[[str], str]) -> Callable[[Dialect, str], str]:
+    def spell(d: Dialect, sql: str) -> str:
+        known = partners(case)
+        listed = f"{d.text(''.join(known))}, {d.text(''.join(known.values()))}"
+        ascii_only = "octet_length({x}) = length({x})"
+        return once(
+            sql,
+            lambda x: f"CASE WHEN {ascii_only.format(x=x)} THEN {name}({x}) ELSE translate({x}, {listed}) END",
+        )
+
+    return spell
+
+
+_lower, _upper = _cased("lower", _lowered), _cased("upper", _raised)
+
+
+def _ilike(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    pattern = args[1].constant
+    if not isinstance(pattern, str):
+        return d.cast("NULL", BOOLEAN)
+    lowered = d.constant("".join(partners(_lowered).get(c, c) for c in pattern), VARCHAR)
+    return _like(d, [_lower(d, sql[0]), lowered, *sql[2:]], args, result)
+
+
 TEXTS: Mapping[str, Spelling] = {
+    "lower": lambda d, sql, args, result: _lower(d, sql[0]),
+    "upper": lambda d, sql, args, result: _upper(d, sql[0]),
+    "ilike": _ilike,
     "md5": _called("md5"),
     "sha256": _sha256,
     "trim": _called("btrim"),
