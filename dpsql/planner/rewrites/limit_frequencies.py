@@ -22,6 +22,7 @@ from dpsql.core.ir.nodes import Filter, Join, Node, Scan, Truncate, output_colum
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
 from dpsql.core.policy.tables import Enforce
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -31,7 +32,10 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
             return node
-        left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
+        try:
+            left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
+        except Rejected:  # a FULL join that `keep_private` will part; anything else is refused by the analysis
+            return node
         if joins_same_unit(node, left, right):
             return node
         ends_left = [e.left for e in node.equalities if isinstance(e.left, Column)]
