@@ -2,6 +2,7 @@
 #
 #   make demo      build a small database in demo/ and run the main job on it
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
+#   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
@@ -13,7 +14,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo test test-rest test-engines test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -60,12 +61,23 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 
 test: $(VENV)/.installed-dev
-	$(PYTEST) -n $(WORKERS) --ignore=tests/deep $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere $(PYTEST_ARGS)
 
 # Many of these wait, for processes, terminals and locks: one worker more has something to do then.
 REST_WORKERS ?= $(shell expr $(WORKERS) + 1)
-test-rest: $(VENV)/.installed-dev
+test-rest: $(VENV)/.installed-dev test-engines
 	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS)
+
+# Where an engine cannot be had, its tests are skipped and say why; DPSQL_ENGINES=required makes that a failure.
+# Of arguments that choose none of these tests nothing is run, which pytest calls 5.
+test-engines: .venv-engines/postgres/.installed
+	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/postgres/bin/python -m pytest -q --dist loadfile -n $(WORKERS) \
+	    tests/engines_elsewhere/postgres $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
+
+.venv-engines/%/.installed: pyproject.toml tests/engines_elsewhere/environment.py | $(VENV)/.installed-dev
+	@echo "making .venv-engines/$*"
+	@$(BIN)/python -m tests.engines_elsewhere.environment $*
+	@touch $@
 
 test-all: test test-rest
 
@@ -73,7 +85,7 @@ exhaustive: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/deep -m exhaustive $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
-	$(PYTEST) -n $(WORKERS) -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --ignore=tests/engines_elsewhere -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -105,5 +117,5 @@ serve-docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
+	rm -rf $(VENV) .venv-engines site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

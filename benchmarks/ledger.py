@@ -1,13 +1,18 @@
-"""Durable charges per second from one and from many processes, a race for a budget, and the time to open a long ledger.
+"""Durable charges per second from one and from many processes, a race for a budget, one charge with its stored answer,
+and the time to open a long ledger.
 
     python -m benchmarks.ledger [--size short] [--folder DIR] [--json FILE]
 
-A charge counts once the log is flushed to the disk (fsync) and the head written and flushed, too. One charge alone
-waits for two flushes; processes that wait at the same time share them (group commit), so together they may be faster
-than the disk's own flushes. The folder decides which disk is measured: its flushes a second are measured in the same
-run and printed beside each figure.
+A charge counts once the log is flushed to the disk (fsync) and the head written and flushed, too, as it is before an
+answer is shown. In a query the head is flushed while the data is read; here nothing is read, so that one charge alone
+waits for both. Processes that wait at the same time share flushes (group commit), so together they may be faster than
+the disk's own. The folder decides which disk is measured: its flushes a second are measured in the same run and printed
+beside each figure.
 
 The race: 16 processes ask 200 times each for a charge out of a budget that holds exactly 1,000.
+
+DPSQL_BENCH_POSTGRES=postgresql://… names an empty database: the same charges are made there in the same run. Its schema
+`dpsql` is removed each time. Its server's disk is another one's, unless its data lies in the folder's.
 """
 
 from __future__ import annotations
@@ -18,28 +23,45 @@ import os
 import statistics
 import tempfile
 import time
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from benchmarks.frame import Figures, Settings, command, table
+from dpsql.answers.account import answers_beside
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.postgres import PostgresLedger
+from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.ledger.released import Answer
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
 
 TITLE = "Ledger"
 CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}
+SERVER = os.environ.get("DPSQL_BENCH_POSTGRES")
 
 
-def open_ledger(folder: Path) -> SqliteLedger:
-    """The ledger in a folder, made if need be."""
+def open_ledger(folder: Path, url: str | None = None) -> SqliteLedger | PostgresLedger:
+    """The ledger in a folder, or in a database with its head in a folder; made if need be."""
+    if url is not None:
+        return PostgresLedger.open(url, folder / "head.json", "benchmark", "approx_dp", timeout=60)
     return SqliteLedger.open(folder / "l.sqlite", folder / "head.json", "benchmark", "approx_dp", timeout=60)
 
 
-def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: Any, latencies: Any) -> None:
+def emptied(url: str) -> None:
+    """A database without a ledger."""
+    server = Server(url)
+    server.read(lambda session: session.run("DROP SCHEMA IF EXISTS dpsql CASCADE"))
+    server.close()
+
+
+def work(
+    folder: Path, url: str | None, name: str, charges: int, budget: Fraction | None, gate: Any, latencies: Any
+) -> None:
     """One process: charges once the gate opens; the seconds that each admitted one took go into `latencies`."""
-    with open_ledger(folder) as ledger:
+    with open_ledger(folder, url) as ledger:
         gate.wait()
         taken = []
         caps = Caps() if budget is None else Caps(total={"patient": PrivacyLoss(budget)})
@@ -48,24 +70,29 @@ def work(folder: Path, name: str, charges: int, budget: Fraction | None, gate: A
             entry = Entry(f"{name}-{i}", "ana", CHARGE, "plan", "policy", "SELECT COUNT(*) FROM t")
             with contextlib.suppress(BudgetExceeded):
                 ledger.reserve(entry, caps)
+                ledger.finish()
                 taken.append(time.perf_counter() - start)
         latencies.put(taken)
 
 
-def charges_per_second(base: Path, processes: int, charges: int, holds: int | None) -> dict[str, float]:
+def charges_per_second(
+    base: Path, processes: int, charges: int, holds: int | None, url: str | None = None
+) -> dict[str, float]:
     """What so many processes charge in all, and how long single charges take.
 
-    holds: how many charges the budget is for; None for no limit.
+    holds: how many charges the budget is for; None for no limit. url: of an empty database, in place of a file.
     """
+    if url is not None:
+        emptied(url)
     budget = None if holds is None else holds * CHARGE["patient"].epsilon
     with tempfile.TemporaryDirectory(dir=base) as name:
         folder = Path(name)
-        open_ledger(folder).close()
+        open_ledger(folder, url).close()
         context = multiprocessing.get_context("spawn")
         gate, latencies = context.Barrier(processes + 1), context.Queue()
         each = charges // processes
         workers = [
-            context.Process(target=work, args=(folder, f"p{i}", each, budget, gate, latencies))
+            context.Process(target=work, args=(folder, url, f"p{i}", each, budget, gate, latencies))
             for i in range(processes)
         ]
         for worker in workers:
@@ -77,7 +104,7 @@ def charges_per_second(base: Path, processes: int, charges: int, holds: int | No
         for worker in workers:
             worker.join()
         admitted = each * processes if holds is None else min(holds, each * processes)
-        with open_ledger(folder) as ledger:
+        with open_ledger(folder, url) as ledger:
             assert ledger.verify() == len(taken) == admitted, "a charge was lost or came for nothing"
     return {
         "admitted": admitted,
@@ -85,6 +112,31 @@ def charges_per_second(base: Path, processes: int, charges: int, holds: int | No
         "median_ms": 1e3 * taken[len(taken) // 2],
         "p99_ms": 1e3 * taken[len(taken) * 99 // 100],
         "worst_ms": 1e3 * taken[-1],
+    }
+
+
+def charged_and_stored(base: Path, runs: int) -> dict[str, float]:
+    """Milliseconds of what the disk takes of a query: looking for stored answers, the charge, storing the answer."""
+    wall, processor = [], []
+    with tempfile.TemporaryDirectory(dir=base) as name, open_ledger(Path(name)) as ledger:
+        store = answers_beside(ledger)
+        for i in range(runs):
+            entry = Entry(f"{i}", "ana", CHARGE, "plan", "policy", "SELECT COUNT(*) FROM t", answers=(f"{i}",))
+            answer = Answer(f"{i}", f"a{i}", (i,), "laplace", Fraction(1), CHARGE, Fraction(0), datetime.now(UTC))
+            began, busy = time.perf_counter(), time.process_time()
+            store.find([answer.address])
+            ledger.reserve(entry, Caps())
+            store.add([answer])
+            ledger.finish()
+            wall.append(1e3 * (time.perf_counter() - began))
+            processor.append(1e3 * (time.process_time() - busy))
+        store.close()
+    return {
+        "runs": runs,
+        "least_ms": min(wall),
+        "median_ms": statistics.median(wall),
+        "processor_least_ms": min(processor),
+        "processor_median_ms": statistics.median(processor),
     }
 
 
@@ -123,8 +175,10 @@ def run(settings: Settings) -> Figures:
     found: Figures = {"charges": {}, "flushes": {}}
     runs = [(f"{n} process{'es' if n > 1 else ''}", n, charges, None) for n in processes]
     for name, count, asked, holds in (*runs, (f"race of {racers} processes", racers, race, budget)):
-        found["flushes"][name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
-        found["charges"][name] = {"asked": asked} | charges_per_second(folder, count, asked, holds)
+        for where, url in {"": None, **({"PostgreSQL, ": SERVER} if SERVER else {})}.items():
+            found["flushes"][where + name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
+            found["charges"][where + name] = {"asked": asked} | charges_per_second(folder, count, asked, holds, url)
+    found["charged and stored"] = charged_and_stored(folder, settings.pick(20, 300, 300))
     return found | {"opening": opening(folder, settings.pick(100, 5_000, 20_000))}
 
 
@@ -141,9 +195,17 @@ def markdown(figures: Figures) -> str:
         for name, row in figures["charges"].items()
     ]
     head = ("", "charges", "a second", "flushes a second of the disk alone", "median ms", "p99 ms", "worst ms")
-    opened = figures["opening"]
+    opened, one = figures["opening"], figures.get("charged and stored")
+    stored = (
+        f"\n\nOne process that looks for an answer, charges and stores the new one, {one['runs']} times: "
+        f"{one['least_ms']:.1f} ms at least, {one['median_ms']:.1f} in the median; of the processor "
+        f"{one['processor_least_ms']:.1f} and {one['processor_median_ms']:.1f}."
+        if one  # measured since a stored answer waits for no flush
+        else ""
+    )
     return (
         table(head, rows)
+        + stored
         + f"\n\nOpening a ledger of {opened['entries']:,} entries and verifying them: {opened['seconds']:.2f} s."
     )
 

@@ -45,7 +45,7 @@ QUERIES = (
         "persons",
         "SELECT COUNT(*), SUM(amount) FROM orders",
         "SELECT SUM(LEAST(n, 10)), SUM(LEAST(GREATEST(s, 0), 5000)) "
-        "FROM (SELECT person_id, COUNT(*) n, SUM(amount) s FROM orders GROUP BY 1)",
+        "FROM (SELECT person_id, COUNT(*) n, SUM(amount) s FROM orders GROUP BY 1) AS p",
         "SELECT COUNT(*), SUM(amount) FROM "
         "(SELECT * FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY hash(rowid)) <= 10)",
     ),
@@ -54,7 +54,7 @@ QUERIES = (
         "persons",
         "SELECT category, COUNT(*), AVG(amount) FROM orders GROUP BY category",
         "SELECT category, COUNT(*), SUM(n), SUM(s) "
-        "FROM (SELECT person_id, category, COUNT(*) n, SUM(amount) s FROM orders GROUP BY 1, 2) GROUP BY 1",
+        "FROM (SELECT person_id, category, COUNT(*) n, SUM(amount) s FROM orders GROUP BY 1, 2) AS p GROUP BY 1",
         "SELECT category, COUNT(*), AVG(amount) FROM (SELECT * FROM (SELECT *, DENSE_RANK() OVER "
         "(PARTITION BY person_id ORDER BY hash(category, person_id)) AS g FROM orders QUALIFY ROW_NUMBER() OVER "
         "(PARTITION BY person_id, category ORDER BY hash(rowid)) <= 5) WHERE g <= 5) GROUP BY 1",

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts
@@ -17,6 +16,7 @@ from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.ir.walk import arguments
+from dpsql.core.numbers.interval import Exact
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.words import number
@@ -51,7 +51,7 @@ def bounded(call: AggregateCall, facts: Facts, arg: Expr | None = None) -> Value
     raise Rejected(found)
 
 
-def declared_interval(arg: Expr, facts: Facts) -> tuple[Fraction, Fraction] | None:
+def declared_interval(arg: Expr, facts: Facts) -> tuple[Exact, Exact] | None:
     """What would bound an expression if no date lay outside of its declared bounds; None if even that does not."""
 
     def within(fact: ColumnFact) -> Value:
@@ -82,7 +82,7 @@ def label(call: AggregateCall) -> str:
     return f"DP_INTERVAL_{call.end.upper()}({text})" if call.end else text
 
 
-def bound(x: Fraction, t: SqlType, up: bool) -> Literal:
+def bound(x: Exact, t: SqlType, up: bool) -> Literal:
     """A bound as a literal of the column's kind, widened to the next value the type can hold."""
     match t.kind:
         case Kind.INTEGER:

@@ -130,14 +130,20 @@ def _over_known(
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Ratio:
     value = bounded(call, facts)
     assert value.interval.lo is not None and value.interval.hi is not None
+    low, high = Fraction(value.interval.lo), Fraction(value.interval.hi)
+    if call.distinct:
+        total = shared(Component(Measure.DISTINCT_SUM, call.arg, call.filter, paired=True))
+        count = shared(Component(Measure.DISTINCT, call.arg, call.filter))
+        return Ratio(total, count, low, high)
     total = shared(Component(Measure.SUM, call.arg, call.filter, paired=True))
-    return Ratio(total, shared(counted(call.arg, call, facts)), value.interval.lo, value.interval.hi)
+    return Ratio(total, shared(counted(call.arg, call, facts)), low, high)
 
 
 AVG = Aggregate(
     "avg",
     "avg(x: number) → double",
-    "Mean; x needs bounds, declared or by CLIP(x, low, high).",
+    "Mean; x needs bounds, declared or by CLIP(x, low, high). DISTINCT takes each value of a group once.",
     lambda arg: DOUBLE,
     _bind,
+    distinct=True,
 )

@@ -300,7 +300,7 @@ class _Pair:
         """The bounds of one argument. Raises Rejected DP201 or DP202 if it has none."""
         found = bounded(self.call, self.facts, arguments(self.call)[i]).interval
         assert found.lo is not None and found.hi is not None
-        return found.lo, found.hi
+        return Fraction(found.lo), Fraction(found.hi)
 
 
 def _aggregate(name: str, summary: str, made: Callable[[_Pair], Formula]) -> Aggregate:

@@ -65,6 +65,9 @@ class Sum(WeightedSum):
 
 
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Sum | Count:
+    if call.distinct:
+        bounded(call, facts)
+        return Sum(shared(Component(Measure.DISTINCT_SUM, call.arg, call.filter)))
     call = _within_group(call, facts)
     bounded(call, facts)
     each = _constant(call)
@@ -85,7 +88,7 @@ def _constant(call: AggregateCall) -> Fraction | None:
     if isinstance(found.constant, Missing) or found.constant is None:
         return None
     at = position(found.constant, found.type)
-    return at if at and abs(at) * 10**found.type.scale < 2**63 else None
+    return Fraction(at) if at and abs(at) * 10**found.type.scale < 2**63 else None
 
 
 def _within_group(call: AggregateCall, facts: Facts) -> AggregateCall:
@@ -117,7 +120,8 @@ def _result(arg: SqlType) -> SqlType:
 SUM = Aggregate(
     "sum",
     "sum(x: number) → number",
-    "Sum; x needs bounds, declared or by CLIP(x, low, high).",
+    "Sum; x needs bounds, declared or by CLIP(x, low, high). DISTINCT adds each value of a group once.",
     _result,
     _bind,
+    distinct=True,
 )

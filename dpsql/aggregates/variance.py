@@ -116,7 +116,7 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Variance:
     )
     count = shared(counted(call.arg, call, facts))
     sample, root = call.function.endswith("samp"), call.function.startswith("stddev")
-    return Variance(total, squares, count, lo, hi, sample, root)
+    return Variance(total, squares, count, Fraction(lo), Fraction(hi), sample, root)
 
 
 VARIANCES = tuple(

@@ -92,13 +92,17 @@ _BESIDE: WeakKeyDictionary[Ledger, AnswerStore] = WeakKeyDictionary()
 
 
 def answers_beside(ledger: Ledger) -> AnswerStore:
-    """The stored answers that belong to a ledger: in a file beside its file, or in memory as long as it lives."""
+    """The stored answers that belong to a ledger: beside its file, in its database, or in memory while it lives."""
     from dpsql.answers.store.memory import MemoryAnswers
+    from dpsql.answers.store.postgres import PostgresAnswers
     from dpsql.answers.store.sqlite import SqliteAnswers
+    from dpsql.core.ledger.postgres import PostgresLedger, server_of
     from dpsql.core.ledger.sqlite import SqliteLedger
 
     if isinstance(ledger, SqliteLedger):
         return SqliteAnswers(ledger.path.with_name(ledger.path.name + ".answers"))
+    if isinstance(ledger, PostgresLedger):
+        return PostgresAnswers(server_of(ledger))
     try:
         return _BESIDE.setdefault(ledger, MemoryAnswers())
     except TypeError:  # a ledger of the caller's own that cannot be remembered: its answers last as long as the session

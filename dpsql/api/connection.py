@@ -46,8 +46,8 @@ def connect(
         policy says; no table that has a `source:` or lies in the policy's `database:`. They are copied; on a connection
         of yours they are registered.
     analyst: whose budget is spent; None is the shared account `*`. The name is trusted from the caller.
-    ledger: path of the ledger, instead of the policy's; `":memory:"` for one that is forgotten with the session, its
-        answers too; or a Ledger object.
+    ledger: path of the ledger, instead of the policy's; `"postgresql://…"` for one on a server; `":memory:"` for one
+        that is forgotten with the session, its answers too; or a Ledger object.
     epsilon, delta, allow_dearer, limits: defaults of this session's queries.
     threads, memory_limit: how much DuckDB may take, e.g. 4 and `"8GB"`, of a policy's data. What needs more memory is
         spilled to a private temporary folder.

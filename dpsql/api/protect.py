@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from dpsql.api.connection import Connection, connect
+from dpsql.core.ir.types import Kind
+from dpsql.core.policy.derived import Derived
 from dpsql.diagnostics.errors import reject
+from dpsql.engines.open import frame_types
 from dpsql.policy.issues import did_you_mean, listed
 from dpsql.policy.policy import Policy
 from dpsql.service.settings import Amount
@@ -40,6 +45,8 @@ def protect(
     max_rows: the most rows of one id that count; "search": a quarter of each query's ε finds the number.
     table: what queries call the rows. ledger: the path of a file that keeps what was spent. epsilon, delta: defaults of
         the queries.
+    Times of a zone are read as its clocks show them, those of a mere offset in UTC. Columns of a type that nobody can
+    ask, as STRUCT, are left out.
     Raises CannotOpen, Rejected DP903. `dpsql.connect` takes a policy, which may say more, of several tables.
 
     >>> import pyarrow
@@ -50,12 +57,19 @@ def protect(
     """
     names = _columns(frame)
     columns: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for name in (*(bounds or {}), *(groups or {}), *([unit] if isinstance(unit, str) else ())):
+    asked = (*(bounds or {}), *(groups or {}), *([unit] if isinstance(unit, str) else ()))
+    for name in asked:
         if name not in columns:
             hint = did_you_mean(name, names) or f"; it has {listed(names)}"
             raise reject("DP903", f"the frame has no column `{name}`{hint}")
+    for name, type in frame_types(frame).items():
+        if type is not None and type.kind is Kind.TIMESTAMPTZ and name in columns:
+            zone = _zone(frame, name)
+            columns[name] = {"from": str(Derived(name, zone=zone)), "type": "timestamp"}
+        elif type is None and name not in asked:
+            columns.pop(name, None)
     for name, ends in (bounds or {}).items():
-        columns[name]["bounds"] = _plain(ends)
+        columns[name]["bounds"] = _plain(ends, _zone(frame, name) if "from" in columns[name] else "UTC")
     for name, listing in (groups or {}).items():
         values = _plain(listing)
         known = [v for v in values if v is not None] if isinstance(values, list) else values
@@ -84,8 +98,26 @@ def _columns(frame: object) -> list[str]:
         ) from None  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
-    """Numbers of numpy and their kin as Python's; what is no list as it is: the policy says what is wrong with it."""
+def _zone(frame: Any, name: str) -> str:
+    """The time zone of a column, which stands in a frame's schema; UTC where that has no name."""
+    types = getattr(frame, "schema", None) or frame.dtypes
+    type = types.field(name).type if hasattr(types, "field") else types[name]
+    type = getattr(type, "pyarrow_dtype", type)  # of pandas' columns that are Arrow's
+    zone = str(getattr(type, "tz", None) or getattr(type, "time_zone", None) or "UTC")
+    return zone if zone in available_timezones() else "UTC"
+
+
+def _plain(value: Any, zone: str = "UTC") -> Any:
+    """Values of numpy and their kin as Python's; what is no list as it is: the policy says what is wrong with it.
+
+    Times with an offset become those that a zone's clocks show.
+    """
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return value
-    return [v.item() if hasattr(v, "item") else v for v in value]
+    found = [v.item() if hasattr(v, "item") else v for v in value]
+    return [_clock(v, zone) if isinstance(v, dt.datetime) else v for v in found]
+
+
+def _clock(time: dt.datetime, zone: str) -> dt.datetime:
+    shown = time if time.tzinfo is None else time.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return dt.datetime(*shown.timetuple()[:6], shown.microsecond)  # of pandas' own kind, too

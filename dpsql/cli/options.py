@@ -116,7 +116,10 @@ Analyst: TypeAlias = Annotated[
     typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared `*`."),
 ]
 Ledger: TypeAlias = Annotated[
-    str | None, typer.Option("--ledger", metavar="FILE", help="The ledger, instead of the policy's; :memory: forgets.")
+    str | None,
+    typer.Option(
+        "--ledger", metavar="FILE", help="The ledger, instead of the policy's: a file, postgresql://…, or :memory:."
+    ),
 ]
 Fresh: TypeAlias = Annotated[
     bool, typer.Option("--fresh", help="Pay for new noise, even where a stored answer would do for nothing.")

@@ -42,7 +42,8 @@ def width(character: str) -> int:
 
 def one_line(text: str) -> str:
     """`text` on a single line, without control characters: for messages, labels and file names."""
-    return "".join(visible(c) for c in " ".join(part.strip() for part in text.splitlines()).strip().replace("\t", " "))
+    line = " ".join([part.strip() for part in text.splitlines()]).strip().replace("\t", " ")
+    return line if line.isprintable() else "".join(map(visible, line))
 
 
 def inert(text: str) -> str:

@@ -25,7 +25,7 @@ def small(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 9 else None
 
 
-def number(x: Fraction) -> str:
+def number(x: Fraction | int) -> str:
     """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
     if x.denominator == 1:
         return in_digits(x.numerator)
@@ -43,6 +43,6 @@ def number(x: Fraction) -> str:
         return in_digits(x)
     text = format(value.normalize(), "f")
     sign, short = ("-" if digits < 0 else ""), str(abs(digits)).rstrip("0")
-    if len(short) == 1 and places >= 4 and abs(x) < 1:
+    if len(short) == 1 and places >= 4 and -1 < x < 1:
         return f"{sign}{short}e-{places - (len(str(abs(digits))) - 1)}"
     return text

@@ -198,6 +198,16 @@ def files_of(policy: Policy) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def frame_types(frame: object) -> dict[str, SqlType | None]:
+    """The columns of a pandas, polars or Arrow table and their types; None for a type that policies do not have.
+
+    Nothing where there is no reading it.
+    """
+    from dpsql.engines.duckdb import frames
+
+    return frames.types_of(frame)
+
+
 def csv_options(path: str) -> tuple[tuple[str, Option], ...]:
     """Options of `read_csv` that say how this file is written, guessed from its first rows; none if nobody can tell."""
     from dpsql.engines.duckdb import csv_form

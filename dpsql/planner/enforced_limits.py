@@ -29,9 +29,8 @@ def enforced(release: Release) -> Enforced:
     b = release.input
     if not isinstance(b, BoundContributions):
         return Enforced()
-    one_group = not b.keys or (b.few_groups and b.groups == 1)
-    rows = b.rows if b.rows is not None else b.per_group if one_group else None
-    per_group = b.per_group if b.rows is None and not one_group else None
+    rows = b.rows if b.rows is not None else b.per_group if b.one_group else None
+    per_group = b.per_group if b.rows is None and not b.one_group else None
     groups = b.groups if b.keys and not b.few_groups else None
     if not any(_counts_rows(c) for c in release.components):
         # Totals are bounded one by one, or an id counts once in each group.

@@ -30,8 +30,10 @@ def outputs_named(
     unchanged: group keys, constants, arithmetic. whole: False for a tree of which parts were left out, once the whole
     one has been asked: what no release shows any more asks for nothing.
     """
-    shown = shown_by(tree.node, columns, found.index, quantiles=True)
     outputs: dict[int, list[Fraction]] = {}
+    if not named:
+        return outputs
+    shown = shown_by(tree.node, columns, found.index, quantiles=True)
     for name, amount in named.items():
         bearers = [i for i, c in enumerate(columns) if c.name == name]
         bearers = bearers or [i for i, c in enumerate(columns) if c.name.casefold() == name.casefold()]

@@ -16,7 +16,7 @@ from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sou
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import largest_contribution, rule
+from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
@@ -245,9 +245,7 @@ def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> 
     counts = rule(c).counts
     if not bounding.few_groups or counts == "rows":
         return False
-    return counts == "ids" or (
-        c.values is not None and largest_contribution(c, limits).in_all == limits.most_groups * c.values
-    )
+    return counts == "ids" or (c.values is not None and rule(c).kept(c, limits) == limits.most_groups * c.values)
 
 
 def _counted(release: MeasuredRelease, most: int | None) -> str:

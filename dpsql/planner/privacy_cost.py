@@ -47,7 +47,7 @@ def request_of(
                 "DP406", f"a rho was given, and the policy's accountant, {accountant}, counts epsilon",
                 help=["give an epsilon; or, custodian: set  privacy.accountant: zcdp  (a new ledger)"],
             )  # fmt: skip
-        epsilon = root(2 * settings.rho).lo  # what a pure ε of the same price would be
+        epsilon = Fraction(root(2 * settings.rho).lo or 0)  # what a pure ε of the same price would be
     if settings.max_error:
         epsilon = Fraction(1)  # stands for the one that is found
     if epsilon is None:
@@ -62,13 +62,13 @@ def request_of(
 
 def cost_within(request: Request, measured: Sequence[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
     """What the plan costs; never above the request, but for the rounding to the ledger's grid."""
-    for parts in _parts_by_unit(measured).values():
-        if not cost(policy.privacy.accountant, parts, conversion_delta_of(measured)).within(request.budget):
-            raise reject(
-                "DP406", "the plan would cost more than was asked for; nothing was run",
-                help=["please report this query: the planner contradicts itself"],
-            )  # fmt: skip
-    return cost_of(measured, policy)
+    exact = _costs(measured, policy)
+    if not all(each.within(request.budget) for each in exact.values()):
+        raise reject(
+            "DP406", "the plan would cost more than was asked for; nothing was run",
+            help=["please report this query: the planner contradicts itself"],
+        )  # fmt: skip
+    return {unit: each.on_grid() for unit, each in exact.items()}
 
 
 def cost_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
@@ -77,15 +77,14 @@ def cost_of(measured: Iterable[MeasuredRelease], policy: Policy) -> dict[str, Pr
     On the ledger's grid, so that what is announced is exactly what will be charged. Gaussian noise is converted at the
     δ that the releases state, and that δ is charged: whatever it is, the two numbers belong together.
     """
-    releases = tuple(measured)
-    convert = conversion_delta_of(releases)
-    by_unit = _parts_by_unit(releases)
-    return {unit: cost(policy.privacy.accountant, parts, convert).on_grid() for unit, parts in by_unit.items()}
+    return {unit: each.on_grid() for unit, each in _costs(tuple(measured), policy).items()}
 
 
-def _parts_by_unit(measured: Sequence[MeasuredRelease]) -> dict[str, list[PrivacyLoss]]:
-    found: dict[str, list[PrivacyLoss]] = {}
+def _costs(measured: Sequence[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:
+    """Privacy unit → loss, before it is rounded to the ledger's grid."""
+    parts: dict[str, list[PrivacyLoss]] = {}
     for release in measured:
         for unit in release.contributions:
-            found.setdefault(unit, []).extend(release.losses(unit))
-    return found
+            parts.setdefault(unit, []).extend(release.losses(unit))
+    convert = conversion_delta_of(measured)
+    return {unit: cost(policy.privacy.accountant, each, convert) for unit, each in parts.items()}

@@ -1,4 +1,4 @@
-"""Which ledger a session charges: the policy's file, another one, or one in memory."""
+"""Which ledger a session charges: the policy's file or database, another one, or one in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.plain_files import located
+from dpsql.core.ledger.refusals import unusable
 from dpsql.core.policy.policy import IN_MEMORY, Policy, default_head_path
+from dpsql.core.policy.server import ServerError, names_server, parse_server
 
 FORGETS: Final = "the ledger is in memory: what was spent is forgotten when the session ends, and a new one starts anew"
 
@@ -23,12 +25,41 @@ class Place(NamedTuple):
     @property
     def is_taken(self) -> bool:
         """Whether there is a ledger, or the head remembers one (so that opening it says what is wrong)."""
-        from dpsql.core.ledger.head import Head
+        return os.path.lexists(self.path) or _is_remembered(self.head)
 
-        if os.path.lexists(self.path):
-            return True
-        known = Head(self.head, 1.0).read()
-        return known is not None and known.sequence > 0
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What is kept here, whether it is there already or not."""
+        return tuple(self)
+
+
+class ServerPlace(NamedTuple):
+    """The URL of a ledger's database, and the file of this gateway's head."""
+
+    url: str
+    head: Path
+
+    @property
+    def is_taken(self) -> bool:
+        """As of `Place`. Raises CannotOpen DP407: the server does not say."""
+        from dpsql.core.ledger.postgres import is_founded
+
+        return _is_remembered(self.head) or is_founded(self.url)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """As of `Place`."""
+        return (self.head,)
+
+
+AnyPlace = Place | ServerPlace
+
+
+def _is_remembered(head: Path) -> bool:
+    from dpsql.core.ledger.head import Head
+
+    known = Head(head, 1.0).read()
+    return known is not None and known.sequence > 0
 
 
 def is_in_memory(policy: Policy, named: str | PathLike[str] | None = None) -> bool:
@@ -36,49 +67,105 @@ def is_in_memory(policy: Policy, named: str | PathLike[str] | None = None) -> bo
     return (policy.ledger if named is None else os.fspath(named)) == IN_MEMORY
 
 
-def place_of(policy: Policy, named: str | PathLike[str] | None = None) -> Place | None:
+def place_of(policy: Policy, named: str | PathLike[str] | None = None) -> AnyPlace | None:
     """Where a ledger and its head lie: the named one, else the policy's. None: in memory, where `:memory:` is named.
 
-    One file has one head, however it was named.
+    One file has one head, however it was named; a database has one for each spelling of its URL. Raises CannotOpen
+    DP407: a URL that holds a password, or none that is understood.
     """
     if is_in_memory(policy, named):
         return None
-    own, head = policy.ledger_path, policy.ledger_head_path
-    policys = None if own is None or head is None else Place(own, head)
-    if named is None or (policys is not None and _is_same(named, policys.path)):
+    own, head = policy.ledger_url or policy.ledger_path, policy.ledger_head_path
+    policys = None if own is None or head is None else _place(own, head)
+    if named is None or (policys is not None and _is_same(os.fspath(named), policys)):
         return policys
-    return Place(Path(named), default_head_path(Path(named), policy.name))
+    ledger = _address(os.fspath(named)) if names_server(os.fspath(named)) else Path(named)
+    return _place(ledger, default_head_path(ledger, policy.name))
 
 
-def _is_same(path: str | PathLike[str], other: Path) -> bool:
+def _address(named: str) -> str:
     try:
-        return located(path) == located(other)
-    except ValueError:  # no file name, which opening it will say
-        return False
+        return parse_server(named).text
+    except ServerError as error:
+        raise unusable("on a server", f"the address {error}", error.help) from None
 
 
-def open_ledger(policy: Policy, place: Place | None) -> Ledger:
+def _place(ledger: str | Path, head: Path) -> AnyPlace:
+    return ServerPlace(ledger, head) if isinstance(ledger, str) else Place(ledger, head)
+
+
+def _is_same(named: str, other: AnyPlace) -> bool:
+    match other:
+        case ServerPlace(url):
+            return named.strip() == url
+        case Place(path):
+            try:
+                return not names_server(named) and located(named) == located(path)
+            except ValueError:  # no file name, which opening it will say
+                return False
+
+
+def open_ledger(policy: Policy, place: AnyPlace | None) -> Ledger:
     """The ledger there, made if it is not; None: a new one in memory. Raises CannotOpen DP407."""
-    from dpsql.core.ledger.memory import MemoryLedger
-    from dpsql.core.ledger.sqlite import SqliteLedger
+    accountant = policy.privacy.accountant
+    match place:
+        case None:
+            from dpsql.core.ledger.memory import MemoryLedger
 
-    if place is None:
-        return MemoryLedger(policy.name, policy.privacy.accountant)
-    return SqliteLedger.open(*place, policy.name, policy.privacy.accountant, units=policy.unit_names)
+            return MemoryLedger(policy.name, accountant)
+        case Place(path, head):
+            from dpsql.core.ledger.sqlite import SqliteLedger
+
+            return SqliteLedger.open(path, head, policy.name, accountant, units=policy.unit_names)
+        case ServerPlace(url, head):
+            from dpsql.core.ledger.postgres import PostgresLedger
+
+            data = policy.server
+            return PostgresLedger.open(
+                url, head, policy.name, accountant, units=policy.unit_names, data=None if data is None else data.text
+            )
 
 
-def look_at_ledger(policy: Policy, place: Place | None) -> Ledger | None:
+def look_at_ledger(policy: Policy, place: AnyPlace | None) -> Ledger | None:
     """The ledger there, to read; it need not be writable then. None if there is none, and none is made.
 
     Raises CannotOpen DP407.
     """
-    from dpsql.core.ledger.sqlite import SqliteLedger
+    accountant = policy.privacy.accountant
+    match place:
+        case None:
+            return None
+        case Place(path, head):
+            from dpsql.core.ledger.sqlite import SqliteLedger
 
-    if place is None or not place.is_taken:
-        return None
-    return SqliteLedger.look(*place, policy.name, policy.privacy.accountant, units=policy.unit_names)
+            if not place.is_taken:
+                return None
+            return SqliteLedger.look(path, head, policy.name, accountant, units=policy.unit_names)
+        case ServerPlace(url, head):
+            from dpsql.core.ledger.postgres import PostgresLedger
+
+            return PostgresLedger.look(url, head, policy.name, accountant, units=policy.unit_names)
 
 
-def shown(place: Place | None) -> str:
+def accept_ledger(place: AnyPlace) -> None:
+    """Custodian only: declare the ledger there, as it now stands, to be the true one. Raises CannotOpen DP407."""
+    match place:
+        case Place(path, head):
+            from dpsql.core.ledger import sqlite
+
+            sqlite.accept_head(path, head)
+        case ServerPlace(url, head):
+            from dpsql.core.ledger import postgres
+
+            postgres.accept_head(url, head)
+
+
+def shown(place: AnyPlace | None) -> str:
     """Where a ledger is, as messages say it."""
-    return IN_MEMORY if place is None else str(place.path)
+    match place:
+        case None:
+            return IN_MEMORY
+        case Place(path):
+            return str(path)
+        case ServerPlace(url):
+            return url

@@ -104,6 +104,8 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
             remarks += more
         with service.post_processing:
             rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        if account is not None and charged.receipt is not None:
+            account.ledger.finish()
         notes = _notes(service, limited, resolution, noisy, remarks)
         names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
         return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)

@@ -23,14 +23,14 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings import Settings
-from dpsql.service.ledgers import Place, is_in_memory, open_ledger, place_of
+from dpsql.service.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
 from dpsql.service.planning import Planner
 from dpsql.service.public_facts import FactStore
 from dpsql.service.session import Session
 
 
 class Service:
-    """What the sessions of all analysts share. It owns the engine and the ledger, and closes both.
+    """What the sessions of all analysts share. It owns the engine, the ledger and the stored answers, and closes them.
 
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
     public facts measured so far. scratch: where noisy numbers are post-processed. running, post_processing: held while
@@ -39,7 +39,7 @@ class Service:
     """
 
     def __init__(self, policy: Policy, engine: Engine, ledger: str | PathLike[str] | Ledger | None = None) -> None:
-        """ledger: its path instead of the policy's, or a Ledger object."""
+        """ledger: its path or URL instead of the policy's, or a Ledger object."""
         self.policy = policy
         self.engine = engine
         self.facts = FactStore(engine)
@@ -80,7 +80,7 @@ class Service:
         return self._ledger is not None or (place is not None and place.is_taken)
 
     @property
-    def ledger_place(self) -> Place | None:
+    def ledger_place(self) -> AnyPlace | None:
         """Where the ledger and its head are, unless the caller gave a ledger of his own. None: in memory."""
         return place_of(self.policy, self._ledger_name)
 
@@ -110,6 +110,8 @@ class Service:
         self._closed = True
         self.engine.close()
         self.scratch.close()
+        if self._store is not None:
+            self._store.close()
         if self._ledger is not None:
             self._ledger.close()
 

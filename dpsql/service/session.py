@@ -22,7 +22,7 @@ from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
-from dpsql.service.ledgers import Place
+from dpsql.service.ledgers import AnyPlace
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
 from dpsql.service.searches import with_held_limits
@@ -235,7 +235,7 @@ class Session:
         return self.service.has_ledger
 
     @property
-    def ledger_place(self) -> Place | None:
+    def ledger_place(self) -> AnyPlace | None:
         """Where the ledger and its head are, unless the caller gave a ledger of his own. None: in memory."""
         return self.service.ledger_place
 

@@ -15,6 +15,7 @@ from dpsql.answers.store.memory import MemoryAnswers
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.refusals import unusable
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
 from dpsql.results.answer import Release
@@ -547,6 +548,48 @@ def test_an_engine_failure_keeps_what_was_measured_before(con: Connection, ledge
     con.service.engine.fetch = inner  # type: ignore[method-assign]
     answer = con.execute(NESTED, epsilon="1.5")
     assert answer.spent == eps("0.5") and ledger.spent("member") == eps(2)
+
+
+def finishing(ledger: MemoryLedger, con: Connection) -> list[str]:
+    """What is done, in order: "reserve", "read" and "finish"."""
+    done: list[str] = []
+    reserve, fetch = ledger.reserve, con.service.engine.fetch
+    ledger.reserve = lambda *given: (reserve(*given), done.append("reserve"))[0]  # type: ignore[method-assign]
+    ledger.finish = lambda: done.append("finish")  # type: ignore[method-assign]
+    con.service.engine.fetch = lambda sql: (done.append("read"), fetch(sql))[1]  # type: ignore[method-assign]
+    return done
+
+
+@pytest.mark.parametrize("sql", [COUNT, NESTED, "SELECT SUM(age) AS s FROM members"])
+def test_a_charge_is_made_before_the_data_is_read_and_finished_before_the_answer_is_shown(
+    con: Connection, ledger: MemoryLedger, sql: str
+) -> None:
+    done = finishing(ledger, con)
+    con.execute(sql, epsilon=1)
+    assert (done[0], done[-1], done.count("finish")) == ("reserve", "finish", 1) and "read" in done
+    done.clear()
+    con.execute(sql, epsilon=1)  # it has it already: nothing is charged, and nothing to wait for
+    assert done == []
+
+
+def test_what_a_search_reserves_is_finished_with_what_it_finds(con: Connection, ledger: MemoryLedger) -> None:
+    done = finishing(ledger, con)
+    con.execute("SELECT SUM(hours) AS s FROM visits", epsilon=1, limits="search")
+    assert done.count("reserve") == 2 and (done[-1], done.count("finish")) == ("finish", 1)
+
+
+def test_an_answer_whose_charge_cannot_be_finished_is_kept_back_and_given_for_nothing(
+    con: Connection, ledger: MemoryLedger
+) -> None:
+    def failing() -> None:
+        raise unusable("head", "it cannot be written")
+
+    ledger.finish = failing  # type: ignore[method-assign]
+    with pytest.raises(CannotOpen):
+        con.execute(COUNT, epsilon=1)
+    assert ledger.spent("member") == eps(1)
+    del ledger.finish  # type: ignore[method-assign]
+    assert con.execute(COUNT, epsilon=1).spent == NO_LOSS and ledger.spent("member") == eps(1)
 
 
 def test_looking_makes_no_files(club_folder: Path, tmp_path: Path) -> None:

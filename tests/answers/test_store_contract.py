@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 from dpsql.answers.store.memory import MemoryAnswers
-from dpsql.answers.store.sqlite import SqliteAnswers, hash_of
+from dpsql.answers.store.rows import hash_of, row_of
+from dpsql.answers.store.sqlite import SqliteAnswers, _insert
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -81,6 +82,14 @@ class StoreContract:
         store = make()
         store.add([answer(f"n{i}", f"a{i}") for i in range(1200)])
         assert len(store.find([f"a{i}" for i in range(2000)])) == 1200
+
+    def test_whoever_asks_after_it_was_closed_opens_it_again(self, make: Make) -> None:
+        store = make()
+        store.close()
+        store.add([answer()])
+        store.close()
+        store.close()
+        assert list(store.find(["a"])["a"]) == [answer()]
 
     def test_a_name_is_held_by_one_thread_at_a_time(self, make: Make) -> None:
         inside: list[int] = []
@@ -208,6 +217,93 @@ class TestSqliteAnswers(StoreContract):
         make().add([answer()])
         assert list(make().find(["a"])["a"]) == [answer()]
 
+    def test_one_connection_serves_all_calls(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+        made: list[object] = []
+        connect = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: made.append(1) or connect(*given, **named))
+        for _ in range(2):  # a new file, and one that is there
+            store = make()
+            for i in range(3):
+                store.find(["a"])
+                store.add([answer(f"{len(made)}.{i}")])
+            store.close()
+        assert len(made) == 2
+
+    def test_a_file_that_was_removed_meanwhile_is_made_anew(self, make: Make, path: Path) -> None:
+        """What the custodian is told to do with a damaged one, while sessions go on."""
+        store = make()
+        store.add([answer("n1")])
+        path.unlink()
+        assert store.find(["a"]) == {}
+        store.add([answer("n2")])
+        assert [a.id for a in make().find(["a"])["a"]] == ["n2"]
+
+    def test_what_a_killed_process_left_in_the_log_is_found(self, make: Make, path: Path) -> None:
+        program = (
+            "import os, sys; from pathlib import Path; from dpsql.answers.store.sqlite import SqliteAnswers\n"
+            "from tests.answers.test_store_contract import answer\n"
+            "store = SqliteAnswers(Path(sys.argv[1])); store.add([answer()]); os.kill(os.getpid(), 9)"
+        )
+        with _child(program, path) as child:
+            assert child.wait(600) == -signal.SIGKILL
+        assert path.with_name(path.name + "-wal").stat().st_size > 0
+        assert list(make().find(["a"])["a"]) == [answer()]
+
+    def test_a_log_whose_file_was_removed_is_no_part_of_a_new_one(self, make: Make, path: Path, tmp_path: Path) -> None:
+        store = make()
+        store.add([answer("n1")])
+        log = path.with_name(path.name + "-wal")
+        left = log.read_bytes()
+        store.close()
+        path.unlink()
+        log.write_bytes(left)  # as after a kill
+        assert make().find(["a"]) == {}
+        make().add([answer("n2")])
+        assert [a.id for a in make().find(["a"])["a"]] == ["n2"]
+
+    def test_an_older_file_gets_a_log_and_an_older_dpsql_goes_on_in_it(self, make: Make, path: Path) -> None:
+        """Older ones kept a journal, opened the file for each call, and waited for the disk."""
+
+        def older(*rows: Answer) -> list[str]:
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous=FULL")
+                connection.execute("BEGIN IMMEDIATE")
+                _insert(connection, [row_of(a) for a in rows])
+                connection.execute("COMMIT")
+                return [name for (name,) in connection.execute("SELECT id FROM answers ORDER BY number")]
+
+        make().add([answer("n1")])
+        _execute(path, "PRAGMA journal_mode=DELETE")
+        assert older(answer("n2")) == ["n1", "n2"]
+        new = make()
+        assert [a.id for a in new.find(["a"])["a"]] == ["n1", "n2"]
+        for i in range(3, 20, 2):
+            new.add([answer(f"n{i}")])
+            assert older(answer(f"n{i + 1}"))[-2:] == [f"n{i}", f"n{i + 1}"]
+            assert [a.id for a in new.find(["a"])["a"]][-2:] == [f"n{i}", f"n{i + 1}"]
+        new.close()
+        assert older(answer("n21"))[:20] == [f"n{i}" for i in range(1, 21)]
+
+    def test_an_older_dpsql_in_the_middle_of_its_transaction_is_waited_for(self, make: Make, path: Path) -> None:
+        make().add([answer("n1")])
+        _execute(path, "PRAGMA journal_mode=DELETE")
+        with closing(sqlite3.connect(path, isolation_level=None)) as older:
+            older.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(CannotOpen, match=r"kept it locked for 0\.3 s"):
+                make().find(["a"])
+            older.execute("ROLLBACK")
+        assert len(make().find(["a"])["a"]) == 1
+
+    @pytest.mark.parametrize("act", ["find", "add"])
+    def test_ctrl_c_at_any_moment_leaves_the_file_free(self, make: Make, path: Path, act: str) -> None:
+        store, others = make(), make()
+        others.add([answer("first")])
+        new = iter([answer(f"n{i}") for i in range(1000)])
+        action = {"find": lambda: store.find(["a"]), "add": lambda: store.add([next(new)])}[act]
+        for at in stopped_at_each(action, __file__):
+            others.add([answer(f"after {at}", f"b{at}")])
+            assert list(store.find([f"b{at}"])) == [f"b{at}"]
+
     def test_all_or_none(self, make: Make, path: Path) -> None:
         make().add([answer()])
         with pytest.raises(CannotOpen):
@@ -218,10 +314,10 @@ class TestSqliteAnswers(StoreContract):
         make().add([answer()])
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            for act in (lambda: make().add([answer("n2")]), lambda: make().find(["a"])):
-                with pytest.raises(CannotOpen) as refusal:
-                    act()
-                assert "kept it locked for 0.3 s" in str(refusal.value)
+            with pytest.raises(CannotOpen) as refusal:
+                make().add([answer("n2")])
+            assert "kept it locked for 0.3 s" in str(refusal.value)
+            assert [a.id for a in make().find(["a"])["a"]] == ["n1"]  # who only reads waits for nobody
             other.execute("ROLLBACK")
         make().add([answer("n2")])
 
@@ -327,6 +423,29 @@ class TestSqliteAnswers(StoreContract):
             "    assert os.read(waiting, 1) == b'.'\n"
             "    return child\n"
             "sys.exit(os.waitstatus_to_exitcode(os.waitpid(store.alone(['x'], fork), 0)[1]))\n"
+        )
+        with _child(program, path) as child:
+            assert child.wait(600) == 0
+
+    @pytest.mark.processes
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+    def test_a_forked_child_may_not_use_what_its_parent_has_open(self, path: Path) -> None:
+        program = (
+            "import os, sys; from pathlib import Path; from dpsql.answers.store.sqlite import SqliteAnswers\n"
+            "from dpsql.diagnostics.errors import CannotOpen; from tests.answers.test_store_contract import answer\n"
+            "store, child = SqliteAnswers(Path(sys.argv[1])), None\n"
+            "def refused(one):\n"
+            "    try:\n"
+            "        one.find(['a'])\n"
+            "    except CannotOpen as refusal:\n"
+            "        return 'when this process was forked' in refusal.diagnostics[0].message\n"
+            "    return False\n"
+            "store.add([answer()])\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    os._exit(0 if refused(store) and refused(SqliteAnswers(Path(sys.argv[1]))) else 1)\n"
+            "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+            "sys.exit(status or len(store.find(['a'])['a']) - 1)\n"
         )
         with _child(program, path) as child:
             assert child.wait(600) == 0

@@ -91,3 +91,29 @@ def test_a_description_is_the_policys_and_names_no_file() -> None:
         )
         with pytest.raises(dpsql.Rejected, match="did you mean"):
             con.describe("dat")
+
+
+def test_times_of_a_zone_are_read_as_its_clocks_show_them() -> None:
+    times = pandas.date_range("2024-01-01", periods=200, freq="37min", tz="Asia/Kolkata")
+    frame = pandas.DataFrame({**ROWS, "t": times})
+    arrow = pyarrow.Table.from_pandas(frame)
+    hours = {hour: int(n) for hour, n in times.hour.value_counts().items()}
+    ends = times[0].tz_convert("UTC"), times[-1].to_pydatetime()
+    for given in (frame, arrow, polars.from_pandas(frame), arrow.to_pandas(types_mapper=pandas.ArrowDtype)):
+        with dpsql.protect(given, unit="member_id", bounds={"t": ends}, max_rows=4, budget=10**6) as con:
+            assert "t          timestamp, from t AT TIME ZONE 'Asia/Kolkata', bounds [2024-01-01 00:00:00, " in str(
+                con.describe("data")
+            )
+            answer = con.sql("SELECT hour(t) AS h, COUNT(*) AS n FROM data GROUP BY h ORDER BY h").run(epsilon=EXACT)
+            assert {h: round(n) for h, n in answer if h is not None} == hours
+    mere = pandas.DataFrame({**ROWS, "t": times.tz_convert("+02:00")})
+    with dpsql.protect(mere, unit=1, budget=1) as con:
+        assert "from t AT TIME ZONE 'UTC'" in str(con.describe("data"))
+
+
+def test_columns_that_nobody_can_ask_are_left_out_unless_they_are_named() -> None:
+    frame = polars.DataFrame({**ROWS, "s": [{"a": 1}] * 200})
+    with dpsql.protect(frame, unit="member_id", budget=1) as con:
+        assert list(con.policy.tables["data"].columns) == ["member_id", "v", "k"]
+    with pytest.raises(dpsql.CannotOpen, match="STRUCT, cannot be used"):
+        dpsql.protect(frame, unit="member_id", budget=1, groups={"s": ["a"]})

@@ -22,6 +22,16 @@ DAY, NEXT = dt.date(2023, 12, 31), dt.date(2024, 2, 1)
         (GERMAN.encode("latin-1"), {"encoding": "latin-1", "decimal_separator": ","}, (1, "Weg 1", 1.5, DAY)),
         (GERMAN.encode(), {"dateformat": "%d.%m.%Y", "decimal_separator": ","}, (1, "Weg 1", 1.5, DAY)),
         (b"a;b\n1.234,50;x\n7,1;y\n", {"decimal_separator": ",", "thousands": "."}, (1234.5, "x")),
+        (
+            b"wann;wer;tag\n31.12.2023 13:05;x;1.2.2024\n01.02.2024 08:00;;1.3.2024\n",
+            {"timestampformat": "%d.%m.%Y %H:%M", "dateformat": "%d.%m.%Y"},
+            (dt.datetime(2023, 12, 31, 13, 5), "x", NEXT),
+        ),
+        (
+            b"wann,tag\n31.12.2023 13:05:07,2024-02-01\n",
+            {"timestampformat": "%d.%m.%Y %H:%M:%S"},
+            (dt.datetime(2023, 12, 31, 13, 5, 7), NEXT),
+        ),
         (b"a;b;c\n1,5;1.5;x\n2,5;2.5;x\n", {"decimal_separator": None}, ("1,5", 1.5, "x")),  # which of them it is
         (b'a,b\r\n1,"x, y"\r\n2,z\r\n', {"delim": ",", "decimal_separator": None, "quote": None}, (1, "x, y")),
         ("id;v\n1;ä\n2;ö\n".encode("utf-16"), {"encoding": "utf-16"}, (1, "ä")),

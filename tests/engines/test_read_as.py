@@ -85,8 +85,8 @@ def test_the_list_of_a_type_reaches_a_draft_and_nothing_else(tmp_path: Path) -> 
         (state,) = [c for t in DuckDBEngine.wrap(own).describe().tables for c in t.columns if c.enumerated][:1]
         assert state.enumerated == ("open", "it's", "a, b)", "unused")
     package = Path(dpsql.__file__).parent
-    readers = [p.relative_to(package).as_posix() for p in package.rglob("*.py") if ".enumerated" in p.read_text()]
-    assert readers == ["policy/tools/draft.py"]
+    readers = [p.relative_to(package) for p in package.rglob("*.py") if ".enumerated" in p.read_text()]
+    assert [p.as_posix() for p in readers if p.parts[0] != "engines"] == ["policy/tools/draft.py"]
 
 
 def test_what_is_rounded_is_no_key() -> None:

@@ -63,7 +63,9 @@ def test_a_view_of_files_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     over = f"CREATE VIEW loose AS SELECT x + 1 AS x FROM '{tmp_path}/a.csv'"
     engine = opened(tmp_path, over, "CREATE VIEW gone AS SELECT * FROM orders", "ALTER TABLE orders RENAME TO o2")
-    assert f"reads files, which a locked database does not open: {tmp_path}/a.csv" in refusal(engine, "loose")
+    assert f"reads files, and a locked database opens those alone that a policy names: {tmp_path}/a.csv" in refusal(
+        engine, "loose"
+    )
     assert "is not in its own database" in refusal(engine, "gone")
     repair = refusal(engine, "loose").rpartition(":  ")[2]
     engine.close()
@@ -104,6 +106,14 @@ budgets: {{total: {{epsilon: 100000}}}}
         ('CREATE VIEW s."a AS b" AS SELECT * FROM "/d/x.parquet";', "read_parquet('/d/x.parquet')"),
         ("CREATE VIEW v AS SELECT * FROM parquet_scan(['/d/x', '/d/y'])", "read_parquet(['/d/x', '/d/y'])"),
         ("CREATE VIEW v AS SELECT * FROM read_parquet('/d/x', can_have_nan = true)", "read_parquet('/d/x')"),
+        (
+            "CREATE VIEW v AS SELECT * FROM read_parquet('/d/**/*.parquet', (hive_partitioning = true))",
+            "read_parquet('/d/**/*.parquet', hive_partitioning = true)",
+        ),
+        (
+            "CREATE VIEW v AS SELECT * FROM read_parquet('/d/(a = b)', (union_by_name = true))",
+            "read_parquet('/d/(a = b)', union_by_name = true)",
+        ),
         (f"CREATE VIEW v AS SELECT * FROM {FILE} WHERE x > 1", None),
         (f"CREATE VIEW v AS SELECT x FROM {FILE}", None),
         (f"CREATE VIEW v (y) AS SELECT * FROM {FILE}", None),

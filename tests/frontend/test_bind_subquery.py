@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of
-from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, inputs, output_columns
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Project, Window, inputs, output_columns
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
@@ -431,16 +431,11 @@ def test_scalars_with_exactly_one_row(sql: str) -> None:
         ("EXISTS (SELECT x FROM more m WHERE c.code = 3 GROUP BY x)", "c.code = 3"),
         ("EXISTS (SELECT COUNT(*) FROM more m WHERE m.code = c.code)", None),
         ("EXISTS (SELECT n, COUNT(*) FROM more m WHERE m.x < c.n GROUP BY n)", None),
-        ("n IN (SELECT x FROM more m WHERE m.code = c.code LIMIT 2)", None),
-        ("EXISTS (SELECT 1 FROM more m WHERE m.code = c.code LIMIT 0)", None),
-        ("EXISTS (SELECT 1 FROM more m WHERE m.code = c.code OFFSET 1)", None),
+        ("n IN (SELECT x FROM more m WHERE m.code < c.code LIMIT 2)", None),
+        ("EXISTS (SELECT 1 FROM more m WHERE m.code < c.code OFFSET 1)", None),
         (
-            "n IN (SELECT x FROM more m WHERE m.code = c.code "
+            "n IN (SELECT x FROM more m WHERE m.code < c.code "
             "QUALIFY ROW_NUMBER() OVER (ORDER BY x) = 1)",
-            None,
-        ),
-        (
-            "n IN (SELECT ROW_NUMBER() OVER (ORDER BY x) FROM more m WHERE m.n = c.n)",
             None,
         ),
     ],
@@ -448,6 +443,32 @@ def test_scalars_with_exactly_one_row(sql: str) -> None:
 def test_outer_names_where_no_join_can_bring_them(condition: str, under: str | None) -> None:
     sql = f"SELECT COUNT(*) FROM codes c WHERE {condition}"
     refused(sql, "DP111", sql[sql.index("(SELECT") :] if under is None else under)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("n IN (SELECT x FROM more m WHERE m.code = c.code LIMIT 2)", ["le(row_number, 2)"]),
+        ("EXISTS (SELECT 1 FROM more m WHERE m.code = c.code LIMIT 0)", ["le(row_number, 0)"]),
+        ("EXISTS (SELECT 1 FROM more m WHERE m.code = c.code OFFSET 1)", ["gt(row_number, 1)"]),
+        (
+            "n IN (SELECT x FROM more m WHERE m.code = c.code LIMIT 2 OFFSET 1)",
+            ["gt(row_number, 1)", "le(row_number, 3)"],
+        ),
+        (
+            "n IN (SELECT x FROM more m WHERE m.code = c.code QUALIFY ROW_NUMBER() OVER (ORDER BY x) = 1)",
+            ["eq(row_number, 1)"],
+        ),
+        ("n IN (SELECT ROW_NUMBER() OVER (ORDER BY x) FROM more m WHERE m.n = c.n)", []),
+    ],
+)
+def test_limits_and_windows_of_each_outer_row(condition: str, kept: list[str]) -> None:
+    """Equalities alone tie them: they are those of the rows with the same value."""
+    root = bound(f"SELECT COUNT(*) FROM codes c WHERE {condition}")
+    (window,) = [n for n in walk(root) if isinstance(n, Window)]
+    (call,) = window.calls
+    assert [text(e) for e in call.partition] == ["n" if "m.n" in condition else "code"]
+    assert [text(n.predicate) for n in walk(root) if isinstance(n, Filter)] == kept
 
 
 def test_other_refusals() -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Mutation:
     """One change. old stands in the file exactly once; tests: where it should be noticed, for pytest.
 
-    deep: why no quick test notices it; empty if one does.
+    deep: why no quick test notices it; empty if one does. needs: a module that the tests need and that `make` does not
+    install; where it is missing, the mutation is not tried.
     """
 
     name: str
@@ -19,10 +20,12 @@ class Mutation:
     breaks: str
     tests: tuple[str, ...]
     deep: str = ""
+    needs: str = ""
 
 
 ENUMERATED = "only neighbouring databases show it, and comparing enough of them takes a minute"
 RACE = "only processes that race show it"
+POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
     # --- data as it is ---
@@ -678,6 +681,55 @@ MUTATIONS = (
         ("tests/core/noise/test_sensitivity.py",),
     ),
     Mutation(
+        "sums-of-different-values-as-numbers-of-them",
+        "dpsql/core/measures/distinct_sum.py",
+        "return Norms(values.in_all * B, values.squares * B**2, values.in_group * B)",
+        "return values",
+        "a value adds itself to the sum, and is priced as 1",
+        ("tests/core/measures/test_distinct_sum.py",),
+    ),
+    Mutation(
+        "sums-of-different-values-of-a-public-size",
+        "dpsql/core/measures/distinct_sum.py",
+        "width = max(B, most - least)",
+        "width = most - least if fixed else max(B, most - least)",
+        "what a replaced row brings is new, and what it had is still there in another row",
+        ("tests/core/noise/test_sensitivity.py",),
+    ),
+    Mutation(
+        "replaced-values-add-up-on-one-side",
+        "dpsql/core/noise/sensitivity.py",
+        "(component.span if both > 1 else component.magnitude) * factor",
+        "component.magnitude * factor",
+        "what goes lowers a sum and what comes raises it, and one of the two is priced",
+        ("tests/core/measures/test_distinct_sum.py",),
+    ),
+    Mutation(
+        "squares-of-values-with-both-signs",
+        "dpsql/core/noise/sensitivity.py",
+        "l2_squared *= 1 if component.one_sign else both",
+        "l2_squared *= 1",
+        "what goes and what comes can move a group the same way: squares of both add as (|v| + |w|)²",
+        ("tests/core/measures/test_distinct_sum.py",),
+    ),
+    Mutation(
+        "few-values-cap-their-sum",
+        "dpsql/core/noise/sensitivity.py",
+        "component.values * (component.magnitude if rule(component).adds_values else 1)",
+        "component.values * 1",
+        "a sum of so many values moves by no more than their number is priced",
+        ("tests/core/noise/test_sensitivity.py",),
+    ),
+    Mutation(
+        "values-are-added-row-by-row",
+        "dpsql/core/printing/shapes/weighted.py",
+        "parts.dialect.total('x', type_, distinct=True)",
+        "parts.dialect.total('x', type_)",
+        "a value counts once for each id that has it, and its truth is another",
+        ("tests/deep/analysis/test_distinct_sums.py",),
+        ENUMERATED,
+    ),
+    Mutation(
         "units-of-one-group",
         "dpsql/core/measures/units.py",
         "Norms(limits.most_groups, limits.most_groups, 1)",
@@ -922,7 +974,7 @@ MUTATIONS = (
     Mutation(
         "distinct-values-cut-to-rows",
         "dpsql/core/printing/shapes/weighted.py",
-        "    limit = largest_contribution(c, parts.limits).in_all\n",
+        "    limit = rule(c).kept(c, parts.limits)\n",
         "    limit = parts.limits.rows\n",
         "an id counts more distinct values than are priced",
         ("tests/deep/analysis/test_public_groups.py::test_claims_of_ids",),
@@ -1415,9 +1467,17 @@ MUTATIONS = (
     Mutation(
         "spread-of-a-sample",
         "dpsql/core/analysis/rules/private_aggregate.py",
-        "width**2 / (2 if sample else 4)",
-        "width**2 / 4",
+        "quotient(width**2, 2 if sample else 4)",
+        "quotient(width**2, 4)",
         "the deviation of two rows of a person is larger than its bound",
+        ("tests/core/printing/test_spreads.py",),
+    ),
+    Mutation(
+        "variance-of-too-many-rows",
+        "dpsql/core/printing/group_by.py",
+        "n = d.least(counted, few)",
+        "n = counted",
+        "whether one person has 2³² rows decides whether the query fails",
         ("tests/core/printing/test_spreads.py",),
     ),
     Mutation(
@@ -1662,7 +1722,7 @@ MUTATIONS = (
     Mutation(
         "any-schema-in-front",
         "dpsql/frontend/bind/scope.py",
-        "if any(schema.lower() in e.schemas for e in found):",
+        "if any(schema.lower() in within() for within in {e.schemas for e in found}):",
         "if found:",
         "public.orders.x means a column of whatever is called orders here",
         ("tests/frontend/test_schemas.py",),
@@ -1671,8 +1731,8 @@ MUTATIONS = (
     Mutation(
         "half-to-even-dropped",
         "dpsql/core/printing/dialects/duckdb.py",
-        "return self.try_cast(sql, type_)",
-        'return self.try_cast(f"trunc({sql})", type_)',
+        "return tried(sql, type_)  # which",
+        'return tried(f"trunc({sql})", type_)  # which',
         "values leave their grid cell by a whole unit, and derived bounds with them",
         ("tests/engines/test_dialect_contract.py::test_rounding_to_integers_is_half_to_even_and_never_fails",),
     ),
@@ -1783,7 +1843,7 @@ MUTATIONS = (
     Mutation(
         "double-beyond-its-interval",
         "dpsql/core/printing/dialects/duckdb.py",
-        "            sql = _held(self, sql, known)\n",
+        "            sql = held(self, sql, known)\n",
         "            pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
         ("tests/core/analysis/test_rounding_of_doubles.py",),
@@ -1963,6 +2023,57 @@ MUTATIONS = (
         ("tests/core/ledger/test_sqlite_file.py",),
     ),
     Mutation(
+        "charge-not-flushed",
+        "dpsql/core/ledger/sqlite.py",
+        "            flush_file(self._log)\n",
+        "            str(self._log)\n",
+        "a power cut takes a charge whose noise was shown",
+        ("tests/core/ledger/test_durability.py",),
+    ),
+    Mutation(
+        "head-before-the-charge",
+        "dpsql/core/ledger/sqlite.py",
+        "self._head.advance(receipt.sequence, self._durable)",
+        "self._head.advance(receipt.sequence, lambda: self._tip) or self._durable()",
+        "after a power cut the head remembers a charge that the ledger has not: it is refused as an older copy",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
+    ),
+    Mutation(
+        "ledger-moved-without-a-flush",
+        "dpsql/core/ledger/sqlite_file.py",
+        '("synchronous=NORMAL", ',
+        '("synchronous=OFF", ',
+        "a power cut while SQLite moves the log into the file takes charges",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
+    ),
+    Mutation(
+        "head-not-flushed",
+        "dpsql/core/ledger/head.py",
+        "self._flushing = Meanwhile(self._flush)",
+        "self._flushing = Meanwhile(str)",
+        "after a power cut a ledger from a backup is not recognised as older",
+        ("tests/core/ledger/test_durability.py",),
+    ),
+    Mutation(
+        "head-not-waited-for",
+        "dpsql/service/pipeline.py",
+        "            account.ledger.finish()\n",
+        "            str(account.ledger)\n",
+        "an answer is shown, and its charge can be forgotten by a backup that is put back after a power cut",
+        ("tests/answers/test_reuse.py",),
+    ),
+    Mutation(
+        "answers-moved-without-a-flush",
+        "dpsql/answers/store/sqlite.py",
+        '("synchronous=NORMAL", ',
+        '("synchronous=OFF", ',
+        "a power cut while SQLite moves the log into the file damages all stored answers",
+        ("tests/deep/ledger/test_power_cuts.py::test_power_cuts_at_every_moment_take_nothing_that_was_told",),
+        POWER,
+    ),
+    Mutation(
         "changed-entries-accepted",
         "dpsql/core/ledger/hash_chain.py",
         " or self.hash != self._hash_after(last):",
@@ -2041,6 +2152,142 @@ MUTATIONS = (
         "        what = None",
         "the head is replaced by a file of its own, and what it stood for remembers less",
         ("tests/core/ledger/test_links.py",),
+    ),
+    # --- the ledger in PostgreSQL ---
+    Mutation(
+        "postgres-nobody-takes-turns",
+        "dpsql/core/ledger/postgres_chain.py",
+        'FROM dpsql.head FOR UPDATE"',
+        'FROM dpsql.head"',
+        "two gateways spend the same rest, or one of them fails",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-commit-not-looked-at",
+        "dpsql/core/ledger/postgres_server.py",
+        'if said != "COMMIT":',
+        "if not said:",
+        "a charge that the server took back pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-lost-commit-is-a-receipt",
+        "dpsql/core/ledger/postgres.py",
+        "                receipt = self._looked_up(settled)",
+        '                receipt = Row.after(self._tip, settled, "").receipt()',
+        "a query runs whose charge was never made",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-looked-up-too-early",
+        "dpsql/core/ledger/postgres.py",
+        "            self._take_turn(session)\n            self._check_head(session)\n            return self._find",
+        "            self._catch_up(session)\n            return self._find",
+        "a charge that is being made is said not to be",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-unconfirmed-commit",
+        "dpsql/core/ledger/postgres_server.py",
+        "        if self._warned:",
+        "        if not said:",
+        "a charge that no standby has pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-without-fsync",
+        "dpsql/core/ledger/postgres_server.py",
+        'if fsync != "on":',
+        "if not fsync:",
+        "a power cut forgets what was spent",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-weaker-commit",
+        "dpsql/core/ledger/postgres_server.py",
+        'kept if kept == "remote_apply" else "on"',
+        "kept",
+        "a crash forgets what was spent last",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-names-from-elsewhere",
+        "dpsql/core/ledger/postgres_server.py",
+        "\"SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)\"",
+        "\"SELECT set_config('search_path', current_setting('search_path'), false)\"",
+        "functions of somebody else decide what is charged",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-any-tables",
+        "dpsql/core/ledger/postgres_schema.py",
+        "    if session.rows(_SHAPE) != _EXPECTED:",
+        "    if not session.rows(_SHAPE):",
+        "a crash empties a table, or a rule drops what is charged",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-undone-insert",
+        "dpsql/core/ledger/postgres_chain.py",
+        "    return session.change(_ADD, values) == 1",
+        "    return session.change(_ADD, values) >= 0",
+        "a charge that a trigger undid pays for a query",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-shorter-chain",
+        "dpsql/core/ledger/postgres_chain.py",
+        "    if not found or Point(*found[0][:2]) != last:",
+        "    if not found:",
+        "entries that are gone from the end are not missed",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-old-copy",
+        "dpsql/core/ledger/postgres.py",
+        "        if known.sequence > self._tip.sequence:\n            what",
+        "        if known.sequence < 0:\n            what",
+        "a database from a backup forgets what was spent",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-new-gateway-believes",
+        "dpsql/core/ledger/postgres.py",
+        "            if self._tip.sequence and self._head.read() is None:",
+        "            if self._tip.sequence < 0:",
+        "a gateway whose head was removed accepts an older copy",
+        ("tests/engines_elsewhere/postgres/ledger/test_edited_database.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-ledger-in-the-data",
+        "dpsql/core/ledger/postgres.py",
+        "        if identity(server) == identity(other):",
+        "        if server.url == other.url:",
+        "the role that reads the data writes the ledger",
+        ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "postgres-names-of-answers-unlocked",
+        "dpsql/answers/store/postgres.py",
+        '"SELECT pg_advisory_xact_lock(%s)"',
+        '"SELECT %s::bigint"',
+        "a question that is asked twice at one time is paid for twice",
+        ("tests/engines_elsewhere/postgres/ledger/test_contracts.py",),
+        needs="psycopg",
     ),
     # --- stored answers ---
     Mutation(

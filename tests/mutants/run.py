@@ -8,6 +8,7 @@ docs/developers/mutations.md.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import shutil
@@ -154,7 +155,11 @@ def main() -> int:
     chosen = [m for m in MUTATIONS if not options.only or m.name.startswith(tuple(options.only))]
     if not chosen:
         parser.error("no mutation has such a name")
-    return run(chosen, max(1, options.workers))
+    untried = [m for m in chosen if m.needs and importlib.util.find_spec(m.needs) is None]
+    for mutation in untried:
+        print(f"{mutation.name}: not tried, it needs {mutation.needs}")
+    tried = [m for m in chosen if m not in untried]
+    return run(tried, max(1, options.workers)) if tried else 0
 
 
 if __name__ == "__main__":

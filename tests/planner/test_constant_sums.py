@@ -77,7 +77,7 @@ def test_they_are_one_component() -> None:
 
 
 def test_over_the_bounds_of_a_sum_it_is_refused_as_before() -> None:
-    for sql in ("SELECT SUM(DISTINCT 1) FROM people", "SELECT SUM(NULL) FROM people", "SELECT SUM('a') FROM people",
+    for sql in ("SELECT SUM(DISTINCT '1') FROM people", "SELECT SUM(NULL) FROM people", "SELECT SUM('a') FROM people",
                 "SELECT SUM(CAST('inf' AS DOUBLE)) FROM people"):  # fmt: skip
         with pytest.raises(Rejected):
             planned(sql, POLICY)

@@ -72,20 +72,40 @@ def test_ids_are_proposed_by_the_names_of_tables_and_of_the_type_of_their_keys()
     assert parse_policy(unit).tables["log"].columns["user"].sql_type == types.UUID
 
 
-def test_fields_and_times_of_a_zone_are_proposed() -> None:
+STRUCT = """STRUCT("a b" INTEGER, c STRUCT(d VARCHAR, e ENUM('x, y', '(z')), "q""x" DECIMAL(4,1), l INTEGER[],
+ at TIMESTAMP WITH TIME ZONE, j JSON, m MAP(INTEGER, INTEGER), city VARCHAR)"""
+
+
+def test_fields_and_times_of_a_zone_are_drafted() -> None:
     columns = (
-        CatalogueColumn("a b", "STRUCT(city VARCHAR)"),
-        CatalogueColumn("j", "JSON"),
+        CatalogueColumn("s", STRUCT),
+        CatalogueColumn("s_city", "VARCHAR"),
         CatalogueColumn("seen", "TIMESTAMP WITH TIME ZONE"),
+        CatalogueColumn("key", "TIMESTAMP WITH TIME ZONE"),
+        CatalogueColumn("several", "STRUCT(a INTEGER)[]"),
+        CatalogueColumn("broken", "STRUCT(a INTEGER"),
     )
-    text = draft_policy(Catalogue((CatalogueTable("t", columns),)))
-    made = [line.partition(":  ")[2] for line in text.splitlines() if "from:" in line]
-    lines = "".join(f"      {line}\n" for line in made)
-    body = text.replace("    columns:\n", f"    columns:\n{lines.replace('field:', 'x:', 1)}")
-    body = body.replace('      seen: {type: "timestamp with time zone"}', "      #")
-    assert [str(c.derived) for c in parse_policy(body).tables["t"].columns.values()] == [
-        '"a b".field', "j ->> '$.field'", "seen AT TIME ZONE 'UTC'",
-    ]  # fmt: skip
+    text = draft_policy(Catalogue((CatalogueTable("t", columns, unique=(("key",),)),)))
+    found = parse_policy(text).tables["t"].columns.values()
+    assert {c.name: (c.type, str(c.derived or "")) for c in found} == {
+        "s_a b": ("integer", 's."a b"'),
+        "s_c_d": ("varchar", "s.c.d"),
+        "s_c_e": ("varchar", "s.c.e"),
+        's_q"x': ("decimal(4,1)", 's."q""x"'),
+        "s_l": ("integer[]", "s.l"),
+        "s_at": ("timestamp", "s.at AT TIME ZONE 'UTC'"),
+        "s_city_": ("varchar", "s.city"),
+        "s_city": ("varchar", ""),
+        "seen": ("timestamp", "seen AT TIME ZONE 'UTC'"),
+        "key": ("timestamp with time zone", ""),
+    }
+
+
+def test_a_text_in_json_is_proposed() -> None:
+    text = draft_policy(Catalogue((CatalogueTable("t", (CatalogueColumn("j", "JSON"),)),)))
+    (line,) = [line.partition(":  ")[2] for line in text.splitlines() if "from:" in line]
+    declared = parse_policy(text.replace("columns: {}", f"columns: {{{line.replace('field:', 'x:', 1)}}}"))
+    assert str(declared.tables["t"].columns["x"].derived) == "j ->> '$.field'"
 
 
 def test_the_list_of_an_enum_is_proposed_and_not_declared() -> None:

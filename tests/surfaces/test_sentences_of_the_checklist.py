@@ -60,7 +60,7 @@ def test_item_64_a_budget_is_a_finite_number(tmp_path: Path, budget: str) -> Non
         "SELECT SUM(COLUMNS('a.*')) FROM patients",
         "SELECT list_transform([age], lambda x: x) FROM patients",
         "SELECT [x for x in [age]] FROM patients",
-        "SELECT COUNT(*) FROM patients, LATERAL (SELECT * FROM visits WHERE visits.pid = patients.pid)",
+        "SELECT COUNT(*) FROM patients, LATERAL (SELECT * FROM visits WHERE visits.amt > patients.age)",
         "SELECT COUNT(*) FROM patients WHERE age::VARIANT IS NULL",
         "SELECT union_value(k := age) FROM patients",
         "SELECT MAP {1: age}[1] FROM patients",

@@ -52,3 +52,6 @@ class MemoryAnswers:
             return action()
         finally:
             self._held.difference_update(taken)  # one step: a Ctrl-C while waiting for the lock would leave them held
+
+    def close(self) -> None:
+        """Nothing to let go of; what was stored stays known as long as the object lives."""

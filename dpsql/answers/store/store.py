@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class AnswerStore(Protocol):
-    """Append-only. Implementations: sqlite (durable, for many processes), memory (beside a ledger in memory)."""
+    """Append-only. Implementations: sqlite (for many processes), postgres (for many machines), memory."""
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[Answer]]:
         """Address → every answer stored for it, oldest first; addresses without any are left out.
@@ -21,7 +21,10 @@ class AnswerStore(Protocol):
         ...
 
     def add(self, answers: Iterable[Answer]) -> None:
-        """Store all of them, durably, or none. Raises CannotOpen (DP407)."""
+        """Store all of them or none; what it returned from is found by every later `find`, whoever is killed.
+
+        A power cut may take what was stored last. Raises CannotOpen (DP407).
+        """
         ...
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
@@ -31,4 +34,8 @@ class AnswerStore(Protocol):
         Let go at the latest when the process ends, however it ends. Raises CannotOpen (DP407) if one is not free after
         the store's patience. Interrupts end the waiting. Not reentrant.
         """
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held open, if anything; whoever asks again opens it again. Closing twice is harmless."""
         ...

@@ -13,13 +13,12 @@ from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
 from dpsql.core.ledger.ledger import Entry, Ledger, Receipt
-from dpsql.core.ledger.sqlite import accept_head
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.diagnostics.errors import reject
 from dpsql.policy.load import load_policy
 from dpsql.results.cells import Cell, cell
-from dpsql.service.ledgers import FORGETS, Place, look_at_ledger, place_of, shown
+from dpsql.service.ledgers import FORGETS, AnyPlace, accept_ledger, look_at_ledger, place_of, shown
 
 _LONGEST: Final = 120
 """Characters of a statement in the history's table."""
@@ -57,8 +56,8 @@ def run(
     if accept:
         if place is None:
             raise reject("DP903", "a ledger in memory has no head", help=["leave  --accept-head  out"])
-        accept_head(*place)
-        print(f"{place.path} is accepted as it stands", file=sys.stderr)
+        accept_ledger(place)
+        print(f"{shown(place)} is accepted as it stands", file=sys.stderr)
     found = look_at_ledger(loaded, place)
     try:
         accounts, everything = read_accounts(loaded, found, analyst)
@@ -102,7 +101,7 @@ def read_accounts(
 
 
 def print_budget(
-    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, place: Place | None, count: int
+    policy: Policy, accounts: Sequence[Account], history: Sequence[Receipt] | None, place: AnyPlace | None, count: int
 ) -> None:
     """The table of accounts, and the entries if wanted."""
     header, rows = account_rows(policy, accounts)
@@ -134,7 +133,7 @@ def account_rows(policy: Policy, accounts: Sequence[Account]) -> tuple[Sequence[
     ]
 
 
-def closing_line(policy: Policy, place: Place | None, count: int) -> str:
+def closing_line(policy: Policy, place: AnyPlace | None, count: int) -> str:
     """`(2 queries charged)  clinic, approx_dp, clinic.ledger.sqlite`."""
     charged = f"({count} quer{'y' if count == 1 else 'ies'} charged)"
     where = f"{shown(place)}; {FORGETS}" if place is None else shown(place)
@@ -174,7 +173,7 @@ def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:
 
 
 def _as_json(
-    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], place: Place | None, history: bool
+    policy: Policy, accounts: Sequence[Account], entries: Sequence[Receipt], place: AnyPlace | None, history: bool
 ) -> Mapping[str, Any]:
     """`analyst` null is the total; `limit` and `left` are null where no cap is declared."""
     found: dict[str, Any] = {

@@ -22,7 +22,8 @@ POLICY, DATABASE, SCRIPT = "clinic.yaml", "clinic.duckdb", "clinic.sql"
 LEDGER, HEAD = "clinic.ledger.sqlite", "clinic.ledger.head"
 MADE_HERE = frozenset(
     {POLICY, DATABASE, f"{DATABASE}.wal", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal"}
-    | {HEAD, f"{HEAD}.new", f"{HEAD}.lock", f"{LEDGER}.answers", f"{LEDGER}.answers-journal"}
+    | {HEAD, f"{HEAD}.new", f"{HEAD}.lock", f"{LEDGER}.answers"}
+    | {f"{LEDGER}.answers{end}" for end in ("-wal", "-shm", "-journal")}
 )
 ANALYST = "ana"
 

@@ -49,7 +49,8 @@ def sort_data(data: Iterable[str]) -> tuple[str | None, Sources]:
 
 def named(path: str) -> str:
     """What a file, a folder or a pattern is called: without its ending, or as the last folder that is no pattern."""
-    parts = [part for part in Path(path).parts if not _WILD.search(part) and not _PARTITION.fullmatch(part)]
+    whole = Path(os.path.abspath(path))  # of "." the folder that one is in
+    parts = [part for part in whole.parts if not _WILD.search(part) and not _PARTITION.fullmatch(part)]
     found = Path(parts[-1] if parts else "data")
     plain = _uncompressed(found.name)
     return Path(plain).stem if Path(plain).suffix.lower() in _READERS or not _WILD.search(path) else found.name

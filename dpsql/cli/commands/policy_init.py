@@ -1,4 +1,4 @@
-"""`dpsql policy init`: a first policy for a DuckDB file or for data files, from their schema alone."""
+"""`dpsql policy init`: a first policy for a DuckDB file, for data files or for a server, from their schema alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from dpsql.cli.commands.drafted_files import named, partition_columns, sort_data, told
 from dpsql.cli.files import write_text
+from dpsql.core.policy.server import names_server, parse_server
 from dpsql.core.policy.source import SourceCall
+from dpsql.diagnostics.errors import reject
 from dpsql.policy.tools.draft import draft_policy
 
 
@@ -16,6 +18,9 @@ def run(data: Sequence[str], output: str | None, name: str | None) -> int:
     """Raises CannotOpen DP006 for data that cannot be read; Rejected DP903 for the call."""
     from dpsql.engines.open import open_files
 
+    servers = [address for address in data if names_server(address)]
+    if servers:
+        return _of_server(servers[0], data, output, name)
     database, sources = sort_data(data)
     here = Path.cwd()
     engine = open_files(None if database is None else Path(database), sources, here)
@@ -36,6 +41,21 @@ def run(data: Sequence[str], output: str | None, name: str | None) -> int:
         partitions={table: partition_columns(call) for table, call in sources.items()},
     )
     write_text(text, output)
+    return 0
+
+
+def _of_server(address: str, data: Sequence[str], output: str | None, name: str | None) -> int:
+    from dpsql.engines.open import open_server
+
+    if len(data) > 1:
+        raise reject("DP903", "a policy has one server, and no files beside it", help=["draft one policy for each"])
+    engine = open_server(address)
+    try:
+        catalogue = engine.describe()
+    finally:
+        engine.close()
+    called = name or parse_server(address).database or "draft"
+    write_text(draft_policy(catalogue, name=called, database=address.strip()), output)
     return 0
 
 

@@ -15,7 +15,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
 from dpsql.core.ir.types import Kind
-from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.numbers.interval import Exact, Interval, everything, exact
 from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.tables import Column as Declared
 from dpsql.diagnostics.diagnostic import Reason
@@ -58,11 +58,11 @@ def declared_bounds(declared: Declared, column: Column) -> Interval | None:
         return None
     low, high = declared.bounds
 
-    def place(end: object) -> Fraction | None:
+    def place(end: object) -> Exact | None:
         if end is None:
             return None
         if isinstance(end, Fraction):
-            return end
+            return exact(end)
         if column.type.kind is Kind.TIMESTAMP and isinstance(end, dt.date) and not isinstance(end, dt.datetime):
             end = dt.datetime(end.year, end.month, end.day)
         return position(end, column.type)  # type: ignore[arg-type]
@@ -129,9 +129,9 @@ def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Co
             return None
 
 
-def _day(at: Fraction) -> dt.date:
+def _day(at: Exact) -> dt.date:
     return dt.date(1970, 1, 1) + dt.timedelta(days=int(at))
 
 
-def _instant(at: Fraction) -> dt.datetime:
+def _instant(at: Exact) -> dt.datetime:
     return dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(at))

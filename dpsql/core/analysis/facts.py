@@ -15,11 +15,12 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
+from dpsql.core.values import value
 
 Columns = frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Hint:
     """Where a bare column comes from and what the policy says about it; used to choose clips and keys.
 
@@ -34,7 +35,7 @@ class Hint:
     bounds: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ColumnFact:
     """A column's values, and its origin if it is a bare table column.
 
@@ -125,7 +126,7 @@ class HopFact:
     references: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Facts:
     """Facts of one node.
 

@@ -24,7 +24,7 @@ from dpsql.core.functions.signature import (
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Interval, quotient
 from dpsql.diagnostics.diagnostic import Reason
 
 ZERO_DIVISOR = Reason(
@@ -59,7 +59,7 @@ def _div(args: Args) -> Interval:
 
 def trunc_interval(i: Interval) -> Interval:
     """The image under truncation towards zero, which never falls."""
-    lo, hi = (None if end is None else Fraction(math.trunc(end)) for end in (i.lo, i.hi))
+    lo, hi = (None if end is None else math.trunc(end) for end in (i.lo, i.hi))
     return Interval(lo, hi, i.why)
 
 
@@ -69,8 +69,8 @@ def _intdiv(args: Args) -> Interval:
     if (b.lo is not None and b.lo > 0) or (b.hi is not None and b.hi < 0):
         return trunc_interval(iv.mul(a, iv.reciprocal(b)))
     if b.lo is not None and b.lo >= 0:
-        lo = None if a.lo is None else min(a.lo, Fraction(0))
-        hi = None if a.hi is None else max(a.hi, Fraction(0))
+        lo = None if a.lo is None else min(a.lo, 0)
+        hi = None if a.hi is None else max(a.hi, 0)
         return Interval(lo, hi, a.why)
     top = a.magnitude
     return Interval(None, None, a.why) if top is None else Interval(-top, top)
@@ -79,8 +79,8 @@ def _intdiv(args: Args) -> Interval:
 def _mod(args: Args) -> Interval:
     """The remainder has the dividend's sign and is no larger than the dividend; it is smaller than the divisor."""
     a, top = args[0].interval, args[1].interval.magnitude
-    lo = None if a.lo is None else min(a.lo, Fraction(0))
-    hi = None if a.hi is None else max(a.hi, Fraction(0))
+    lo = None if a.lo is None else min(a.lo, 0)
+    hi = None if a.hi is None else max(a.hi, 0)
     if top is None:
         return Interval(lo, hi, (*a.why, *args[1].interval.why))
     if _mod_type(args).kind is not Kind.DOUBLE:
@@ -153,7 +153,7 @@ def may_be_zero(a: Value) -> bool:
     """False if no row can give zero. A DOUBLE must keep a distance that rounding and underflow cannot bridge."""
     if a.is_constant or a.type.kind is not Kind.DOUBLE:
         return 0 in a.interval and a.constant is not None
-    gap = max(Fraction(1, 2**900), (a.interval.magnitude or Fraction(0)) / 2**40)
+    gap = max(Fraction(1, 2**900), quotient(a.interval.magnitude or 0, 2**40))
     low, high = a.interval.lo, a.interval.hi
     return not ((low is not None and low > gap) or (high is not None and high < -gap))
 

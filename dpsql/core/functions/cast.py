@@ -17,11 +17,11 @@ from dpsql.core.functions.domains import Midnights, map_domain, span_of
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import literal
 from dpsql.core.functions.rounding import outward
-from dpsql.core.functions.signature import iv_meet, may_fail, stored
+from dpsql.core.functions.signature import WITHOUT_A_ZONE, iv_meet, may_fail, stored
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.numbers.interval import Exact, Interval, everything, quotient
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 _TARGETS: dict[Kind, frozenset[Kind]] = {
@@ -43,7 +43,8 @@ def cast(arg: Value, target: SqlType) -> Value:
     if arg.is_constant and arg.constant is None:
         return literal(None, target)
     if target.kind not in _TARGETS.get(arg.type.kind, frozenset()):
-        raise SignatureError(f"cannot convert {arg.type} to {target}")
+        repair = f"; {WITHOUT_A_ZONE}" if Kind.TIMESTAMPTZ in (arg.type.kind, target.kind) else ""
+        raise SignatureError(f"cannot convert {arg.type} to {target}{repair}")
     if arg.is_constant:
         folded = _folded(_known(arg), target)
         if folded is not None:
@@ -72,7 +73,7 @@ def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
         case Kind.DATE, Kind.TIMESTAMP:
             return iv.mul(i, iv.point(DAY_US))
         case Kind.TIMESTAMP, Kind.DATE:
-            lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+            lo, hi = (None if end is None else end // DAY_US for end in (i.lo, i.hi))
             return Interval(lo, hi, i.why)
         case _:
             return everything(*i.why)
@@ -81,8 +82,8 @@ def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
 def _rounded(i: Interval) -> Interval:
     """FLOAT keeps 24 binary digits: an end moves by at most 2⁻²³ of its size, or by the least subnormal number."""
 
-    def moved(end: Fraction | None, sign: int) -> Fraction | None:
-        return None if end is None else end + sign * (abs(end) / 2**23 + Fraction(1, 2**149))
+    def moved(end: Exact | None, sign: int) -> Exact | None:
+        return None if end is None else end + sign * (abs(quotient(end, 2**23)) + Fraction(1, 2**149))
 
     return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
 
@@ -90,10 +91,10 @@ def _rounded(i: Interval) -> Interval:
 def _multiplied(i: Interval, scale: int) -> Interval:
     """The engine multiplies by 10^scale in DOUBLE: from 2⁵⁰ on, products may be rounded past the next whole number."""
 
-    def moved(end: Fraction | None, sign: int) -> Fraction | None:
+    def moved(end: Exact | None, sign: int) -> Exact | None:
         if end is None or abs(end) * 10**scale < 2**50:
             return end
-        return end + sign * abs(end) / 2**50
+        return end + sign * abs(quotient(end, 2**50))
 
     return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
 

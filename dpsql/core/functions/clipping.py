@@ -26,13 +26,13 @@ from dpsql.core.functions.signature import (
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value
 from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType, integer_type_for
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval, exact
 
 FARTHEST = 10**300
 """Bounds lie below it."""
 
 
-def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
+def clip_bounds(args: Args) -> tuple[Exact, Exact]:
     """The two literals, as the engine will hold them (the nearest DOUBLE when x is a DOUBLE); of dates where they lie.
 
     Raises SignatureError if they are not finite numbers, or dates or timestamps as x is one, with lo ≤ hi.
@@ -42,7 +42,7 @@ def clip_bounds(args: Args) -> tuple[Fraction, Fraction]:
     return _ends(args[1].constant, args[2].constant, args[0].type.kind is Kind.DOUBLE)
 
 
-def _calendar_ends(args: Args) -> tuple[Fraction, Fraction]:
+def _calendar_ends(args: Args) -> tuple[Exact, Exact]:
     lower, upper = (a.interval.lo if a.constant is not None and a.type == args[0].type else None for a in args[1:3])
     if lower is None or upper is None:
         raise SignatureError(f"expects bounds of type {args[0].type}; CLIP(day, DATE '2024-01-01', DATE '2024-12-31')")
@@ -52,15 +52,15 @@ def _calendar_ends(args: Args) -> tuple[Fraction, Fraction]:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tuple[Fraction, Fraction]:
+def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tuple[Exact, Exact]:
     """`clip_bounds` of two constants: each is asked for by every rule of a CLIP, several times in a plan."""
-    ends: list[Fraction] = []
+    ends: list[Exact] = []
     for value in (lower, upper):
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
         if not -FARTHEST <= value <= FARTHEST:
             raise SignatureError("expects bounds below 1e300")
-        ends.append(Fraction(float(value)) if double else Fraction(value))
+        ends.append(exact(Fraction(float(value) if double else value)))
     if ends[0] > ends[1]:
         raise SignatureError(f"expects the lower bound first, got CLIP(x, {float(ends[0]):g}, {float(ends[1]):g})")
     return ends[0], ends[1]

@@ -20,6 +20,9 @@ MICROS = iv.interval(FIRST_DAY * DAY_US, (LAST_DAY + 1) * DAY_US - 1)
 MOST_DAYS = 4_000_000
 
 
+_DATED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.INTERVAL})
+
+
 def safe_span(t: SqlType) -> Interval:
     """The years 1 to 9999 on the number line of `t`."""
     return DAYS if t.kind is Kind.DATE else MICROS
@@ -37,8 +40,7 @@ def near(a: Value) -> Interval:
 
 def is_dated(args: Args) -> bool:
     """True if this is date arithmetic."""
-    kinds = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.INTERVAL)
-    return any(a.type.kind in kinds for a in args)
+    return any(a.type.kind in _DATED for a in args)
 
 
 def which_is_dated(args: Args) -> tuple[int, int]:

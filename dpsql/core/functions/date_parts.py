@@ -15,7 +15,7 @@ from dpsql.core.functions.signature import constant_text, count, if_null, strict
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +84,17 @@ def _days(a: Value) -> Interval:
     i = a.interval
     if a.type.kind is Kind.DATE:
         return i
-    lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+    lo, hi = (None if end is None else end // DAY_US for end in (i.lo, i.hi))
     return Interval(lo, hi, i.why)
 
 
-def _year(day: Fraction | None, up: bool) -> int | None:
+def _year(day: Exact | None, up: bool) -> int | None:
     if day is None:
         return None
     if day in DAYS:
         return (EPOCH + dt.timedelta(days=math.floor(day))).year
     # The mean Gregorian year has 146097/400 days; two years of slack cover leap years and the missing year 0.
-    return 1970 + math.floor(day * 400 / 146097) + (2 if up else -2)
+    return 1970 + day * 400 // 146097 + (2 if up else -2)
 
 
 def _years(a: Value, part: Part) -> Interval:

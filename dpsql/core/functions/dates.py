@@ -25,7 +25,7 @@ from dpsql.core.functions.signature import (
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BIGINT, DATE, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval
 
 CALENDAR = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 FIXED = {
@@ -49,13 +49,13 @@ def _micros(a: Value) -> Interval:
     return iv.mul(near(a), iv.point(DAY_US)) if a.type.kind is Kind.DATE else near(a)
 
 
-def _index(us: Fraction | None, unit: str) -> int | None:
+def _index(us: Exact | None, unit: str) -> int | None:
     """The number of the unit that holds an instant; never falls with time."""
     if us is None:
         return None
     if unit in FIXED:
-        return math.floor(us / FIXED[unit])
-    day = EPOCH + dt.timedelta(days=math.floor(us / DAY_US))
+        return us // FIXED[unit]
+    day = EPOCH + dt.timedelta(days=us // DAY_US)
     return (day.year * 12 + day.month - 1) // CALENDAR[unit]
 
 
@@ -139,7 +139,7 @@ def _diff_interval(args: Args) -> Interval:
 
 
 def _day_numbers(micros: Interval) -> Interval:
-    lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (micros.lo, micros.hi))
+    lo, hi = (None if end is None else end // DAY_US for end in (micros.lo, micros.hi))
     return Interval(lo, hi, micros.why)
 
 
@@ -209,7 +209,7 @@ def _last(day: dt.date) -> dt.date:
 def _last_interval(args: Args) -> Interval:
     i = near(args[0])
     if args[0].type.kind is Kind.TIMESTAMP:
-        lo, hi = (None if end is None else Fraction(math.floor(end / DAY_US)) for end in (i.lo, i.hi))
+        lo, hi = (None if end is None else end // DAY_US for end in (i.lo, i.hi))
         i = Interval(lo, hi, i.why)
     return Interval(i.lo, None if i.hi is None else i.hi + 30, i.why)
 

@@ -22,7 +22,7 @@ from dpsql.core.functions.signature import (
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval
 from dpsql.diagnostics.diagnostic import Reason
 
 _SLACK = Fraction(1, 2**40)
@@ -44,7 +44,7 @@ _POW = _lost(
 )
 
 
-def _end(f: Callable[[float], float], x: Fraction | None, up: bool) -> Fraction | None:
+def _end(f: Callable[[float], float], x: Exact | None, up: bool) -> Fraction | None:
     """f at an end, moved outwards; None where the end is open or f leaves the range of DOUBLE."""
     if x is None:
         return None

@@ -35,7 +35,7 @@ from dpsql.core.functions.signature import HUGE, as_double, iv_meet, on_ranges
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
-from dpsql.core.numbers.interval import Interval, everything, point, shortened
+from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point, shortened
 from dpsql.diagnostics.diagnostic import Reason
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
@@ -80,19 +80,21 @@ def lookup(name: str) -> Function | None:
     return REGISTRY.get(name.lower())
 
 
-def position(value: Scalar, t: SqlType) -> Fraction | None:
+def position(value: Scalar, t: SqlType) -> Exact | None:
     """Where a non-NULL value of type `t` lies on the number line of Value.interval; None if it has no place there."""
     match value:
         case bool():
-            return Fraction(int(value))
-        case int() | Decimal():
-            return Fraction(value)
+            return int(value)
+        case int():
+            return value
+        case Decimal():
+            return exact(Fraction(value))
         case float():
-            return Fraction(value) if isfinite(value) else None
+            return exact(Fraction(value)) if isfinite(value) else None
         case dt.datetime() if value.tzinfo is None:
-            return Fraction((value - EPOCH) // dt.timedelta(microseconds=1))
+            return (value - EPOCH) // dt.timedelta(microseconds=1)
         case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
-            return Fraction((value - EPOCH.date()).days)
+            return (value - EPOCH.date()).days
         case _:
             return None
 
@@ -140,22 +142,16 @@ def apply(function: Function, args: Args) -> Value:
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded
-    found = function.interval(args)
-    if result_type.kind is Kind.DOUBLE:
-        found = shortened(_representable(found))
-    wide = type_range(result_type)
-    # What is open anyway, or as narrow as values of a type can be, needs no second look.
-    by_type = result_type.kind in (Kind.DOUBLE, Kind.BOOLEAN)
-    held = wide if by_type else iv_meet(function.interval(on_ranges(args)), wide)
-    finite = result_type.kind is not Kind.DOUBLE or function.finite(args)
-    return Value(
-        result_type,
-        found,
-        held,
-        function.nullable(args),
-        finite,
-        function.domain(args) or _mapped(function, args, result_type),
-    )
+    found, held, finite = function.interval(args), type_range(result_type), True
+    match result_type.kind:
+        case Kind.DOUBLE:
+            found, finite = shortened(_representable(found)), function.finite(args)
+        case Kind.BOOLEAN:
+            pass  # its range is as narrow as values of a type can be
+        case _:
+            held = iv_meet(function.interval(on_ranges(args)), held)
+    domain = function.domain(args) or _mapped(function, args, result_type)
+    return Value(result_type, found, held, function.nullable(args), finite, domain)
 
 
 _OVERFLOW = Reason(
@@ -202,8 +198,9 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
     """The image of the one finite domain among the arguments, all others being constants."""
     if function.python is None or result_type.kind is Kind.DOUBLE:
         return None
-    moving = [i for i, a in enumerate(args) if not a.is_constant]
-    if len(moving) != 1:
+    moving = [i for i, a in enumerate(args) if isinstance(a.constant, Missing)]
+    domain = args[moving[0]].domain if len(moving) == 1 else None
+    if domain is None:
         return None
     fixed = [None if isinstance(a.constant, Missing) else a.constant for a in args]
 
@@ -211,9 +208,6 @@ def _mapped(function: Function, args: Args, result_type: SqlType) -> Domain | No
         fixed[moving[0]] = key
         return _evaluate(function, fixed, result_type)
 
-    domain = args[moving[0]].domain
-    if domain is None:
-        return None
     with localcontext(prec=200):
         return map_domain(domain, image)
 

@@ -49,8 +49,8 @@ def _sign(args: Args) -> Interval:
 def outward(i: Interval, places: int) -> Interval:
     """Every value moves by less than one unit of the last place kept, and never past the next such place."""
     step = Fraction(10) ** -places
-    lo = None if i.lo is None else math.floor(i.lo / step) * step
-    hi = None if i.hi is None else math.ceil(i.hi / step) * step
+    lo = None if i.lo is None else i.lo // step * step
+    hi = None if i.hi is None else -(-i.hi // step) * step
     return Interval(lo, hi, i.why)
 
 
@@ -61,7 +61,7 @@ def places(args: Args) -> int:
 
 def _floor(args: Args) -> Interval:
     i = args[0].interval
-    lo, hi = (None if end is None else Fraction(math.floor(end)) for end in (i.lo, i.hi))
+    lo, hi = (None if end is None else math.floor(end) for end in (i.lo, i.hi))
     return Interval(lo, hi, i.why)
 
 

@@ -62,7 +62,14 @@ def text(a: Value) -> None:
 def boolean(a: Value) -> None:
     """Check that an argument is a BOOLEAN (or NULL)."""
     if a.type.kind not in (Kind.BOOLEAN, Kind.NULL):
-        raise SignatureError(f"expects a condition, got {a.type}; compare it with a value, as in x <> 0")
+        raise SignatureError(f"expects a condition, got {a.type}; compare it with a value, as in {compared(a.type)}")
+
+
+def compared(type: SqlType) -> str:
+    """A condition on a value of this type, as an example."""
+    if type.kind is Kind.VARCHAR:
+        return "x = 'yes'"
+    return "x >= '2024-12-31'" if type.temporal else "x <> 0" if type.numeric else "x IS NOT NULL"
 
 
 def temporal(a: Value, *more: Kind) -> None:

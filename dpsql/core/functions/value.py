@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from functools import cache
 
 from dpsql.core.ir.types import SqlType, value_range
 from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.values import value
 
 Scalar = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
 """A SQL value on the Python side. INTEGER is int, DECIMAL is Decimal, DOUBLE is float, DATE is date."""
@@ -26,7 +27,7 @@ MISSING = Missing()
 """Marks a Value that is not a constant (None is the constant NULL)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Domain:
     """A finite public list of the values an expression may take as a group key, in release order.
 
@@ -57,7 +58,7 @@ TRUTH, TRUTH_OR_NULL = Domain((False, True)), Domain((False, True), null=True)
 """The keys of a condition."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Value:
     """What holds for an expression's value in every row of every neighbouring database.
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -63,11 +64,14 @@ class Measure(Enum):
     COUNT = "count"  # rows (arg None) or rows with a valid arg
     SUM = "sum"  # of the clipped argument in grid units
     DISTINCT = "distinct"  # distinct values of arg
+    DISTINCT_SUM = "distinct_sum"  # of the distinct values of the clipped argument in grid units
     UNITS = "units"  # privacy units present in the group (COUNT(DISTINCT id), key thresholds)
     COMOMENT = "comoment"  # n·Σy·z - Σy·Σz over all of a public number n of rows
     QUANTILE = "quantile"  # not a sum: the number of a public cell of values, chosen by its rank
     MODE = "mode"  # not a sum: the number of a public value, chosen by how many rows have it
     LARGEST = "largest"  # not a sum: the number of a public value, chosen by how many units have it
+
+    __hash__ = object.__hash__  # each is one object; Enum's own hash is that of the name, in Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Factor:
     hi: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Component:
     """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
 
@@ -122,10 +126,12 @@ class Component:
     times: with it the integer of a row is round(y·z/step) - shift (covariances). Never of a square.
     rows: of a comoment the public number n of rows. Its integer is that of all of them: (n·Σy·z - Σy·Σz)/step, rounded.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
-    paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count.
+    paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count; of different values:
+        to a count of as many.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
         from 0); never of a paired sum.
-    values: of COUNT(DISTINCT arg), the most different values that arg can have, by construction; None: not known.
+    values: of COUNT and SUM(DISTINCT arg), the most different values that arg can have, by construction; None: not
+        known.
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
     choices: of a MODE or LARGEST alone, the public values of arg that one is chosen from; a row with another value

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from itertools import islice
 from operator import is_
 
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import SqlType
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 MOST_NODES = 20_000
@@ -23,7 +24,7 @@ MOST_NODES = 20_000
 LiteralValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Column:
     """A reference to (or, in a node's output list, the definition of) column `uid`."""
 
@@ -37,7 +38,7 @@ class Column:
         return Column(self.uid, self.name, self.type, span)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Literal:
     """A constant of the query, a bound parameter, or a noisy value of an earlier release."""
 
@@ -46,7 +47,7 @@ class Literal:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Call:
     """A call of the registered function with this canonical name. `CASE a WHEN …` is `case(c1, v1, …, else)`."""
 
@@ -56,7 +57,7 @@ class Call:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Cast:
     """A conversion to `type`; a value that does not convert becomes NULL (TRY_CAST)."""
 

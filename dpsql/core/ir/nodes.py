@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Component, KeySource, Output
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -73,11 +74,8 @@ class JoinKind(Enum):
     SEMI = "semi"
     ANTI = "anti"
 
-    filters: bool
-    """True if the right side only decides which left rows stay: its columns are not in the output."""
-
     def __init__(self, name: str) -> None:
-        self.filters = name in ("semi", "anti")
+        self.filters = name in ("semi", "anti")  # whether the right side only decides which left rows stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ class Unnest:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate as written: `function` is its name in `dpsql/aggregates`; arg None is COUNT(*).
 
@@ -305,6 +303,11 @@ class BoundContributions:
     truncate_groups: bool = False
     few_groups: bool = False
 
+    @property
+    def one_group(self) -> bool:
+        """Whether each id has rows in one group at most."""
+        return not self.keys or (self.few_groups and self.groups == 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -353,35 +356,37 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
 
 
+def made_columns(node: Node) -> tuple[Column, ...]:
+    """The columns that are a node's own: no input has them."""
+    match node:
+        case Scan(columns=columns) | Values(columns=columns):
+            return columns
+        case Project(items=items) | GroupKeys(items=items):
+            return tuple([item.column for item in items])
+        case SetOperation(columns=set_columns):
+            return tuple([c.column for c in set_columns])
+        case Unnest(column=column):
+            return (column,)
+        case Window(calls=windows):
+            return tuple([w.column for w in windows])
+        case Aggregate(keys=keys, calls=calls):
+            return (*[k.column for k in keys], *[c.column for c in calls])
+        case Release(keys=key_columns, outputs=outputs):
+            return (*key_columns, *[o.column for o in outputs])
+        case Join() | Filter() | Truncate() | Sort() | Limit() | BoundContributions():
+            return ()
+
+
 def output_columns(node: Node) -> tuple[Column, ...]:
     """The columns a node's rows have, in order."""
     match node:
         case Join(kind=kind, left=left, right=right):
             return output_columns(left) if kind.filters else output_columns(left) + output_columns(right)
-        case Scan(columns=columns) | Values(columns=columns):
-            return columns
-        case Project(items=items):
-            return tuple([item.column for item in items])
-        case SetOperation(columns=set_columns):
-            return tuple(c.column for c in set_columns)
-        case Unnest(input=child, column=column):
-            return (*output_columns(child), column)
-        case Window(input=child, calls=windows):
-            return (*output_columns(child), *(w.column for w in windows))
-        case Aggregate(keys=keys, calls=calls):
-            return tuple(k.column for k in keys) + tuple(c.column for c in calls)
-        case GroupKeys(input=child, items=items):
-            return output_columns(child) + tuple(item.column for item in items)
-        case Release(keys=key_columns, outputs=outputs):
-            return key_columns + tuple(o.column for o in outputs)
-        case (
-            Filter(input=child)
-            | Truncate(input=child)
-            | Sort(input=child)
-            | Limit(input=child)
-            | BoundContributions(input=child)
-        ):
-            return output_columns(child)
+        case Unnest(input=child) | Window(input=child) | GroupKeys(input=child):
+            return output_columns(child) + made_columns(node)
+        case Filter() | Truncate() | Sort() | Limit() | BoundContributions():
+            return output_columns(node.input)
+    return made_columns(node)
 
 
 def keyed_by(node: Release) -> GroupKeys:
@@ -389,11 +394,6 @@ def keyed_by(node: Release) -> GroupKeys:
     below = node.input.input if isinstance(node.input, BoundContributions) else node.input
     assert isinstance(below, GroupKeys)
     return below
-
-
-def one_group(bounding: BoundContributions) -> bool:
-    """Whether each id has rows in one group at most."""
-    return not bounding.keys or (bounding.few_groups and bounding.groups == 1)
 
 
 def key_sources(node: Release) -> tuple[KeySource, ...] | None:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, cast
 
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import Node, output_columns
+from dpsql.core.ir.nodes import Node, made_columns
 from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Span
@@ -16,7 +16,7 @@ from dpsql.diagnostics.diagnostic import Span
 
 def unused_numbers(root: Node) -> Iterator[int]:
     """Column numbers that no node of the plan has, upwards; looked for when the first is needed."""
-    yield from count(1 + max((c.uid for n in walk(root) for c in output_columns(n)), default=0))
+    yield from count(1 + max((c.uid for n in walk(root) for c in made_columns(n)), default=0))
 
 
 def renumbered(node: Node, fresh: Callable[[Column], Column]) -> tuple[Node, dict[int, Column]]:

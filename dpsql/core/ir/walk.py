@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 from typing import Generic, TypeVar
 
@@ -29,11 +29,12 @@ from dpsql.core.ir.nodes import (
     inputs,
 )
 from dpsql.core.ir.step_count import take
+from dpsql.core.values import value
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Tagged(Generic[T]):
     """A node with something known about it (its facts), and the same for its inputs: facts sit beside the tree."""
 

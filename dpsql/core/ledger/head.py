@@ -3,6 +3,7 @@
 Order: the ledger's commit is made durable first, the head follows. A process killed in between leaves a ledger *ahead*
 of its head, which is healthy; a ledger *behind* its head has lost entries and is refused. The head only ever moves
 forward, and one flush of the ledger and one write of the head serve every process that waits for them (group commit).
+The head's own flush goes on while whoever wrote it reads the data; he waits for it before he shows anything (`finish`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import hashlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dpsql.core.ledger.durable_files import flush, flush_directory, writable_or_missing
+from dpsql.core.ledger.durable_files import Meanwhile, flush, flush_directory, writable_or_missing
 from dpsql.core.ledger.hash_chain import Point
 from dpsql.core.ledger.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.refusals import unusable
@@ -44,6 +46,8 @@ class Head:
         self._lock_path, self._draft = (self.path.with_name(self.path.name + end) for end in (".lock", ".new"))
         self._timeout = timeout
         self._seen: tuple[bytes, Point | None] = (b"", None)
+        self._beginning = threading.Lock()
+        self._flushing: Meanwhile | None = None
 
     def read(self) -> Point | None:
         """The remembered point; None if there is no file. CannotOpen (DP407) if it is there but is not a head."""
@@ -84,7 +88,8 @@ class Head:
         """Make the head remember at least entry `at_least`; returns as soon as any process has done so.
 
         `latest` is asked, once the head is locked, for the ledger's newest point and makes it durable first. A head
-        that remembers a ledger without entries has nothing to lose and gives way to another one's.
+        that remembers a ledger without entries has nothing to lose and gives way to another one's. What was written is
+        on the disk after `finish`.
         """
 
         def done() -> bool:
@@ -92,9 +97,15 @@ class Head:
             return known is not None and 0 < known.sequence >= at_least
 
         if self._locked(lambda: not done() and self._write(latest()), unless=done):
-            # While the next one flushes the ledger already. Should a power cut come first, the head is older than the
-            # ledger, which is healthy; what the receipts stand for is on the disk.
-            self._flush()
+            # Should a power cut come first, the head is older than the ledger, which is healthy; what the receipts
+            # stand for is on the disk.
+            with self._beginning:  # the flush that began last covers all that was written before it
+                self._flushing = Meanwhile(self._flush)
+
+    def finish(self) -> None:
+        """Wait until what `advance` has written here is on the disk. Raises CannotOpen (DP407)."""
+        if self._flushing is not None:
+            self._flushing.finish()
 
     def put(self, point: Point) -> None:
         """Remember exactly `point`, whatever was remembered before."""

@@ -96,10 +96,17 @@ class Account:
 
 
 class Ledger(Protocol):
-    """Append-only. Implementations: sqlite (durable), memory (tests, notebooks that say so)."""
+    """Append-only. Implementations: sqlite (durable), postgres (durable, for many machines), memory."""
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
+        ...
+
+    def finish(self) -> None:
+        """Wait for what the charges so far have begun and need not be waited for while the data is read.
+
+        Called before an answer is shown. Raises CannotOpen (DP407): the charge stays, and the answer is kept back.
+        """
         ...
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
@@ -124,5 +131,5 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the file."""
+        """Release the file, or the server."""
         ...

@@ -37,6 +37,9 @@ class MemoryLedger:
             self._tip = row.point
             return receipt
 
+    def finish(self) -> None:
+        """Nothing to wait for."""
+
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds."""
         with self._lock:

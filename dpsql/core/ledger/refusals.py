@@ -15,6 +15,8 @@ from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
 
 NOTHING_RAN = "nothing was run and nothing was spent"
 CHARGED = "nothing was run, but the charge was made and stays"
+KEPT_BACK = "the answer is not shown, and the charge stays; what was stored is free when it is asked for again"
+PERHAPS_CHARGED = "nothing was run, but the charge may have been made, and stays then"
 ACCEPTANCE_HELP = (
     "custodian: restore the newest ledger (with its -wal file) and its head file",
     "if they are lost, accept the file as it stands, forgetting what was spent since:  "
@@ -140,3 +142,15 @@ def key(name: str) -> str:
 def after_commit(failure: CannotOpen) -> CannotOpen:
     """The same refusal for something that fails once a charge is committed: it does not say that nothing was spent."""
     return CannotOpen([replace(d, notes=(CHARGED,)) for d in failure.diagnostics])
+
+
+def kept_back(failure: CannotOpen) -> CannotOpen:
+    """The same refusal for something that fails once the query has run."""
+    return CannotOpen([replace(d, notes=(KEPT_BACK,)) for d in failure.diagnostics])
+
+
+def perhaps_charged(path: object) -> CannotOpen:
+    """The DP407 refusal where nobody can tell what a commit has come to. It is the same whatever happened."""
+    what = "the connection was lost while the charge was committed, and whether it was made could not be looked up"
+    refusal = unusable(path, what, "when the server answers, see whether it was:  dpsql budget POLICY --history")
+    return CannotOpen([replace(d, notes=(PERHAPS_CHARGED,)) for d in refusal.diagnostics])

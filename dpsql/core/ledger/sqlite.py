@@ -3,12 +3,13 @@
 *Claim.* What a receipt was given for stays charged, whatever is killed and whenever; no two processes can together
 exceed a cap; an older or altered copy of the file is refused. *Why.* `BEGIN IMMEDIATE` admits one writer; inside it the
 totals are brought up to date from the chain itself (they are stored nowhere else, so nothing can disagree with it), the
-charge is checked in exact arithmetic and inserted. After COMMIT the log is flushed to the disk, then the head follows
-(head.py), and only then the receipt is handed out; one flush and one head serve all who wait (group commit). Others may
-see a charge before it is durable: they count it, and their own receipt waits for a flush that covers both, for the log
-is written in order. *When it would be false.* If the disk acknowledges writes it does not make; if someone replaces
-both the ledger and its head; on a network file system, where WAL does not work; if other code of the process opens and
-closes the file (sqlite_file.py). *Tested by* tests/core/ledger/test_ledger_contract.py, tests/core/ledger/.
+charge is checked in exact arithmetic and inserted. After COMMIT the log is flushed to the disk, then the head is
+written (head.py), and only then the receipt is handed out; one flush and one head serve all who wait (group commit).
+The head's own flush goes on while the data is read, and `finish` waits for it before anything is shown. Others may see
+a charge before it is durable: they count it, and their own receipt waits for a flush that covers both, for the log is
+written in order. *When it would be false.* If the disk acknowledges writes it does not make; if someone replaces both
+the ledger and its head; on a network file system, where WAL does not work; if other code of the process opens and
+closes the file (sqlite_connections.py). *Tested by* tests/core/ledger/test_ledger_contract.py, tests/core/ledger/.
 """
 
 from __future__ import annotations
@@ -27,18 +28,10 @@ from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
-from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, after_commit, unnamed_units, unusable
-from dpsql.core.ledger.sqlite_file import (
-    FileId,
-    connect,
-    file_id,
-    in_transaction,
-    look_at,
-    place_of,
-    translated,
-    writable,
-)
-from dpsql.core.ledger.sqlite_founding import check_and_upgrade, forget_if_empty, make_if_empty
+from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, after_commit, kept_back, unnamed_units, unusable
+from dpsql.core.ledger.sqlite_connections import FileId, file_id, in_transaction
+from dpsql.core.ledger.sqlite_file import connect, look_at, place_of, translated, writable
+from dpsql.core.ledger.sqlite_founding import another_owner, check_and_upgrade, forget_if_empty, make_if_empty
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
@@ -100,6 +93,7 @@ class SqliteLedger:
                 ledger._check_head()
                 ledger._check_units()
                 head.advance(ledger._tip.sequence, ledger._durable)
+                head.finish()
         except BaseException:
             connection.close()
             raise
@@ -164,6 +158,13 @@ class SqliteLedger:
         except CannotOpen as failure:
             raise after_commit(failure) from None
         return receipt
+
+    def finish(self) -> None:
+        """See `Ledger.finish`: an older copy is recognised from now on, after a power cut, too."""
+        try:
+            self._head.finish()
+        except CannotOpen as failure:
+            raise kept_back(failure) from None
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds, other processes' charges included."""
@@ -287,7 +288,8 @@ class SqliteLedger:
         """The newest point, once everything up to it is on the disk."""
         tip = self._reading(lambda: self._tip)
         try:
-            # What a checkpoint has moved from the log to the file meanwhile, SQLite has flushed there.
+            # What a checkpoint has moved from the log to the file meanwhile, SQLite has flushed there; and the folder's
+            # name of a new log, when it wrote the first entry.
             flush_file(self._log)
         except OSError as error:
             reason = f"it cannot be written to the disk ({error.strerror})"
@@ -324,20 +326,9 @@ class SqliteLedger:
     # Access ---------------------------------------------------------------------------------------------------------
 
     def _check_owner(self, dataset: str, accountant: str) -> None:
-        owner = self._identity
-        if owner.dataset != dataset:
-            raise unusable(
-                self.path,
-                f"it belongs to the policy {owner.dataset!r}, not to {dataset!r}",
-                "use the ledger of this policy, or a new file: `ledger:` in the policy, or --ledger",
-            )
-        if owner.accountant != accountant:
-            raise unusable(
-                self.path,
-                f"it counts in {owner.accountant}, and the policy says {accountant}",
-                f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the "
-                "old one's spending means for it",
-            )
+        refusal = another_owner(self.path, self._identity, dataset, accountant)
+        if refusal is not None:
+            raise refusal
 
     def _check_units(self) -> None:
         if self._book.unnamed:

@@ -1,67 +1,26 @@
-"""The ledger's file: opening it durably, taking turns with other processes, and SQLite's errors as DP407."""
+"""The ledger's file: opening it durably, and SQLite's errors as DP407."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from dpsql.core.ledger import sqlite_schema as schema
 from dpsql.core.ledger.durable_files import writable_or_missing
-from dpsql.core.ledger.head import PAUSE
 from dpsql.core.ledger.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.refusals import unusable
-
-_Result = TypeVar("_Result")
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-FileId = tuple[int, int] | None
-"""Device and number of a file; None if there is none."""
-
-_open: dict[tuple[FileId, int], int] = {}
-"""(file, process) → connections that this process has made, or inherited, and not closed.
-
-Closing any descriptor of a file drops every POSIX lock that the process has on it, SQLite's own included: another
-process would then take itself for the last user, and delete the -wal file under a connection that still writes to it.
-So a file that a connection of this process holds is never opened here a second time but by SQLite. A forked child
-inherits SQLite's belief that the file is locked, but not the lock; it is refused the file for the same reason.
-"""
-_opening = threading.RLock()
-
-
-def _forget_the_parents_threads() -> None:
-    global _opening
-    _opening = threading.RLock()  # one of them may have held it, and does not live in the child
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_the_parents_threads)
-
-
-class LedgerConnection(sqlite3.Connection):
-    """A connection that is counted in `_open` until it is closed."""
-
-    counted: tuple[FileId, int] | None = None
-
-    def close(self) -> None:
-        """Close, and stop counting."""
-        with _opening:
-            super().close()
-            counted, self.counted = self.counted, None
-            if counted in _open:
-                _open[counted] -= 1
-                if not _open[counted]:
-                    del _open[counted]
-
-    def __del__(self) -> None:
-        if self.counted is not None:
-            self.close()
+from dpsql.core.ledger.sqlite_connections import (
+    BUSY,
+    FORKED,
+    FORKED_HELP,
+    CountedConnection,
+    Forked,
+    counted,
+    file_id,
+)
 
 
 def place_of(path: str | Path) -> Path:
@@ -82,20 +41,7 @@ def place_of(path: str | Path) -> Path:
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """A connection with every setting on; makes the file (mode 0600) but writes nothing into it."""
-    with _opening:
-        mine = (file_id(path), os.getpid())
-        if any(file == mine[0] and process != mine[1] for file, process in _open):
-            raise unusable(
-                path,
-                "it was open when this process was forked, and SQLite cannot be shared that way",
-                "close the connection before forking, or start processes afresh (multiprocessing: spawn, forkserver)",
-            )
-        if mine not in _open:
-            _make_or_inspect(path)
-        connection = _connected(path, timeout)
-        connection.counted = (file_id(path), os.getpid())
-        _open[connection.counted] = _open.get(connection.counted, 0) + 1
-        return connection
+    return _counted(path, lambda: _make_or_inspect(path), lambda: _connected(path, timeout))
 
 
 def look_at(path: Path, timeout: float) -> sqlite3.Connection:
@@ -106,32 +52,32 @@ def look_at(path: Path, timeout: float) -> sqlite3.Connection:
     """
     if not os.path.isfile(path):
         raise unusable(path, "there is no such file", _WRITABLE)
-    with _opening, translated(path, timeout):
-        alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=timeout, isolation_level=None,
-            check_same_thread=False, factory=LedgerConnection,
-        )  # fmt: skip
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("PRAGMA query_only=ON")
-        _check_name(connection, path)
-        connection.counted = (file_id(path), os.getpid())
-        _open[connection.counted] = _open.get(connection.counted, 0) + 1
-        return connection
+    with translated(path, timeout):
+        return _counted(path, lambda: None, lambda: _connected_to_look(path, timeout))
+
+
+def _counted(path: Path, make: Callable[[], None], open: Callable[[], CountedConnection]) -> CountedConnection:
+    try:
+        return counted(path, make, open)
+    except Forked:
+        raise unusable(path, FORKED, FORKED_HELP) from None
+
+
+def _connected_to_look(path: Path, timeout: float) -> CountedConnection:
+    alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=timeout, isolation_level=None,
+        check_same_thread=False, factory=CountedConnection,
+    )  # fmt: skip
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA query_only=ON")
+    _check_name(connection, path)
+    return connection
 
 
 def writable(path: Path) -> bool:
     """Whether SQLite could write a file and its log."""
     return os.access(path.parent, os.W_OK | os.X_OK) and writable_or_missing(path)
-
-
-def file_id(path: Path | str) -> FileId:
-    """Which file has this name; a link is a file of its own."""
-    try:
-        status = os.lstat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _make_or_inspect(path: Path) -> None:
@@ -148,11 +94,11 @@ def _make_or_inspect(path: Path) -> None:
         raise unusable(path, "its directory is not writable, and SQLite keeps a -wal file there", _WRITABLE)
 
 
-def _connected(path: Path, timeout: float) -> LedgerConnection:
+def _connected(path: Path, timeout: float) -> CountedConnection:
     with translated(path, timeout):
         # The path is absolute: SQLite would take `:memory:` for something else.
         connection = sqlite3.connect(
-            path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=LedgerConnection
+            path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=CountedConnection
         )
         # NORMAL: SQLite waits for the disk around each checkpoint, and the ledger itself, once for everybody who waits,
         # before a receipt (sqlite.py). fullfsync makes macOS empty the disk's own cache too.
@@ -174,39 +120,6 @@ _PLAIN = "name the file itself, by one name only: `ledger:` in the policy, or --
 _WRITABLE = "name a file in a directory that can be written: `ledger:` in the policy, or --ledger"
 
 
-def in_transaction(connection: sqlite3.Connection, timeout: float, action: Callable[[], _Result]) -> _Result:
-    """Do something while holding the write lock, waited for up to `timeout` seconds; rolled back if it raises.
-
-    A function, not a context manager: a Ctrl-C between a generator's `yield` and the body of its `with` would leave the
-    transaction open for as long as somebody keeps the traceback, and a notebook keeps it.
-    """
-    try:
-        try:
-            # SQLite's own waiting grows to 100 ms a step, which starves writers; `patiently` waits evenly instead.
-            connection.execute("PRAGMA busy_timeout=0")
-            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
-        finally:
-            connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
-        result = action()
-        connection.execute("COMMIT")
-        return result
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def patiently(action: Callable[[], _Result], timeout: float) -> _Result:
-    """Repeat an action that finds the file busy."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(PAUSE)
-
-
 @contextlib.contextmanager
 def translated(path: Path, timeout: float) -> Iterator[None]:
     """Turn SQLite's errors into DP407. Its texts speak of the file, never of the data."""
@@ -216,7 +129,7 @@ def translated(path: Path, timeout: float) -> Iterator[None]:
         raise unusable(path, "the file is damaged", *schema.RESTORE, nothing_ran=False) from None
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _BUSY:
+        if code in BUSY:
             raise unusable(
                 path,
                 f"another process has kept it locked for {timeout:g} s",

@@ -9,7 +9,8 @@ from dpsql.core.ledger import sqlite_schema as schema
 from dpsql.core.ledger.hash_chain import Identity
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
-from dpsql.core.ledger.sqlite_file import in_transaction, patiently
+from dpsql.core.ledger.sqlite_connections import in_transaction, patiently
+from dpsql.diagnostics.errors import CannotOpen
 
 
 def make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
@@ -42,6 +43,24 @@ def forget_if_empty(connection: sqlite3.Connection, head: Head) -> bool:
         return False
     head.forget()
     return True
+
+
+def another_owner(path: Path, owner: Identity, dataset: str, accountant: str) -> CannotOpen | None:
+    """The refusal of a ledger that is another policy's, or counts otherwise; None if it is this one's."""
+    if owner.dataset != dataset:
+        return unusable(
+            path,
+            f"it belongs to the policy {owner.dataset!r}, not to {dataset!r}",
+            "use the ledger of this policy, or a new file: `ledger:` in the policy, or --ledger",
+        )
+    if owner.accountant != accountant:
+        return unusable(
+            path,
+            f"it counts in {owner.accountant}, and the policy says {accountant}",
+            f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the "
+            "old one's spending means for it",
+        )
+    return None
 
 
 def check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:

@@ -24,6 +24,12 @@ class DistinctRule(MeasureRule):
     name = "COUNT(DISTINCT {argument})"
     counts = "values"
 
+    def kept(self, c: Component, limits: Contribution) -> int:
+        """How many of its different (group, value) an id keeps: those that may count."""
+        if c.of_unit is not None:
+            return DistinctRule.limited(self, c, c.of_unit, limits).in_all
+        return DistinctRule.largest(self, c, limits).in_all
+
     def largest(self, c: Component, limits: Contribution) -> Norms:
         """One for each row, as far as there are values."""
         rows = limits.rows

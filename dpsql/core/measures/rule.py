@@ -83,6 +83,10 @@ class MeasureRule(ABC):
         fixed: the number of rows is public, every row counts, and there is one group.
         """
 
+    def kept(self, c: Component, limits: Contribution) -> int:
+        """How many different values of an id may count, where values do."""
+        raise AssertionError("a component that counts rows or ids")
+
     def known(self, c: Component, size: int) -> int:
         """The integer that everybody knows of a component that nothing changes.
 

@@ -9,6 +9,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.measures.comoment import ComomentRule
 from dpsql.core.measures.count import CountRule
 from dpsql.core.measures.distinct import DistinctRule
+from dpsql.core.measures.distinct_sum import DistinctSumRule
 from dpsql.core.measures.largest import LargestRule
 from dpsql.core.measures.mode import ModeRule
 from dpsql.core.measures.quantile import QuantileRule
@@ -20,6 +21,7 @@ RULES: Mapping[Measure, MeasureRule] = {
     Measure.COUNT: CountRule(),
     Measure.SUM: SumRule(),
     Measure.DISTINCT: DistinctRule(),
+    Measure.DISTINCT_SUM: DistinctSumRule(),
     Measure.UNITS: UnitsRule(),
     Measure.COMOMENT: ComomentRule(),
     Measure.QUANTILE: QuantileRule(),

@@ -81,7 +81,7 @@ def meet(
         return measured, replace(request, epsilon=price)
     same = root(2 * price).lo  # what a pure ε of the same price would be
     assert same is not None
-    return measured, replace(request, epsilon=same, rho=price)
+    return measured, replace(request, epsilon=Fraction(same), rho=price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +215,7 @@ def _shares(
         ),
         default=Fraction(0),
     )
-    pure = root(2 * least).lo if pricing.squared else least
-    assert pure is not None
+    pure = Fraction(root(2 * least).lo or 0) if pricing.squared else least
     return tuple(
         tuple(p.together([own.get(i, pure if alone[i] else least) for i in range(len(p.worst))], max))
         for (p, own), alone in zip(each, squared, strict=True)

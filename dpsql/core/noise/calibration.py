@@ -213,7 +213,7 @@ def _pure(rho: Fraction) -> Fraction:
     """The ε that costs at most ρ under zCDP: √(2ρ), rounded down."""
     found = root(2 * rho).lo
     assert found is not None
-    return found
+    return Fraction(found)
 
 
 def _total_error(prepared: Sequence[Prepared], measured: Sequence[MeasuredRelease]) -> float:

@@ -66,7 +66,7 @@ def scores(components: Sequence[Component], place: int, confidence: Fraction, an
     after = sum(_p(components[i]) >= _p(own) for i in _alike(components, place))
     found = log(options * max(before, after) / (1 - confidence), _BITS).hi
     assert found is not None
-    return found
+    return Fraction(found)
 
 
 def ordered_with(components: Sequence[Component], place: int) -> Mapping[int, Fraction]:

@@ -85,6 +85,11 @@ def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivit
         # What goes and what comes meet in a group, or change two: convex in both, so one of the two is the worst.
         each = max(both * component.magnitude**2, furthest**2)
         l2_squared = each * factor**2 * c.l2_squared
+    elif rule(component).adds_values:  # different values, of which some go and others come
+        linf = (
+            one.in_group // max(1, component.magnitude) * (component.span if both > 1 else component.magnitude) * factor
+        )
+        l2_squared *= 1 if component.one_sign else both
     elif rule(component).chosen:  # what goes and what comes move the scores of two options of one choice
         linf, l2_squared = both * linf, both * l2_squared
     # Each group that changes moves by at least one integer unit; scaled-down contributions may move as many.
@@ -146,7 +151,9 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: 
     rows = c.rows
     fixed = c.size is not None and total and not grouped and component.rows in (None, c.size)
     one = rule(component).replaced(component, fixed)
-    linf = rows * one.in_group if component.values is None else min(rows * one.in_group, component.values)
+    linf = rows * one.in_group
+    if component.values is not None:  # two sets of so many values
+        linf = min(linf, component.values * (component.magnitude if rule(component).adds_values else 1))
     return Sensitivity(min(2 * rows, rows * one.in_all), rows * one.in_all, Fraction(rows**2 * one.squares), linf)
 
 

@@ -87,7 +87,7 @@ def monotone(f: Callable[[Fraction], Interval], x: Interval) -> Interval:
     """An enclosure of the image of a bounded interval under a monotone function, given its enclosures at a point."""
     if x.lo is None or x.hi is None:
         raise ValueError("monotone takes a bounded interval")
-    return hull(f(x.lo), f(x.hi))
+    return hull(f(Fraction(x.lo)), f(Fraction(x.hi)))
 
 
 def floor(enclosure: Callable[[int], Interval], bits: int = 64) -> int:

@@ -176,9 +176,14 @@ class Policy:
         return parse_server(self.database) if self.database is not None and names_server(self.database) else None
 
     @property
+    def ledger_url(self) -> str | None:
+        """The URL of the ledger's database; None for one in a file, or in memory."""
+        return self.ledger.strip() if self.ledger is not None and names_server(self.ledger) else None
+
+    @property
     def ledger_path(self) -> Path | None:
-        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy. None: in memory."""
-        if self.ledger == IN_MEMORY:
+        """Absolute path of the ledger; by default `<name>.ledger.sqlite` beside the policy. None: it is no file."""
+        if self.ledger == IN_MEMORY or self.ledger_url is not None:
             return None
         return self._absolute(self.ledger or f"{self.name}.ledger.sqlite")
 
@@ -190,18 +195,22 @@ class Policy:
         """
         if self.ledger_head is not None:
             return self._absolute(self.ledger_head)
-        path = self.ledger_path
-        return None if path is None else default_head_path(path, self.name)
+        ledger = self.ledger_url or self.ledger_path
+        return None if ledger is None else default_head_path(ledger, self.name)
 
     def _absolute(self, text: str) -> Path:
         return Path(os.path.abspath(self.directory / Path(text).expanduser()))
 
 
-def default_head_path(ledger: Path, name: str) -> Path:
-    """Where the last hash of this ledger file is kept if nothing else is said (XDG base directories)."""
+def default_head_path(ledger: Path | str, name: str) -> Path:
+    """Where the last hash of this ledger is kept if nothing else is said (XDG base directories).
+
+    ledger: its file, or the URL of its database.
+    """
     import hashlib
 
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
-    tag = hashlib.sha256(os.fsencode(os.path.abspath(ledger))).hexdigest()[:16]
+    named = ledger if isinstance(ledger, str) else os.path.abspath(ledger)
+    tag = hashlib.sha256(os.fsencode(named)).hexdigest()[:16]
     return base / "dpsql" / f"{name}-{tag}.head"

@@ -1,9 +1,11 @@
-"""`database: postgresql://…` — a server's address and a table's place in it, understood without its client.
+"""`database: postgresql://…`, and `ledger:` — a server's address and a table's place in it, understood without its
+client.
 
     address  = ("postgresql" | "postgres") "://" [ user "@" ] [ hosts ] [ "/" database ] [ "?" name=value { "&" … } ]
     place    = name [ "." name ]            a name is a word, or anything in double quotes
 
-No address holds a secret: a policy is read by many, and kept in repositories.
+No address holds a secret: a policy is read by many, and kept in repositories. A password stands between a colon and an
+`@`, or is a parameter; every colon before an `@` counts, for a password may have a slash or a question mark in it.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Stored:
 
 
 def names_server(text: str | None) -> bool:
-    """Whether a `database:` is a server's address, and no file."""
+    """Whether a `database:` or a `ledger:` is a server's address, and no file."""
     return text is not None and text.strip().lower().startswith(SCHEMES)
 
 
@@ -68,17 +70,17 @@ def parse_server(text: str) -> Server:
     written = text.strip()
     if "\0" in written or not written.isprintable():
         raise ServerError("is no address of a server", "postgresql://reader@host/database")
-    head, _, query = written.partition("://")[2].partition("?")
-    authority, _, path = head.partition("/")
-    user, at, _hosts = authority.rpartition("@")
-    if at and ":" in user:
-        raise _secret("a password")
+    rest = written.partition("://")[2]
+    if ":" in rest.rpartition("@")[0]:
+        raise _secret("a password", "where there is none: write an @ behind the host as %40")
+    head, _, query = rest.partition("?")
+    path = head.partition("/")[2]
     given = parse_qsl(query, keep_blank_values=True)
     if query and len(given) != query.count("&") + 1:
         raise ServerError("is no address of a server", "write parameters as  ?name=value&name=value")
     for name, _value in given:
-        if name in _SECRET:
-            raise _secret(f"`{name}`")
+        if name.lower() in _SECRET:
+            raise _secret(f"`{name.lower()}`")
         if name not in _KNOWN:
             raise ServerError(
                 f"has the parameter `{name[:40]}`, which a policy cannot give",
@@ -88,11 +90,11 @@ def parse_server(text: str) -> Server:
     return Server(written, named or None)
 
 
-def _secret(what: str) -> ServerError:
+def _secret(what: str, else_help: str = "") -> ServerError:
     return ServerError(
         f"holds {what}, which stands in no policy",
         "leave it out:  postgresql://reader@host/database  and keep it in ~/.pgpass, in PGPASSWORD, or in a service "
-        "file:  postgresql://?service=name",
+        f"file:  postgresql://?service=name{'; ' if else_help else ''}{else_help}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpsql.core.printing.expressions import Names
 
@@ -27,4 +27,4 @@ class Block:
 
     def filtered(self, *conditions: str) -> Block:
         """The same rows under further conditions."""
-        return replace(self, where=(*self.where, *conditions))
+        return Block(self.source, (*self.where, *conditions), self.names, self.simple, self.lateral)

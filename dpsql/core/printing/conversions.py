@@ -11,6 +11,7 @@ from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType, integer_type_of
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.dialect import Dialect
 
 
@@ -76,7 +77,7 @@ def held(d: Dialect, sql: str, known: Value) -> str:
     return f"CASE {' '.join(cases)} ELSE {sql} END"
 
 
-def _below(end: Fraction) -> float:
+def _below(end: Exact) -> float:
     """The largest DOUBLE that is at most `end`."""
     nearest = float(end)
     return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

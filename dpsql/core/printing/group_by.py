@@ -24,6 +24,9 @@ from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 
+MOST_ROWS = 2**32
+"""Rows of a group from which on its variance is NULL."""
+
 
 def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, private: bool) -> str:
     """A complete SELECT whose columns are named c<number>. Public groups come in the order of their keys."""
@@ -142,13 +145,18 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
 def _spread(c: AggregateCall, y: Component, names: Names) -> str:
     """A variance, or its root: (n·Σy² - (Σy)²) / n², or over n·(n - 1); NULL of too few rows.
 
-    y is of at most 2³⁰ units, and n below 2³², so that the difference fits 128 bits, exact and never below 0.
+    y is of at most 2³⁰ units. While n is below 2³² the difference fits 128 bits, exact and never below 0. Of more rows
+    it is NULL: whatever stands in the products is cut to what rows below that number can give, so that none fails.
     """
     d, where = names.dialect, _where(c, names)
     units = d.cast(quantized(y, names), BIGINT)
-    n = d.wide(f"COUNT({units}){where}")
-    squares, total = (d.wide(d.total(sql, BIGINT, where)) for sql in (f"{units} * {units}", units))
+    counted = d.wide(f"COUNT({units}){where}")
+    few, end = d.wide(str(MOST_ROWS)), d.wide(str(MOST_ROWS * 2**30))
+    n = d.least(counted, few)
+    squares = d.least(d.wide(d.total(f"{units} * {units}", BIGINT, where)), d.wide(str(MOST_ROWS * 2**60)))
+    total = d.least(d.greatest(d.wide(d.total(units, BIGINT, where)), f"-{end}"), end)
     pairs = f"{n} * ({n} - 1)" if c.function.endswith("samp") else f"{n} * {n}"
+    pairs = f"CASE WHEN {counted} < {few} THEN {pairs} END"
     found = f"{d.cast(f'{n} * {squares} - {total} * {total}', DOUBLE)} / NULLIF({d.cast(pairs, DOUBLE)}, 0)"
     if c.function.startswith("stddev"):
         return f"(SQRT({found}) * {d.constant(float(y.grid), DOUBLE)})"

@@ -16,6 +16,8 @@ _COMMAS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("decimal_separator", ","),),
     (("decimal_separator", ","), ("thousands", ".")),
 )
+_TIMES = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y, %H:%M")
+"""Forms of times that DuckDB does not try by itself."""
 _NONE = ("(empty)", "", None)
 
 Options = tuple[tuple[str, Option], ...]
@@ -24,7 +26,8 @@ Options = tuple[tuple[str, Option], ...]
 def csv_options(path: str) -> Options:
     """Options of `read_csv` for this file, its columns and their types among them; none if DuckDB makes no sense of it.
 
-    Numbers have a decimal comma if more columns are numbers then, and none has a decimal point.
+    Numbers have a decimal comma if more columns are numbers then, and none has a decimal point. Times are written as
+    in `_TIMES` if more columns are times then.
     """
     with duckdb.connect() as connection:
         for encoding in _encodings(path):
@@ -35,6 +38,10 @@ def csv_options(path: str) -> Options:
                     other = _sniffed(connection, path, (*encoding, *more))
                     if _numbers(other) > _numbers(found):
                         found, said = other, (*encoding, *more)
+                for form in _TIMES if "VARCHAR" in _types(found) else ():
+                    other = _sniffed(connection, path, (*said, ("timestampformat", form)))
+                    if _types(other).count("TIMESTAMP") > _types(found).count("TIMESTAMP"):
+                        found = {**other, "TimestampFormat": form}
                 return _as_options(found, said)
     return ()
 

@@ -49,7 +49,7 @@ from dpsql.engines.duckdb.reading import read
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
-from dpsql.engines.duckdb.stored_views import overlooks, source_of, unreadable
+from dpsql.engines.duckdb.stored_views import overlooks, reads_files, source_of, unreadable
 from dpsql.engines.duckdb.trust import Trust
 from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Copies, Frame
@@ -383,6 +383,8 @@ class DuckDBEngine:
                 "store the table without COLLATE: group keys and joins compare text byte by byte",
             )
         if relation.credulous:
+            if self._locked and (closed := reads_files(name, self._reads(relation), self._source_of(relation))):
+                raise closed
             raise overlooks(name, self._source_of(relation), self._locked)
         if relation.view and relation not in self._readable:
             with contextlib.suppress(EngineError):

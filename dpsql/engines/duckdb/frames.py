@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import duckdb
+
 from dpsql.core.engine import cannot_open
 from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.words import with_article
+from dpsql.engines.duckdb.lockdown import NO_BAR
+from dpsql.engines.duckdb.read_as import read_as
 from dpsql.engines.open import Frame
 
 if TYPE_CHECKING:
@@ -50,6 +54,25 @@ def copy_frame(connection: Connection, table: str, frame: Frame) -> None:
         f"the frame of table `{table}` cannot be read: DuckDB makes no table of {kind}",
         "pass a pandas or polars DataFrame or an Arrow table, each column of one type that holds all its values",
     )
+
+
+def types_of(frame: object) -> dict[str, SqlType | None]:
+    """The columns of a frame with what each would be stored as; None for a type that policies do not have.
+
+    Nothing if DuckDB makes no table of it.
+    """
+    try:
+        with duckdb.connect(":memory:") as connection:
+            for setting in NO_BAR:
+                connection.execute(setting)
+            connection.register(_GIVEN, frame)
+            found = connection.execute(f"SELECT * FROM {_GIVEN} LIMIT 0").description or []
+            return {str(name): parse_type(read_as(str(type_)) or str(type_)) for name, type_, *_ in found}
+    except Exception as error:  # its text may quote values
+        interrupted = str(error) == CTRL_C
+    if interrupted:
+        raise KeyboardInterrupt
+    return {}
 
 
 def _item(name: str, type_: str, declared: SqlType | None) -> str:

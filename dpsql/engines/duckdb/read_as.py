@@ -62,6 +62,8 @@ def made_sql(made: Made) -> str:
         time = f"TRY_CAST({sql} AS TIMESTAMPTZ)"
         first, last = (f"TIMESTAMPTZ '{day} 00:00:00+00'" for day in ("0001-01-03", "9999-12-29"))
         sql = f"CASE WHEN {time} BETWEEN {first} AND {last} THEN timezone({literal(made.of.zone)}, {time}) END"
+    if made.of.texts:
+        return f"CAST({sql} AS VARCHAR) IN ({', '.join(map(literal, made.of.texts))})"
     value = f"TRY_CAST({sql} AS {made.type})"
     if made.type.kind is Kind.INTEGER:  # which a cast would round to: 2.5 is no whole number
         return f"CASE WHEN TRY_CAST({sql} AS DOUBLE) = CAST({value} AS DOUBLE) THEN {value} END"

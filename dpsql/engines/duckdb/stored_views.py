@@ -19,6 +19,8 @@ _WHOLE = re.compile(
     rf"CREATE VIEW {NAME}(?:\.{NAME})* AS (?:SELECT \* )?FROM (?:{_TEXT}|((?:read_parquet|parquet_scan)\(.*\))) ?;?",
     re.DOTALL,
 )
+_BRACKETED = re.compile(r"('(?:[^']|'')*')|\((\w+ = \w+)\)")
+"""A text, or an option of a call, as DuckDB prints it: `read_parquet('…', (hive_partitioning = true))`."""
 _PARQUET: Final = ".parquet"
 
 
@@ -40,6 +42,7 @@ def source_of(sql: str, reads: Sequence[str]) -> str | None:
     if found is None or len(reads) < 2 or not all(base.startswith("'") for base in reads[1:]):
         return None
     text, name, call = found.groups()
+    call = None if call is None else _BRACKETED.sub(lambda part: part[1] or part[2], call)
     path = text.replace("''", "'") if text else (name or "").replace('""', '"')
     if call is None and not path.endswith(_PARQUET):
         return None
@@ -67,14 +70,8 @@ def overlooks(name: str, source: str | None, locked: bool) -> CannotOpen:
 
 def unreadable(name: str, reads: Sequence[str], rows: Rows) -> CannotOpen:
     """The refusal of a view that DuckDB does not bind. reads: as for `source_of`."""
-    files = [base[1:-1] for base in reads[1:] if base.startswith("'") and "." in base]  # else a table that is gone
-    store = f"store its rows in the database:  CREATE TABLE {_last(name)}_rows AS FROM {name}"
-    if files:
-        return cannot_open(
-            f"the view `{name}` reads files, which a locked database does not open: {', '.join(files[:3])}",
-            "declare the files with a  source:  at a table of the policy",
-            store,
-        )
+    if (closed := reads_files(name, reads)) is not None:
+        return closed
     shadowed = [str(found) for (found,) in rows(SHADOWED)]
     if shadowed:
         return cannot_open(
@@ -86,8 +83,26 @@ def unreadable(name: str, reads: Sequence[str], rows: Rows) -> CannotOpen:
         f"the view `{name}` cannot be read: a table, column or function that it uses is not in its own database",
         "open the file with DuckDB and run  "
         f"FROM {name} LIMIT 0  to see which; write tables of other schemas as  schema.table",
-        store,
+        _stored(name),
     )
+
+
+def reads_files(name: str, reads: Sequence[str], source: str | None = None) -> CannotOpen | None:
+    """The refusal of a view of files; None of others. source: what stands for the view, if anything does."""
+    files = [base[1:-1] for base in reads[1:] if base.startswith("'") and "." in base]  # else a table that is gone
+    if not files:
+        return None
+    declared = f"write at the table in the policy:  source: {source}"
+    return cannot_open(
+        f"the view `{name}` reads files, and a locked database opens those alone that a policy names: "
+        + ", ".join(files[:3]),
+        declared if source else "declare the files with a  source:  at a table of the policy",
+        _stored(name),
+    )
+
+
+def _stored(name: str) -> str:
+    return f"store its rows in the database:  CREATE TABLE {_last(name)}_rows AS FROM {name}"
 
 
 def _last(name: str) -> str:

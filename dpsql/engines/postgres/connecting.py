@@ -48,7 +48,7 @@ _REASONS: Final = (
     ("database ", "has no such database", "check the database's name in the address, PGDATABASE or the service"),
     (
         "definition of service",
-        "is named by a service that no file defines",
+        "is a service that no file defines",
         "check PGSERVICEFILE or ~/.pg_service.conf",
     ),
     ("translate host name", "is on a host that nobody knows", "check the host's name in the address"),

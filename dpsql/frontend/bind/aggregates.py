@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dpsql.aggregates.table import AGGREGATES
+from dpsql.core.functions.signature import compared
 from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.step_count import take
@@ -91,7 +92,7 @@ class AggregateCollector:
             if found.type.kind is not Kind.BOOLEAN:
                 raise reject(
                     "DP106", f"FILTER needs a condition, not {found.type}", span=found.span,
-                    help=["compare it with something, e.g.  x <> 0"],
+                    help=[f"compare it with something, e.g.  {compared(found.type)}"],
                 )  # fmt: skip
             return replace(self.bound(args["this"], binder, found), span=span)
         if isinstance(node, exp.CountIf):

@@ -11,6 +11,7 @@ from sqlglot import exp
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import REGISTRY, lookup
+from dpsql.core.functions.signature import WITHOUT_A_ZONE, compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
@@ -23,6 +24,7 @@ from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
 from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
+from dpsql.frontend.bind.made_columns import declared_field, made_column
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.refusals import refused, unknown_function, volatile
@@ -109,6 +111,9 @@ class ExprBinder:
                 return self._element(node)
             case exp.Subquery() if self.subquery is not None:
                 return self.subquery(node, self)
+            case exp.AtTimeZone() | exp.Dot() | exp.Bracket() | exp.StructExtract() | exp.JSONExtractScalar():
+                if (made := self._made(node)) is not None:
+                    return made
         if type(node) in CALLS:
             return self.shaped(node)
         raise refused(node, self.source, self.clause)
@@ -119,6 +124,8 @@ class ExprBinder:
         checked(node, self.source, "this", "table", "db", "catalog")
         if isinstance(node.this, exp.Star):
             raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
+        if node.args.get("table") and (made := self._made(node)) is not None:
+            return made
         relation, name = relation_of(node, self.entries, self.outer, self.span(node)), node.this.name
         if relation is None and name.lower() in self.failed and not has(self.entries, name):
             raise Followup
@@ -127,16 +134,32 @@ class ExprBinder:
             if larger_than(meant, MOST_NODES):
                 raise too_large("the expression is too large", self.span(node), "use its alias fewer times")
             return meant
-        if self.outer is not None and not decides(self.entries, name, relation):
-            found = self.outer.column(name, relation, self.clause, self.span(node))
-            if found is not None:
-                return found
+        if (found := self._of_outer(name, relation, self.span(node))) is not None:
+            return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
             if (now := self.parameters.clock(name.lower(), self.span(node))) is not None:
                 return now
             raise volatile(name, self.span(node))
-        advice = partial(of_column, node, name, self.clause) if relation is None else tuple
+        advice = (
+            partial(of_column, node, name, self.clause)
+            if relation is None
+            else partial(declared_field, node, self.entries)
+        )
         return find(self.entries, name, relation, self.span(node), advice)
+
+    def _of_outer(self, name: str, relation: str | None, span: Span) -> Column | None:
+        if self.outer is None or decides(self.entries, name, relation):
+            return None
+        return self.outer.column(name, relation, self.clause, span)
+
+    def _made(self, node: exp.Expr) -> Expr | None:
+        """The column that the policy makes of a value inside of a column; None if it makes none of what is written."""
+        levels = [self.entries, *(() if self.outer is None else self.outer.levels())]
+        made = made_column(node, self.source.text, levels)
+        if made is None:
+            return None
+        found = self._of_outer(made.name, made.relation, self.span(node))
+        return found or find(self.entries, made.name, made.relation, self.span(node))
 
     def _element(self, node: exp.Explode) -> Expr:
         found = written_at(self.entries, self.span(node))
@@ -199,7 +222,7 @@ class ExprBinder:
         function = lookup(name)
         if function is None:
             raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
-        for at in sorted(function.literal):
+        for at in sorted(function.literal) if function.literal else ():
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
                     "DP115", f"{name}: argument {at + 1} must be a literal", span=args[at].span or span,
@@ -212,7 +235,7 @@ class ExprBinder:
             clipped = _as_clip(function.name, args)
             if clipped is not None:
                 function, args = REGISTRY["clip"], clipped
-        value = value_of_call(function.name, tuple(self.value(a) for a in args), span)
+        value = value_of_call(function.name, tuple([self.value(a) for a in args]), span)
         made = Call(function.name, args, value.type, span)
         self.known[made] = value
         return made
@@ -235,9 +258,10 @@ class ExprBinder:
                 found = literals.from_text(arg.value, target, arg.span)
                 if found is None:
                     cast = target.kind in (Kind.TIME, Kind.UUID)  # which texts become by a cast alone
+                    own = "compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast
                     raise reject(
                         "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
-                        help=["compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast],
+                        help=[WITHOUT_A_ZONE if target.kind is Kind.TIMESTAMPTZ else own],
                     )  # fmt: skip
                 result[i] = found
         return tuple(result)
@@ -261,7 +285,7 @@ def condition(binder: ExprBinder, node: exp.Expr) -> Expr:
     if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
         raise reject(
             "DP106", f"{binder.clause} needs a condition, not {bound.type}", span=bound.span,
-            help=["compare it with something, e.g.  x <> 0"],
+            help=[f"compare it with something, e.g.  {compared(bound.type)}"],
         )  # fmt: skip
     return bound if bound.type.kind is Kind.BOOLEAN else Literal(None, BOOLEAN, bound.span)
 

@@ -17,6 +17,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions import ExprBinder, condition
 from dpsql.frontend.bind.joins import Written, bind_join, is_comma, written
+from dpsql.frontend.bind.lateral import Tied, lateral, require_kind, require_query
 from dpsql.frontend.bind.outer_query import Outer
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.replacements import SPINE
@@ -25,7 +26,7 @@ from dpsql.frontend.bind.syntax_arguments import checked, column_names
 from dpsql.frontend.bind.tables import scan
 from dpsql.frontend.bind.unnest import bind_unnest, listed, selected
 from dpsql.frontend.bind.values import bind_values
-from dpsql.frontend.text.spans import span_of
+from dpsql.frontend.text.spans import query_span, span_of
 
 MAX_COLUMNS = 10_000
 """Most columns a plan may number: bounds the work that nested CTEs can ask for."""
@@ -57,7 +58,10 @@ class _Joined:
 
 @dataclass(slots=True)
 class FromBinder:
-    """Binds FROM items. `query` binds a nested query; `outer` is the query around this one."""
+    """Binds FROM items. `query` binds a nested query, `within` one that reads the query given.
+
+    outer: the query around this one.
+    """
 
     source: Source
     policy: Policy
@@ -65,6 +69,7 @@ class FromBinder:
     numbering: Numbering
     dialect: Dialect
     query: Callable[[exp.Expr, Ctes], Relation]
+    within: Callable[[Outer], Callable[[exp.Expr, Ctes], Relation]]
     outer: Outer | None = None
 
     def span(self, node: exp.Expr) -> Span:
@@ -118,6 +123,9 @@ class FromBinder:
         elif listed(item) is not None:
             self._require_side_by_side(apart)
             state = self._unnested(item, _Joined(before.node, before.entries, ()))
+        elif (query := lateral(item)) is not None:
+            self._require_side_by_side(apart)
+            state = self._tied(query, None, _Joined(before.node, before.entries, ()), ctes)
         else:
             found = self._table(item, ctes)
             self._require_new_names(before.entries, found, item)
@@ -144,6 +152,9 @@ class FromBinder:
         for join in joins:
             if listed(join.item) is not None:
                 state = self._joined_list(join, state)
+                continue
+            if (query := lateral(join.item)) is not None:
+                state = self._tied(query, join, state, ctes)
                 continue
             right = self._table(join.item, ctes)
             self._require_new_names(state.before + state.entries, right, join.item)
@@ -219,12 +230,27 @@ class FromBinder:
                 help=["join first, and unnest the list last"],
             )  # fmt: skip
 
+    # --- LATERAL ---------------------------------------------------------------------------------------------------
+
+    def _tied(self, item: exp.Lateral, join: Written | None, state: _Joined, ctes: Ctes) -> _Joined:
+        """`… JOIN LATERAL (SELECT …)`, or behind a comma: a query that reads the rows so far."""
+        require_query(item, self.source)
+        if join is not None:
+            require_kind(join)
+        known = state.before + state.entries
+        outer = Outer(known, self.outer, lateral=True)
+        right = self._aliased(self.within(outer)(item.this, ctes), item, "")
+        self._require_new_names(known, right, item)
+        kind, on = (JoinKind.CROSS, None) if join is None else (join.kind, join.on)
+        at = query_span(item.this, self.source.text)
+        tied = Tied(kind, Relation(state.node, known), right, outer, on, at, lambda e: self._binder(e, "ON"))
+        found = tied.joined()
+        split = len(state.before)
+        return _Joined(found.node, found.entries[:split], found.entries[split:])
+
     # --- tables ----------------------------------------------------------------------------------------------------
 
     def _table(self, node: exp.Expr, ctes: Ctes) -> Relation:
-        alias = node.args.get("alias")
-        names = {} if alias is None else checked(alias, self.source, "this", "columns")
-        at = self.span(node if alias is None else alias)
         default: str | None = ""
         match node:
             case exp.Subquery() if _is_query(node.this):
@@ -251,24 +277,29 @@ class FromBinder:
                 relation, default = self._named(node, ctes), node.name
             case exp.Lateral():
                 raise reject(
-                    "DP118", "LATERAL is not supported", span=self.span(node),
+                    "DP118", "LATERAL without a table before it, or without a query", span=self.span(node),
                     label="a query for each row of the table before it",
-                    help=["join the table instead, or compute the value in SELECT"],
+                    help=["write  FROM t, LATERAL (SELECT … FROM u WHERE u.x = t.x) AS l"],
                 )  # fmt: skip
             case _:
                 raise reject(
                     "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
                     help=["read a table that the policy lists, a WITH query or a subquery"],
                 )  # fmt: skip
-        columns = column_names(names["columns"], self.source) if names.get("columns") else ()
-        if columns:
-            relation = self._relabelled(relation, columns, at)
-        chosen = names["this"].name if "this" in names else default
-        if chosen is not None:
-            relation = relation.renamed(chosen, alias="this" in names)
+        relation = self._aliased(relation, node, default)
         if args.get("joins"):  # `a JOIN b JOIN c ON … ON …`: the inner join belongs to b
             return self._nested(relation, args["joins"], ctes)
         return relation
+
+    def _aliased(self, relation: Relation, node: exp.Expr, default: str | None) -> Relation:
+        """The rows under the alias of a FROM item, or under this name; None: as they are called below."""
+        alias = node.args.get("alias")
+        names = {} if alias is None else checked(alias, self.source, "this", "columns")
+        columns = column_names(names["columns"], self.source) if names.get("columns") else ()
+        if columns:
+            relation = self._relabelled(relation, columns, self.span(node if alias is None else alias))
+        chosen = names["this"].name if "this" in names else default
+        return relation if chosen is None else relation.renamed(chosen, alias="this" in names)
 
     def _bracket(self, node: exp.Expr, ctes: Ctes) -> Relation:
         comma = next((j for j in node.args.get("joins") or () if is_comma(j)), None)

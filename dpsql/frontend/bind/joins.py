@@ -83,6 +83,11 @@ def written(node: exp.Join, source: Source) -> Written:
     )
     if not given and not method and chosen is not JoinKind.CROSS:
         name = "JOIN" if chosen is JoinKind.INNER else found.name
+        if isinstance(args["this"], exp.Lateral):
+            raise reject(
+                "DP116", f"this {name} LATERAL has no condition", span=at,
+                help=["write  ON TRUE  behind it: its own WHERE says which rows belong together"],
+            )  # fmt: skip
         raise reject(
             "DP116", f"this {name} has no condition", span=at, label="which rows belong together?",
             help=[f"write {name} … ON a.x = b.y, or CROSS JOIN if every pair is meant"],

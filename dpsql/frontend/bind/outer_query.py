@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Column, Expr
+from dpsql.core.ir.nodes import Node
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.scope import Entry, find, has, require_schema
@@ -17,16 +18,19 @@ from dpsql.frontend.bind.scope import Entry, find, has, require_schema
 class Outer:
     """Names of the query around a subquery; names of the subquery's own tables come first.
 
-    parent: the query around that one. exists: the subquery's SELECT list is not looked at.
+    parent: the query around that one. exists: the subquery's SELECT list is not looked at. lateral: it is a query of
+        FROM, and its SELECT list may read the row, too.
     direct: False below the subquery's own FROM, WITH and UNION, from where no outer row can be seen.
-    grouped: the subquery aggregates. limited: it has a LIMIT.
+    rows: what the subquery's own FROM gives. grouped: the subquery aggregates. limited: it has a LIMIT.
     terms: the conditions of the subquery's WHERE that read columns of `entries`; binding it fills them in.
     """
 
     entries: tuple[Entry, ...]
     parent: Outer | None = None
     exists: bool = False
+    lateral: bool = False
     direct: bool = True
+    rows: Node | None = None
     grouped: bool = False
     limited: bool = False
     terms: list[Expr] = field(default_factory=list)
@@ -56,7 +60,7 @@ class Outer:
                 )  # fmt: skip
             return None
         column = find(self.entries, name, relation, span)
-        if self.direct and (clause == "WHERE" or (clause == "SELECT" and self.exists)):
+        if self.direct and (clause == "WHERE" or (clause == "SELECT" and (self.exists or self.lateral))):
             return column
         place = clause if self.direct else "FROM, WITH or UNION of the subquery"
         raise reject(

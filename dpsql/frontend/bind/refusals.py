@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from contextlib import suppress
 from functools import lru_cache
 
 from sqlglot import exp
 
 from dpsql.aggregates.table import AGGREGATES
 from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.function_names import VOLATILE, WINDOWED, aggregate_name
+from dpsql.frontend.bind.made_columns import unmade
 from dpsql.frontend.bind.replacements import INSTEAD, LISTED, needs_window, of_aggregate
 from dpsql.frontend.text.spans import query_span, span_of
 
@@ -88,33 +87,6 @@ def computed_first(window: exp.Window, source: Source) -> str | None:
     return f"compute it first:  SELECT {name}(w) FROM (SELECT {value} AS w {rows}) AS t"
 
 
-def json_column(node: exp.Expr) -> str:
-    """A value of JSON as a column of the policy; an example where `from:` cannot say it."""
-    path: list[exp.Expr] = []
-    while isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-        path = [*(node.expression.expressions or [node.expression]), *path]
-        node = node.this.unnest()
-    steps = [_json_step(step) for step in path if not isinstance(step, exp.JSONPathRoot)]
-    made = Derived("profile", path="$.city")
-    if isinstance(node, exp.Column) and None not in steps:
-        with suppress(DerivedError):
-            made = parse_derived(str(Derived(node.name, path="$" + "".join(filter(None, steps)))))
-    key = re.findall(r"[A-Za-z_]\w*", made.path)[-1:] or ["value"]
-    name = "_".join(re.findall(r"\w+", made.column) + key)  # no column of the data has this name, as a rule
-    written = str(made)
-    quoted = f'"{written}"' if '"' not in written else "'" + written.replace("'", "''") + "'"
-    return f"{name}: {{from: {quoted}, type: varchar}}"
-
-
-def _json_step(step: exp.Expr) -> str | None:
-    """`.key` or `[0]`; None for what no `from:` has."""
-    if isinstance(step, exp.JSONPathKey) and isinstance(step.this, str):
-        return f".{step.this}" if re.fullmatch(r"[A-Za-z_]\w*", step.this) else f'."{step.this}"'
-    if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int):
-        return f"[{step.this}]"
-    return None
-
-
 def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     """Build (not raise) the refusal of a node that has no meaning here. clause: where it stands, in words."""
     span = span_of(node, source.text)
@@ -161,11 +133,8 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
             "DP105", "structs and maps are not supported", span=span,
             help=["select their values as columns"],
         )  # fmt: skip
-    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-        return reject(
-            "DP105", "a query reads no JSON", span=span,
-            help=[f"custodian: declare its values as columns, in the policy:  {json_column(node)}"],
-        )  # fmt: skip
+    if (inside := unmade(node, source.text)) is not None:
+        return inside
     if isinstance(node, exp.ArrayOverlaps):
         return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
     if isinstance(node, exp.Collate):

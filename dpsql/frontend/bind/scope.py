@@ -20,6 +20,7 @@ class Entry:
     merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
     empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
     schemas: tells what may stand before `relation`, in lower case, where it is a table's own name.
+    made: of a table's column that is made of the data's, what it is made of (`Derived.key`).
     """
 
     relation: str
@@ -28,6 +29,7 @@ class Entry:
     merged: bool = False
     also: str = ""
     schemas: Callable[[], frozenset[str]] = frozenset
+    made: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,10 @@ class Relation:
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
         schemas = [frozenset if alias else e.schemas for e in kept]
-        entries = [
-            Entry(relation, n, e.column, schemas=within) for n, e, within in zip(names, kept, schemas, strict=True)
-        ]
+        entries = (
+            Entry(relation, n, e.column, schemas=within, made=e.made)
+            for n, e, within in zip(names, kept, schemas, strict=True)
+        )
         return Relation(self.node, tuple(entries))
 
     def names(self) -> tuple[str, ...]:
@@ -148,7 +151,7 @@ def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Sp
     if relation is not None and relation.lower() not in {r.lower() for r in known}:
         return reject(
             "DP102", f"no table is called {relation} here", span=span,
-            help=[f"this query reads: {', '.join(known) or 'no table'}"],
+            help=[f"this query reads: {', '.join(known) or 'no table'}", *more],
         )  # fmt: skip
     names = [e.name for e in entries if relation is None or e.relation.lower() == relation.lower()]
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)

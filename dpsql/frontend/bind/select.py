@@ -96,9 +96,11 @@ class SelectBinder:
         if self.outer is not None:
             self.outer.limited = is_cut(args)
         tables = FromBinder(
-            self.source, self.policy, self.parameters, self.numbering, self.dialect, self.query, self.outer
+            self.source, self.policy, self.parameters, self.numbering, self.dialect, self.query, self.within, self.outer
         )
         source = tables.bind(args, ctes)
+        if self.outer is not None:
+            self.outer.rows = source.node
         rows, above = (Subqueries(self.policy, source, ctes, self.outer, self.within) for _ in range(2))
         together = Together()
         if "where" in args:

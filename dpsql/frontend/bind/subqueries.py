@@ -33,7 +33,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
-from dpsql.frontend.bind.correlated import existence, exposed, refused, rows_of
+from dpsql.frontend.bind.correlated import existence, exposed, grouped_by_ties, refused, rows_of
 from dpsql.frontend.bind.expressions import ExprBinder, condition
 from dpsql.frontend.bind.from_clause import Ctes
 from dpsql.frontend.bind.membership import distinct, is_asked, may_be_null, not_tied
@@ -262,23 +262,8 @@ class Subqueries:
                 "a subquery that reads the outer query must compute one aggregate", at, rows_of(node),
                 "for example  (SELECT MAX(x) FROM … WHERE inner.a = outer.a),  without GROUP BY, HAVING and LIMIT",
             )  # fmt: skip
-        keys: dict[Expr, Item] = {}
-        pairs = []
-        for term in outer.terms:
-            pair = equality_between(term, outer.columns, columns_of(term) - outer.columns)
-            if pair is None:
-                raise refused(
-                    "this condition ties an aggregate to the outer query by more than an equality", term.span or at,
-                    "the aggregate would have to be computed for each outer row",
-                    "write it as  inner expression = outer expression,  or join the table and group",
-                )  # fmt: skip
-            left, right = pair
-            if right not in keys:
-                name = right.name if isinstance(right, Column) else "key"
-                keys[right] = Item(binder.numbering.column(name, right.type, right.span), right)
-            pairs.append(Equality(left, replace(keys[right].column, span=right.span)))
-        grouped = replace(below, keys=tuple(keys.values()))
-        attached = Attached(JoinKind.LEFT, grouped, tuple(pairs), None, at, True)
+        grouped, pairs = grouped_by_ties(below, outer, binder)
+        attached = Attached(JoinKind.LEFT, grouped, pairs, None, at, True)
         self._scalars += [*beside[::-1], self._closed(attached, outer)]
         counts = {c.column.uid for c in below.calls if c.function == "count"}
 

@@ -103,6 +103,8 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
                 help=["write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"],
             )  # fmt: skip
         return found
+    if inner.type == target and not isinstance(inner, Literal):
+        return inner
     cast = Cast(inner, target, binder.span(node))
     binder.value(cast)
     return cast

@@ -33,8 +33,9 @@ class Arguments(dict[str, Any]):
     sqlglot lets some clauses stand empty, as in `x IN ()`; no handler needs to think of that.
     """
 
-    def __init__(self, given: dict[str, Any], node: exp.Expr, source: Source) -> None:
-        super().__init__(given)
+    __slots__ = ("_node", "_source")
+
+    def __init__(self, node: exp.Expr, source: Source) -> None:
         self._node, self._source = node, source
 
     def __missing__(self, name: str) -> Any:
@@ -46,9 +47,14 @@ class Arguments(dict[str, Any]):
 
 def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
     """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
-    given = {k: v for k, v in node.args.items() if v}
-    if not given.keys() <= {*allowed}:
-        surplus = sorted(given.keys() - {*allowed})
+    given, surplus = Arguments(node, source), []
+    for name, value in node.args.items():
+        if value:
+            given[name] = value
+            if name not in allowed:
+                surplus.append(name)
+    if surplus:
+        surplus.sort()
         named = [_CLAUSES.get(name, (name.rstrip("_").upper().replace("_", " "), "")) for name in surplus]
         what, repair = ", ".join(clause for clause, _ in named), next((r for _, r in named if r), "leave it out")
         culprit = given[surplus[0]]
@@ -58,7 +64,7 @@ def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
             "DP101", f"{what} is outside the accepted SQL", span=span_of(at, source.text), label="not supported here",
             help=[repair],
         )  # fmt: skip
-    return Arguments(given, node, source)
+    return given
 
 
 def column_names(nodes: Sequence[exp.Expr], source: Source) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from functools import partial
 
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
@@ -33,7 +34,12 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
             )  # fmt: skip
         columns.append(numbering.column(column.name, column.sql_type))
     schemas = partial(policy.schemas_of, table)
-    entries = tuple(Entry(table.name, c.name, c, schemas=schemas) for c in columns[: len(table.columns)])
+    made = {c.name: c.derived.key for c in table.columns.values() if c.derived is not None}
+
+    def entry(c: Column) -> Entry:
+        return Entry(table.name, c.name, c, schemas=schemas, made=made.get(c.name, ""))
+
+    entries = tuple(entry(c) for c in columns[: len(table.columns)])
     return Relation(Scan(table.name, tuple(columns), table.name, span), entries)
 
 

@@ -45,6 +45,8 @@ _HELD = (exp.Expr, list)
 _BRACED = (exp.Struct, exp.ToMap)
 _CALLED = (exp.Func, exp.Paren)
 _BRACKETED = (*_CALLED, exp.Filter, exp.Window)
+_NAMED = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Table})
+"""What its tokens are all of."""
 _INDEXED = re.compile(r"[\s)]*\]")
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 
@@ -107,8 +109,10 @@ def _in_order(tree: exp.Expr) -> list[tuple[exp.Expr, int, int]]:
 
 def span_of(node: exp.Expr, text: str) -> Span:
     """A non-empty span for any node. Quick for those of a tree that `remember` has seen."""
-    text = code_of(text)
     own = _hull(node)
+    if own is not None and type(node) in _NAMED:
+        return own
+    text = code_of(text)
     bare = own is None
     if own is None:
         own = _keyword(node, text)

@@ -13,6 +13,7 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
 from dpsql.planner.expected_error import output_error, scale
@@ -164,7 +165,7 @@ def _loss_json(loss: PrivacyLoss) -> dict[str, float]:
     return {"epsilon": float(loss.epsilon), "delta": float(loss.delta), "rho": float(loss.rho)}
 
 
-def _end(x: Fraction | None) -> float | int | None:
+def _end(x: Exact | None) -> float | int | None:
     return None if x is None else _number(x)
 
 

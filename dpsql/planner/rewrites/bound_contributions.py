@@ -87,9 +87,8 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
     assert c.arg is not None
     ends = facts.value(c.arg).interval
     assert ends.lo is not None and ends.hi is not None
-    return replace(
-        c, per_group=(max(low, min(Fraction(0), most * ends.lo)), min(high, max(Fraction(0), most * ends.hi)))
-    )
+    least, largest = Fraction(min(0, most * ends.lo)), Fraction(max(0, most * ends.hi))
+    return replace(c, per_group=(max(low, least), min(high, largest)))
 
 
 def _needs_limits(components: Sequence[Component]) -> bool:

@@ -29,10 +29,11 @@ from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources, one_group
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import largest_contribution, rule
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION, Table
 from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.diagnostics.errors import reject
@@ -228,7 +229,7 @@ def in_units(c: Component, value: Value | None, resolution: Fraction) -> Compone
     return replace(c, grid=grid, lo=lo, hi=hi)
 
 
-def _ends(value: Value) -> tuple[tuple[Fraction | None, ...], tuple[Fraction | None, ...]]:
+def _ends(value: Value) -> tuple[tuple[Exact | None, ...], tuple[Exact | None, ...]]:
     """The known lower ends, and the known upper ones with the other sign."""
     spans = value.interval, value.range
     return tuple(s.lo for s in spans), tuple(None if s.hi is None else -s.hi for s in spans)
@@ -236,7 +237,7 @@ def _ends(value: Value) -> tuple[tuple[Fraction | None, ...], tuple[Fraction | N
 
 def _weight_of_total(c: Component, total: UnitTotal, bounding: BoundContributions | None) -> int:
     """The largest F ≤ 2²⁰ with F·τ ≤ 2³⁰, else 1: an id above τ loses less than 1/F of a unit in each group."""
-    if rule(c).counts == "values" or bounding is None or one_group(bounding):
+    if rule(c).counts == "values" or bounding is None or bounding.one_group:
         return 1
     return _weight_of(total.most)
 
@@ -268,7 +269,7 @@ def on_least_grid(c: Component, value: Value, most: int, least: Fraction = Fract
     lo, hi = value.interval.lo, value.interval.hi
     assert lo is not None and hi is not None
     match value.type.kind:
-        case Kind.INTEGER if c.paired and (hi - lo) % 2 == 1 and 2 * max(abs(lo), abs(hi)) <= most:
+        case Kind.INTEGER if c.paired and (hi - lo) % 2 == 1 and 2 * max(hi, -lo) <= most:
             grid = Fraction(1, 2)  # the midpoint of an odd range lies between two integers
         case Kind.INTEGER:
             grid = Fraction(1)
@@ -276,9 +277,9 @@ def on_least_grid(c: Component, value: Value, most: int, least: Fraction = Fract
             grid = Fraction(1, 10**value.type.scale)
         case _:
             grid = Fraction(1)
-            top = max(abs(lo), abs(hi), hi - lo)
-            if top > 0:  # start near the answer: g ≈ top / most
-                exponent = (top / most).numerator.bit_length() - (top / most).denominator.bit_length()
+            top = Fraction(max(hi, -lo, hi - lo)) / most
+            if top > 0:  # start near the answer
+                exponent = top.numerator.bit_length() - top.denominator.bit_length()
                 grid = Fraction(2) ** max(-1074, exponent - 2)
     while True:
         low, high = lo // grid, -(-hi // grid)

@@ -1,8 +1,9 @@
 """Inside an aggregate, a column is clipped to the bounds the policy declares for it.
 
 Predicates, group keys and MODE, whose values are listed as keys are, see raw values. NULL stays NULL; NaN and ±∞ become
-NULL. A date or time is clipped in MIN and MAX, whose values may be group keys (the month of a first order), in
-quantiles, and where a number is computed from it that has no bounds otherwise: an age, a duration.
+NULL. The length of a list is clipped to the column's `max_length`. A date or time is clipped in MIN and MAX, whose
+values may be group keys (the month of a first order), in quantiles, and where a number is computed from it that has no
+bounds otherwise: an age, a duration.
 
 Example:
     >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
@@ -18,7 +19,7 @@ from dataclasses import replace
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.walk import transform
@@ -32,12 +33,12 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
         if not isinstance(node, Aggregate) or not ctx.private(node.input):
             return node
         facts = derive_once(node.input, ctx.analysis).fact
-        return replace(node, calls=tuple(_clipped(c, facts) for c in node.calls))
+        return replace(node, calls=tuple(_clipped(c, facts, ctx) for c in node.calls))
 
     return transform(root, change)
 
 
-def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
+def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext) -> AggregateCall:
     extreme = call.function in ("min", "max")
     if call.arg is None or call.function == "mode" or (call.distinct and call.function == "count"):
         return call
@@ -50,6 +51,10 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
         return e
 
     def clipped(e: Expr) -> Expr:
+        if isinstance(e, Call) and e.function == "list_length":
+            most = _max_length(e.args[0], facts, ctx)
+            ends = (Literal(0, e.type, e.span), Literal(most, e.type, e.span))
+            return e if most is None else Call("clip", (e, *ends), e.type, e.span)
         if not isinstance(e, Column) or not (e.type.numeric or e.type.temporal):
             return e
         hint = facts.columns[e.uid].hint
@@ -60,6 +65,13 @@ def _clipped(call: AggregateCall, facts: Facts) -> AggregateCall:
 
     second = None if call.second is None else transform_expr(call.second, change)
     return replace(call, arg=transform_expr(call.arg, change), second=second)
+
+
+def _max_length(arg: Expr, facts: Facts, ctx: RewriteContext) -> int | None:
+    """The most elements of a list that the policy lets count; None where it is no column of a table, or says none."""
+    hint = facts.columns[arg.uid].hint if isinstance(arg, Column) else None
+    declared = ctx.analysis.table(hint.table).column(hint.column) if hint is not None and hint.table else None
+    return None if declared is None else declared.max_length
 
 
 def _of_dates(e: Call) -> bool:

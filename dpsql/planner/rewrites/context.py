@@ -56,6 +56,11 @@ class RewriteContext:
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
 
+    @property
+    def reads_copies(self) -> bool:
+        """Whether any table is read from a prepared copy."""
+        return any(table.copied is not None for table in self.analysis.policy.tables.values())
+
     def searching_in(self, rows: Node) -> Searching | None:
         """Who finds limits of a release of these rows; None where nobody asks for any.
 

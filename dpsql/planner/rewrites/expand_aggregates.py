@@ -74,7 +74,7 @@ def _formula(call: AggregateCall, facts: Facts, shared: Shared, searched: bool) 
     if call.distinct and not aggregate.distinct:
         raise reject(
             "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
-            help=["COUNT(DISTINCT …) is; or aggregate without DISTINCT"],
+            help=["COUNT, SUM and AVG(DISTINCT …) are; or aggregate without DISTINCT"],
         )  # fmt: skip
     if searched:
         return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
@@ -83,7 +83,7 @@ def _formula(call: AggregateCall, facts: Facts, shared: Shared, searched: bool) 
 
 def _is_searched(call: AggregateCall, facts: Facts, searching: Searching, ctx: RewriteContext) -> bool:
     """Whether it is a sum of numbers without bounds whose totals per id can be limited by a search, and are to be."""
-    if call.function != "sum" or call.arg is None or call.per_group is not None or not facts.ids:
+    if call.function != "sum" or call.distinct or call.arg is None or call.per_group is not None or not facts.ids:
         return False
     value = facts.value(call.arg)
     if not value.type.numeric or value.interval.bounded:

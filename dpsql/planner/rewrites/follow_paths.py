@@ -26,6 +26,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def follow_paths(root: Node, ctx: RewriteContext) -> Node:
     """Join every table that has a unit path, and that the query does not join to it, with the tables of the path."""
+    if not any(isinstance(t.protection, PathUnit) for t in ctx.analysis.policy.tables.values()):
+        return root
     paths = _Paths(ctx, unused_numbers(root))
     node, pending = paths.visit(root)
     return paths.resolved(node, pending)

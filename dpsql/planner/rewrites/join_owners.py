@@ -27,6 +27,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def join_owners(root: Node, ctx: RewriteContext) -> Node:
     """Add equalities of owners to joins of copies."""
+    if not ctx.reads_copies:
+        return root
 
     def change(node: Node) -> Node:
         if not isinstance(node, Join):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.ir.conditions import conjunction, conjuncts, equality_between
-from dpsql.core.ir.expressions import Expr, columns_of
+from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Equality, Filter, Join, JoinKind, Node, output_columns
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.context import RewriteContext
@@ -32,7 +32,7 @@ def _place(node: Node) -> Node:
     kept: list[Expr] = []
     below = node.input
     for term in conjuncts(node.predicate):
-        placed = _sink(below, term)
+        placed = _sink(below, term) if isinstance(term, Call) and term.function == "eq" else None
         if placed is None:
             kept.append(term)
         else:

@@ -35,6 +35,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def read_stored_integers(root: Node, ctx: RewriteContext) -> Node:
     """Let every component read what a copy holds of it."""
+    if not ctx.reads_copies:
+        return root
 
     def change(node: Node) -> Node:
         if not isinstance(node, Release):

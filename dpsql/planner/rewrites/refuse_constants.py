@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from fractions import Fraction
 
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
@@ -26,6 +25,7 @@ from dpsql.core.ir.nodes import Aggregate, Node
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import arguments, transform
+from dpsql.core.numbers.interval import Exact
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.bind.searched_clips import is_searched
@@ -39,10 +39,9 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
     def look(node: Node) -> Node:
         if isinstance(node, Aggregate) and ctx.private(node.input):
             columns = derive_once(node.input, ctx.analysis).fact.columns
-            env = {uid: _declared(fact) for uid, fact in columns.items()}
             for e in (e for call in node.calls for arg in arguments(call) for e in walk(arg)):
-                if isinstance(e, Call) and e.function == "clip" and columns_of(e) and not is_searched(e):
-                    _require_range(e, env)
+                if isinstance(e, Call) and e.function == "clip" and (read := columns_of(e)) and not is_searched(e):
+                    _require_range(e, {uid: _declared(columns[uid]) for uid in read})
         return node
 
     return transform(root, look)
@@ -79,17 +78,17 @@ def _require_range(clip: Call, env: Env) -> None:
     )  # fmt: skip
 
 
-def _beyond_bounds(text: str, least: Fraction | None, most: Fraction | None, value: Fraction, t: SqlType) -> str:
+def _beyond_bounds(text: str, least: Exact | None, most: Exact | None, value: Exact, t: SqlType) -> str:
     return f"lies outside of the bounds of {text}, {_range(least, most, t)}: every value would be {_amount(value, t)}"
 
 
-def _range(least: Fraction | None, most: Fraction | None, t: SqlType) -> str:
+def _range(least: Exact | None, most: Exact | None, t: SqlType) -> str:
     if least is not None and most is not None:
         return f"[{_amount(least, t)}, {_amount(most, t)}]"
-    return f"{_amount(least, t)} and more" if least is not None else f"{_amount(most or Fraction(0), t)} and less"
+    return f"{_amount(least, t)} and more" if least is not None else f"{_amount(most or 0, t)} and less"
 
 
-def _amount(x: Fraction, t: SqlType, whole: Callable[[Fraction], int] | None = None) -> str:
+def _amount(x: Exact, t: SqlType, whole: Callable[[Exact], int] | None = None) -> str:
     """A number, or the date or time that it stands for. whole: how to make it one."""
     if t.temporal:
         with suppress(OverflowError):  # beyond the year 9999

@@ -38,6 +38,8 @@ from dpsql.planner.searches.limits import Rule, Searching
 
 def search_values(root: Node, ctx: RewriteContext) -> Node:
     """Clip what is averaged to bounds that are found."""
+    if ctx.searching is None:
+        return root
 
     def change(node: Node) -> Node:
         if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):

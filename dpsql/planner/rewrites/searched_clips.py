@@ -69,7 +69,8 @@ def _open(clip: Call, facts: Facts, ctx: RewriteContext) -> Expr:
     assert isinstance(given, Literal)
     ends = (facts.value(x), facts.value(given), facts.value(given))
     end, _ = clip_bounds(ends)
-    if x.type.kind is Kind.DOUBLE and abs(end) > MOST_STEPS * (grid := resolution_of(x, facts, ctx.analysis.table)):
+    grid = resolution_of(x, facts, ctx.analysis.table)
+    if x.type.kind is Kind.DOUBLE and max(end, -end) > MOST_STEPS * grid:
         raise reject(
             "DP214", f"{number(end)} lies beyond 2^62 steps of {_power(grid)}, the resolution of what is added up",
             span=given.span or clip.span,

@@ -32,6 +32,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.ir.step_count import take
+from dpsql.core.measures.table import rule
 
 
 def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
@@ -59,7 +60,7 @@ def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
 
     def centred(at: int) -> tuple[int, int] | None:
         total = node.components[at]
-        if total.per_group is not None:
+        if total.per_group is not None or rule(total).counts != "rows":
             return None
         count = count_of(total.arg, total.filter, facts)
         if only_counted and count not in node.components:

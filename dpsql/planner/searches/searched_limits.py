@@ -27,6 +27,7 @@ from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
 from dpsql.core.ir.render import expression
 from dpsql.core.measures.table import rule
 from dpsql.core.policy.tables import Table
+from dpsql.diagnostics.errors import reject
 from dpsql.planner.may_search import left_open
 from dpsql.planner.rewrites.choose_grids import in_units, resolution_of
 from dpsql.planner.searches.histograms import Histogram
@@ -61,6 +62,7 @@ class SearchedLimits:
 
     def bounded(self, node: Release) -> Release:
         """The release with all limits found."""
+        _require_searchable(node)
         node = _apart(node)
         divided = _divided(node)
         components = tuple(
@@ -160,6 +162,18 @@ class SearchedLimits:
 
     def _histogram(self, at_most: int | None) -> Histogram:
         return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group, at_most)
+
+
+def _require_searchable(node: Release) -> None:
+    """Refuse sums of different values: what one id adds depends on what others have. Raises Rejected DP211."""
+    if any(c.measure is Measure.DISTINCT_SUM for c in node.components):
+        raise reject(
+            "DP211", "no search finds how many different values one privacy unit adds", span=node.span,
+            help=[
+                "custodian: declare for the table:  max_rows_per_unit: 20",
+                "or, in this query:  SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 20) …",
+            ],
+        )  # fmt: skip
 
 
 def _divided(node: Release) -> set[int]:

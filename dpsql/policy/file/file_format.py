@@ -315,7 +315,8 @@ class PolicyFile(_File):
     defaults: Annotated[DefaultsFile, or_empty(DefaultsFile)] = DefaultsFile()
     """What holds when a query says nothing."""
     ledger: Text | None = None
-    """The ledger file; default <name>.ledger.sqlite beside the policy. `:memory:`: forgotten with each session."""
+    """The ledger file; default <name>.ledger.sqlite beside the policy. `postgresql://…`: a database of its own, for
+    many gateways. `:memory:`: forgotten with each session."""
     ledger_head: Text | None = None
     """Where the ledger's last hash is kept; default in the user's state directory."""
     search: Search | None = None

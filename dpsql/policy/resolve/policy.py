@@ -17,7 +17,7 @@ from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve.names import Scope
-from dpsql.policy.resolve.servers import check_server
+from dpsql.policy.resolve.servers import check_ledger, check_server
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
 from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
 
@@ -61,6 +61,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
     can_be_prepared(scope, tables)
     if file.ledger == IN_MEMORY and file.ledger_head is not None:
         issues.add(("ledger_head",), f"is given, but the ledger is {IN_MEMORY}, of which nothing is remembered")
+    check_ledger(scope)
     if file.search == "refuse":
         _nothing_searched(file, issues)
     document = normalised(file)

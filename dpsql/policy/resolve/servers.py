@@ -1,4 +1,4 @@
-"""A policy whose database is a server: its address, where its tables are, and what is refused of them by name."""
+"""A policy whose database or ledger is a server: its address, where tables are, and what is refused of them by name."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def check_server(scope: Scope) -> bool:
         scope.issues.found.append(Issue(("database",), f"{error}", help=(error.help,), secret=True))
         return False
     return True
+
+
+def check_ledger(scope: Scope) -> None:
+    """Notes what is wrong with the address of a ledger on a server."""
+    address = scope.file.ledger
+    if address is not None and names_server(address):
+        try:
+            parse_server(address)
+        except ServerError as error:
+            scope.issues.found.append(Issue(("ledger",), f"{error}", help=(error.help,), secret=True))
 
 
 def stored_in_server(scope: Scope, name: str, spec: TableFile) -> Stored | None:

@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Literal, TypeVar
 
-from dpsql.core.ir.types import Kind, SqlType, parse_type
-from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
+from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.prepared import unfit
 from dpsql.core.policy.server import names_server
@@ -31,17 +30,13 @@ from dpsql.core.policy.tables import (
 )
 from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
-from dpsql.policy.issues import Issue, did_you_mean, shown
+from dpsql.policy.issues import Issue, shown
+from dpsql.policy.resolve.column_types import known_type, made_of
 from dpsql.policy.resolve.names import Scope
 from dpsql.policy.resolve.servers import stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
 _T = TypeVar("_T")
-
-_TYPE_NAMES = (
-    "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
-    "float", "double", "decimal(18,2)", "varchar", "date", "timestamp", "timestamptz", "time", "uuid", "blob",
-)  # fmt: skip
 
 
 def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Table:
@@ -246,8 +241,8 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
     columns = {}
     for name, column in spec.columns.items():
         where: Loc = (*loc, "columns", name)
-        column, derived = _derived(scope, loc, spec, name, column)
-        sql_type = _type(scope, (*where, "type"), column.type)
+        column, derived = made_of(scope, loc, spec, name, column)
+        sql_type = known_type(scope, (*where, "type"), column.type)
         nullable = column.nullable if column.nullable is not None else name.casefold() not in primary
         unknown = column.type is not None and sql_type is None
         columns[name] = Column(
@@ -266,38 +261,6 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
             derived=derived,
         )
     return columns
-
-
-def _derived(
-    scope: Scope, loc: Loc, table: TableFile, name: str, column: ColumnFile
-) -> tuple[ColumnFile, Derived | None]:
-    """What a column is made of, by its `from`, or by the `as` of the unit whose id it is, which is its type then."""
-    where: Loc = (*loc, "columns", name)
-    unit, derived = table.unit, None
-    if column.from_ is not None:
-        try:
-            derived = parse_derived(column.from_)
-        except DerivedError as error:
-            scope.issues.add((*where, "from"), str(error))
-        if column.type is None:
-            scope.issues.add((*where, "type"), "is missing: what is made of another column needs it", "type: varchar")
-    if unit is None or unit.as_ is None or (unit.column or "").casefold() != name.casefold():
-        return column, derived
-    if column.type is not None and parse_type(column.type) != parse_type(unit.as_):
-        scope.issues.add((*loc, "unit", "as"), f"is {unit.as_}, but the type of `{name}` is {column.type}")
-    elif _type(scope, (*loc, "unit", "as"), unit.as_) is not None:
-        return column.model_copy(update={"type": unit.as_}), derived or Derived(name)
-    return column, derived
-
-
-def _type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:
-    if text is None:
-        return None
-    found = parse_type(text) if len(text) <= 200 else None
-    if found is None:
-        hint = did_you_mean(text, _TYPE_NAMES) or "; a column of another type cannot be used: leave it out"
-        scope.issues.add(loc, f"`{text[:60]}` is not known{hint}")
-    return found
 
 
 def _bounds(

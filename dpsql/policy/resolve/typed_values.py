@@ -11,6 +11,7 @@ from typing import Any
 
 from dpsql.core.functions.clipping import FARTHEST
 from dpsql.core.ir.types import Kind, SqlType, value_range
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import Bound, DomainValue
 from dpsql.diagnostics.words import number
 from dpsql.policy.file.scalars import exact
@@ -118,7 +119,7 @@ def _double(x: Fraction) -> float:
     return value
 
 
-def _end(x: Fraction | None) -> str:
+def _end(x: Exact | None) -> str:
     return "-∞" if x is None else number(x)
 
 

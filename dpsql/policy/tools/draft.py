@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from dpsql.core.ir.types import Kind, SqlType, parse_type
+from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
+from dpsql.core.policy.derived import Derived
 from dpsql.policy.file.scalars import usable_name
+from dpsql.policy.tools.struct_fields import fields
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"null", "true", "false"}
 _MOST_PROPOSED = 50
 """Longest list of an ENUM that is proposed as a domain."""
+_CLOCKS = "   # DECIDE: the clocks of which zone? bounds: [first, last]"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -56,7 +59,8 @@ def _lines(
         yield f"database: {_scalar(database)}"
     yield "privacy: {neighbours: add_remove, accountant: approx_dp}"
     yield "# DECIDE: whom do you protect? If it is a person with many rows, name the unit and give each of its tables"
-    yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}"
+    yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}   and"
+    yield "#   max_rows_per_unit: <rows of a person that count>, or where each has one row  primary_key: [<id>]"
     yield "# units:"
     yield "#   person: {table: <table of persons>, key: <id>}"
     yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
@@ -73,6 +77,7 @@ def _lines(
             yield from _table(table, catalogue, source or table.source or None, parts)
     yield "# What a query costs that says nothing else."
     yield "defaults: {epsilon: 0.1, delta: 1e-8}"
+    yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
     yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
     yield "budgets:"
     yield "  total: {epsilon: 1, delta: 1e-7}"
@@ -110,9 +115,12 @@ def _table(
         yield f"    unique: [{', '.join(_list(key) for key in unique)}]"
     yield from _foreign_keys(table, catalogue, known)
     yield "    columns:" if known else "    columns: {}"
+    keys = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
     for column in table.columns:
-        line = _column(column, known.get(column.name), column.name in table.primary_key)
+        primary = column.name in table.primary_key
+        line = _column(column, known.get(column.name), primary, column.name in keys)
         yield f"{line}   # names of folders" if column.name in partitions else line
+        yield from _fields(column, {c.name.casefold() for c in table.columns})
 
 
 def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[str, SqlType]) -> Iterator[str]:
@@ -132,7 +140,7 @@ def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[st
         yield from lines
 
 
-def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str:
+def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, keyed: bool) -> str:
     if type is None:
         if not usable_name(column.name):
             return f"      # {_scalar(column.name)}: not a name a policy can hold"
@@ -140,31 +148,51 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool) -> str
         if column.why:
             return f"      # {_scalar(column.name)}: queries cannot use {column.why}"
         return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
+    if type.kind is Kind.TIMESTAMPTZ and not keyed:  # which has no hours and days
+        made = _scalar(str(Derived(column.name, zone="UTC")))
+        return f"      {_scalar(column.name)}: {{from: {made}, type: timestamp}}{_CLOCKS}"
     parts = [f"type: {_scalar(type.name.lower())}"]
     if column.nullable == primary:
         parts.append(f"nullable: {'true' if column.nullable else 'false'}")
-    line = f"      {_scalar(column.name)}: {{{', '.join(parts)}}}"
+    return f"      {_scalar(column.name)}: {{{', '.join(parts)}}}{_undecided(type, column.enumerated)}"
+
+
+def _undecided(type: SqlType, enumerated: tuple[str, ...] = ()) -> str:
+    """What a person may say of a column of this type, as a comment behind its line."""
     match type.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
-            return f"{line}   # bounds: [lower, upper]"
+            return "   # bounds: [lower, upper]"
         case Kind.DATE | Kind.TIMESTAMP:
-            return f"{line}   # bounds: [first, last]"
+            return "   # bounds: [first, last]"
         case Kind.VARCHAR:
-            return f"{line}   # {_proposed(column.enumerated)}"
+            return f"   # {_proposed(enumerated)}"
         case Kind.LIST:
-            return f"{line}   # max_length: n"
-        case Kind.TIMESTAMPTZ:
-            made = _scalar(f"{_reference_name(column.name)} AT TIME ZONE 'UTC'")
-            return f"{line}   # its days and hours:  {_scalar(column.name)}: {{from: {made}, type: timestamp}}"
+            return "   # max_length: n"
         case _:
-            return line
+            return ""
 
 
 def _part(column: CatalogueColumn, kind: str) -> str:
     """How a part of a value is made a column."""
+    if kind == "STRUCT" and any(fields(column.type)):
+        return ", but its fields"
     name = _reference_name(column.name)
     made = {"STRUCT": f"{name}.field", "JSON": f"{name} ->> '$.field'"}.get(kind)
     return "" if made is None else f"; a field of it:  field: {{from: {_scalar(made)}, type: varchar}}"
+
+
+def _fields(column: CatalogueColumn, taken: set[str]) -> Iterator[str]:
+    """The fields of a STRUCT as columns; queries may write them as they do in the data."""
+    for path, type in fields(column.type):
+        name = "_".join((column.name, *path))
+        while name.casefold() in taken:
+            name += "_"
+        taken.add(name.casefold())
+        if usable_name(name):
+            zone = "UTC" if type.kind is Kind.TIMESTAMPTZ else ""
+            made, known = _scalar(str(Derived(column.name, path, zone=zone))), TIMESTAMP if zone else type
+            line = f"      {_scalar(name)}: {{from: {made}, type: {_scalar(known.name.lower())}}}"
+            yield line + (_CLOCKS if zone else _undecided(known))
 
 
 def _proposed(values: tuple[str, ...]) -> str:
@@ -181,7 +209,7 @@ def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: 
     are called like another table, of the type that its key has."""
     owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
     names = [*(c for key in table.foreign_keys for c in key.columns), *owners, *table.primary_key]
-    names += [c.name for c in table.columns if c.name.casefold().endswith(("id", "key", "_no", "num", "number"))]
+    names += [c.name for c in table.columns if c.name.casefold().endswith(_ID_ENDINGS)]
     found = []
     for name in dict.fromkeys(names):
         type_, theirs = known.get(name), owners.get(name)
@@ -191,6 +219,7 @@ def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: 
     return found
 
 
+_ID_ENDINGS = ("id", "key", "_no", "num", "number", "nr", "nr.", "nummer")
 _IDS = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
 
 

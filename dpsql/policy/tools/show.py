@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.core.policy.policy import IN_MEMORY, Policy
+from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, ForeignKey, Frequency, Key, RowLimit, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, unit_named
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -21,7 +21,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "hash": policy.hash,
         "data_version": policy.data_version,
         "database": None if policy.database is None else str(policy.server or policy.database_path),
-        "ledger": IN_MEMORY if policy.ledger_path is None else str(policy.ledger_path),
+        "ledger": policy.ledger if policy.ledger_path is None else str(policy.ledger_path),
         "ledger_head": None if policy.ledger_head_path is None else str(policy.ledger_head_path),
         "noise": policy.noise,
         "search": policy.search,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.noise.integer_columns import Floats
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval
 
 Flags = NDArray[np.bool_]
 Codes = NDArray[np.int8]
@@ -197,12 +197,12 @@ def _value(known: Value, low: float, high: float) -> Value:
     return Value(known.type, Interval(Fraction(low), Fraction(high)), type_range(known.type), False, True)
 
 
-def _below(x: Fraction) -> float:
+def _below(x: Exact) -> float:
     near = float(x)
     return near if near <= x else math.nextafter(near, -math.inf)
 
 
-def _above(x: Fraction) -> float:
+def _above(x: Exact) -> float:
     return -_below(-x)
 
 

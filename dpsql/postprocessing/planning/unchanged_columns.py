@@ -29,8 +29,10 @@ def _shown(
     origin = origin_of(node, uid, release)
     take(len(release.outputs) // 4)
     for position, output in enumerate(release.outputs):
+        if output.column.uid != origin:
+            continue
         made = formula(output)
-        if output.column.uid == origin and (made.no_interval is None or (quantiles and made.off)):
+        if made.no_interval is None or (quantiles and made.off):
             return index[release], position
     return None
 

@@ -27,6 +27,7 @@ from fractions import Fraction
 from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.numbers.enclosures import log
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.numbers.normal import root
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
@@ -244,6 +245,6 @@ def _median(seen: dict[int, int]) -> int | None:
     return None
 
 
-def _up(end: Fraction | None) -> Fraction:
+def _up(end: Exact | None) -> Fraction:
     assert end is not None
-    return end
+    return Fraction(end)

@@ -9,10 +9,12 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from dpsql.core.ledger import durable_files
 from dpsql.core.ledger import head as head_module
 from dpsql.core.ledger import sqlite as sqlite_module
 from dpsql.core.ledger.durable_files import flush
@@ -30,15 +32,19 @@ class PowerCut:
 
     def __init__(self, place: Place, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         disk.mkdir()
+        self.head_may_go_on = threading.Event()
+        self.head_may_go_on.set()
         self.place, self.left = place, Place(disk / place.path.name, disk / place.head.name)
         monkeypatch.setattr(sqlite_module, "flush_file", self.flush_log)
         monkeypatch.setattr(head_module, "flush", self.flush_head)
         shutil.copy(place.path, self.left.path)  # made before, and flushed by SQLite
+        shutil.copy(place.head, self.left.head)
 
     def flush_log(self, path: Path) -> None:
         shutil.copy(path, self.left.path.with_name(path.name))
 
     def flush_head(self, descriptor: int) -> None:
+        assert self.head_may_go_on.wait(600)
         flush(descriptor)
         name = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         shutil.copy(name, self.left.head)
@@ -66,12 +72,32 @@ def test_a_receipt_survives_a_power_cut(
     used: Place, charge: Charge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = PowerCut(used, tmp_path / "disk", monkeypatch)
+    kept = []
     with used.open() as ledger:
-        kept = [(ledger.reserve(charge(i), Caps()), disk.after(tmp_path / f"after {i}")) for i in range(5)]
+        for i in range(5):
+            disk.head_may_go_on.clear()  # nothing waits for the head here
+            receipt = ledger.reserve(charge(i), Caps())
+            early = disk.after(tmp_path / f"receipt {i}")
+            disk.head_may_go_on.set()
+            ledger.finish()
+            kept.append((receipt, early, disk.after(tmp_path / f"finished {i}")))
     monkeypatch.undo()
-    for receipt, left in kept:
-        with left.open() as found:
-            assert found.history()[-1] == receipt
+    for (_, _, older), (_, early, late) in pairwise(kept):
+        put_back(older, early, tmp_path / f"{early.path.parent.name}, put back").open().close()
+        # What the head is waited for: once that was done, an older copy is recognised after a power cut, too.
+        with pytest.raises(CannotOpen, match="this is an older copy"):
+            put_back(older, late, tmp_path / f"{late.path.parent.name}, put back").open()
+    for receipt, *both in kept:
+        for left in both:
+            with left.open() as found:
+                assert found.history()[-1] == receipt
+
+
+def put_back(older: Place, left: Place, folder: Path) -> Place:
+    """The older ledger with the head that a power cut has left."""
+    shutil.copytree(older.path.parent, folder)
+    shutil.copy(left.head, folder / left.head.name)
+    return Place(folder / older.path.name, folder / left.head.name)
 
 
 @linux
@@ -96,9 +122,11 @@ def test_a_power_cut_between_the_commit_and_the_receipt_leaves_a_healthy_ledger(
 
     with used.open() as ledger:
         ledger.reserve(charge("second"), Caps())
+        ledger.finish()
         monkeypatch.setattr(sqlite_module, "flush_file", log)
         monkeypatch.setattr(head_module, "flush", head)
         ledger.reserve(charge("third"), Caps())
+        ledger.finish()
     monkeypatch.undo()
     entries = []
     for left in steps:
@@ -116,9 +144,75 @@ def test_a_ledger_that_did_not_flush_would_be_noticed(
         ledger.reserve(charge("second"), Caps())
         monkeypatch.setattr(sqlite_module, "flush_file", lambda path: None)
         ledger.reserve(charge("third"), Caps())
+        ledger.finish()
     monkeypatch.undo()
     with pytest.raises(CannotOpen, match="ends at entry 2, but had 3"):
         disk.after(tmp_path / "after").open()
+
+
+def test_a_head_that_cannot_be_flushed_keeps_the_answer_back(
+    place: Place, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with place.open() as ledger:
+        ledger.reserve(charge("first"), Caps())
+        ledger.finish()
+        monkeypatch.setattr(head_module, "flush", broken)
+        receipt = ledger.reserve(charge("second"), Caps())
+        with pytest.raises(CannotOpen, match="Input/output error") as refusal:
+            ledger.finish()
+        assert "the answer is not shown, and the charge stays" in refusal.value.diagnostics[0].notes[0]
+        monkeypatch.undo()
+        assert ledger.history()[-1] == receipt
+        ledger.reserve(charge("third"), Caps())
+        ledger.finish()
+
+
+def test_without_a_thread_the_head_is_waited_for_at_once(
+    place: Place, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where Python is ending already."""
+
+    def none(thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    flushed: list[int] = []
+    with place.open() as ledger:
+        ledger.reserve(charge("first"), Caps())
+        ledger.finish()
+        durable_files._start_over()
+        monkeypatch.setattr(threading.Thread, "start", none)
+        monkeypatch.setattr(head_module, "flush", flushed.append)
+        ledger.reserve(charge("second"), Caps())
+        assert len(flushed) == 1
+        ledger.finish()
+        assert len(flushed) == 1
+
+
+def test_the_head_is_flushed_while_whoever_charged_goes_on(
+    place: Place, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    def slow(descriptor: int) -> None:
+        began.set()
+        assert may_end.wait(600)
+
+    with place.open() as ledger:
+        ledger.reserve(charge("first"), Caps())
+        ledger.finish()
+        monkeypatch.setattr(head_module, "flush", slow)
+        ledger.reserve(charge("second"), Caps())
+        assert began.wait(600)  # and nobody has asked for it
+        shown: list[int] = []
+        waiting = threading.Thread(target=lambda: (ledger.finish(), shown.append(1)))
+        waiting.start()
+        assert not shown
+        may_end.set()
+        waiting.join(600)
+        assert shown
 
 
 def test_a_log_that_cannot_be_flushed_gives_no_receipt(

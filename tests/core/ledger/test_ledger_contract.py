@@ -298,10 +298,17 @@ class LedgerContract:
         assert ledger.reserve(halves, Caps()) == ledger.reserve(halves, Caps())
         assert ledger.spent("patient", "\udcff") == loss("0.1")
 
+    def test_finishing_changes_nothing_and_may_be_done_twice(self, ledger: Ledger) -> None:
+        ledger.finish()
+        receipt = ledger.reserve(entry("a"), Caps())
+        ledger.finish()
+        ledger.finish()
+        assert ledger.history() == [receipt]
+
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
         looking = {"spent", "received", "accounts", "history", "salt", "path", "verify"}
-        assert public <= {"reserve", "open", "look", "close", *looking}
+        assert public <= {"reserve", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:
         assert 0 <= ledger.salt < 2**62

@@ -23,6 +23,11 @@ def total(lo: int, hi: int, weight: int = 1) -> Component:
     return Component(Measure.SUM, lo=lo, hi=hi, weight=weight)
 
 
+def different(lo: int, hi: int, values: int | None = None) -> Component:
+    """A sum of different values."""
+    return Component(Measure.DISTINCT_SUM, lo=lo, hi=hi, values=values)
+
+
 def products(lo: int, hi: int, least: int, most: int, weight: int = 1) -> Component:
     """Of factors of [lo, hi] and [least, most]."""
     return replace(total(lo, hi, weight), times=Factor(Constant(1, INTEGER), lo=least, hi=most), paired=True)
@@ -64,7 +69,17 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (DISTINCT, Contribution(None, 4, 5, scaled=True), True, 20, 400, 20),  # values are cut over all groups
         (DISTINCT, Contribution(None, 1, 5), True, 5, 5, 1),
         (DISTINCT, Contribution(7), False, 7, 49, 7),
+        (different(-4, 10), Contribution(None, 4, 5, scaled=True), True, 200, 40000, 200),
+        (different(-4, 10), Contribution(None, 1, 5), True, 50, 500, 10),
+        (different(-4, 10), Contribution(7), False, 70, 4900, 70),
+        (different(0, 1, 2), Contribution(7), False, 2, 4, 2),
+        (different(-4, 10, 3), Contribution(7), True, 70, 30**2 + 30**2 + 10**2, 30),
         # one id's rows replaced by another's
+        (different(2, 10), Contribution(3, ids=2), True, 60, 1800, 30),
+        (different(-4, 10), Contribution(3, ids=2), True, 60, 42**2 + 18**2, 42),
+        (different(-9, 10), Contribution(1, scaled=True, ids=2), True, 20, 19**2 + 1, 19),
+        (different(-9, 10), Contribution(1, scaled=True, ids=2), False, 19, 361, 19),
+        (different(-4, 10, 2), Contribution(7, ids=2), False, 28, 28**2, 28),
         (COUNT, Contribution(3, ids=2), False, 3, 9, 3),
         (COUNT, Contribution(None, 4, 5, ids=2), True, 40, 160, 4),
         (total(2, 10), Contribution(3, ids=2), True, 60, 1800, 30),
@@ -121,6 +136,9 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (DISTINCT, Contribution(3, replaces_rows=True, size=9), False, 3, 9, 3),
         (DISTINCT, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
         (UNITS, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
+        (different(5, 10), Contribution(3, replaces_rows=True, size=9), False, 30, 900, 30),  # the old value may stay
+        (different(-4, 10), Contribution(3, replaces_rows=True, size=9), True, 60, 1800, 42),
+        (different(-4, 10, 2), Contribution(3, replaces_rows=True, size=9), False, 20, 400, 20),
         (total(4, 10), Contribution(3, replaces_rows=True, size=9), False, 18, 324, 18),
         (total(4, 10), Contribution(3, replaces_rows=True), False, 30, 900, 30),
         (total(-4, 10), Contribution(3, replaces_rows=True), False, 42, 42**2, 42),

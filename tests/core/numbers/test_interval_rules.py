@@ -108,3 +108,14 @@ def test_long_ends_move_outwards_by_little(lo: Fraction | None, hi: Fraction | N
 def test_short_ends_stay() -> None:
     kept = interval(Fraction(1, 10), Fraction(10**308))
     assert rules.shortened(kept) is kept
+
+
+@given(finite, finite.filter(bool))
+def test_exact_numbers_stay_exact(x: Fraction, y: Fraction) -> None:
+    """A whole end is an int, of which Python's own / would make a float: `quotient` does not, and no end may be one."""
+    assert rules.exact(x) == x
+    assert isinstance(rules.exact(x), int) is (x.denominator == 1)
+    assert rules.quotient(rules.exact(x), rules.exact(y)) == x / y
+    assert all(not isinstance(end, float) for i in (rules.reciprocal(point(y)), point(y)) for end in (i.lo, i.hi))
+    with pytest.raises(TypeError, match="exact"):
+        Interval(float(x), None)

@@ -129,3 +129,25 @@ def test_refused(function: str, bounds: str, code: str) -> None:
     with pytest.raises(Rejected) as refusal:
         planned(f"SELECT AVG(CLIP(s, 0, 1)) FROM (SELECT id, {function} AS s FROM t GROUP BY id)", policy(tables))
     assert refusal.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("function", SPREADS)
+@pytest.mark.parametrize(("type_", "low", "high"), COLUMNS)
+def test_no_number_of_rows_fails(function: str, type_: str, low: float, high: float) -> None:
+    """As if each row were there 2³¹ times, or 2⁶²: below 2³² rows it is what it is, and NULL from there on."""
+    sql, claimed = _called(f"{function}(x)", type_, low, high)
+    for power, few in ((30, True), (31, False), (62, False)):
+        times = f"{2**power}::HUGEINT * "
+        many = sql.replace("COUNT(", f"{times}COUNT(").replace("SUM(", f"{times}SUM(")
+        with duckdb.connect() as db:
+            db.execute(f"CREATE TABLE t (id INTEGER, x {type_})")
+            db.execute(f"INSERT INTO t VALUES (1, {high}), (1, {low})")
+            ((_, found),) = db.execute(many).fetchall()
+        assert (found is not None) == few, (many, found)
+        if found is not None:
+            assert math.isclose(found, _true(f"{function[:-4]}POP", _clipped([low, high], low, high)), rel_tol=1e-6)
+            assert claimed.lo is not None and claimed.hi is not None and claimed.lo <= Fraction(found) <= claimed.hi
+
+
+def _clipped(values: Sequence[float], low: float, high: float) -> list[Fraction]:
+    return [min(Fraction(high), max(Fraction(low), Fraction(v))) for v in values]

@@ -8,23 +8,18 @@ that public lists add. A comment below a question is its code and the repair, pa
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copy, which
-from typing import Any, NamedTuple
 
 import duckdb
 import pytest
 
 import dpsql
+from tests.support.asked_questions import FOLDER, Data, Question, is_answered, is_refused, questions, run_all
 
-HERE = Path(__file__).resolve().parent / "questions"
-MOST = 10**9
 CSV = (
     "'{}', auto_detect = false, header = true, delim = ';', dateformat = '%d.%m.%Y', encoding = 'latin-1', "
     "decimal_separator = ',', columns = {{'Kundennummer': 'BIGINT', 'Name': 'VARCHAR', 'Land': 'BIGINT', "
@@ -61,40 +56,12 @@ CREATE TABLE raw.planes AS SELECT *, kind.model AS model, kind.seats AS seats, p
 """
 
 
-class Question(NamedTuple):
-    """A query; refused: its code, if it is, and what may be asked instead."""
-
-    sql: str
-    refused: tuple[str, str] | None
-
-
-class Data(NamedTuple):
-    """Under protection, and as it is."""
-
-    protected: dpsql.Connection
-    plain: duckdb.DuckDBPyConnection
-
-
-def questions(name: str) -> list[Question]:
-    found = []
-    for text in re.split(r"\n(?=SELECT|WITH)", (HERE / f"{name}.sql").read_text(encoding="utf-8")):
-        sql, _, rest = text.partition(";")
-        repair = re.search(r"-- (DP\d+): (.*)", rest)
-        found.append(Question(sql.strip(), None if repair is None else (repair[1], repair[2])))
-    return found
-
-
-def run_all(con: duckdb.DuckDBPyConnection, text: str, **places: object) -> None:
-    for statement in text.format(**places).split(";\n"):
-        con.execute(statement)
-
-
 @pytest.fixture(scope="module")
 def travel(tmp_path_factory: pytest.TempPathFactory, flights_folder: Path) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("travel")
     with duckdb.connect(str(folder / "travel.duckdb")) as con:
         run_all(con, TRAVEL, data=flights_folder / "data")
-    copy(HERE / "travel.yaml", folder)
+    copy(FOLDER / "travel.yaml", folder)
     with dpsql.connect(folder / "travel.yaml") as protected, duckdb.connect() as plain:
         run_all(plain, TRAVEL_SEEN, file=folder / "travel.duckdb")
         yield Data(protected, plain)
@@ -120,7 +87,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
         ).fetchall()
         text = "\n".join(["Kundennummer;Name;Land;Kontostand;Straße;Geburtstag", *(row for (row,) in rows)])
         (folder / "kunden.csv").write_text(text + "\n", encoding="latin-1")
-        copy(HERE / "shop.yaml", folder)
+        copy(FOLDER / "shop.yaml", folder)
         plain.execute(f"CREATE TABLE kunden AS FROM read_csv({CSV.format(folder / 'kunden.csv')})")
         plain.execute(
             f"CREATE TABLE bestellungen AS FROM read_parquet('{folder}/bestellungen/**/*.parquet', "
@@ -147,24 +114,6 @@ def frame(flights_folder: Path) -> Iterator[Data]:
             yield Data(protected, plain)
 
 
-def near(precision: float, ours: Any, true: Any) -> bool:
-    """Equal but for the noise; a DATE and the first moment of the day are."""
-    match ours, true:
-        case (list(), list()):
-            return len(ours) == len(true) and all(map(near, repeat(precision), ours, true))
-        case (dt.date(), dt.datetime()) if not isinstance(ours, dt.datetime):
-            return dt.datetime(ours.year, ours.month, ours.day) == true
-        case (bool() | str() | dt.date() | None, _) | (_, bool() | str() | dt.date() | None):
-            return bool(ours == true)
-        case _:
-            return abs(float(ours) - float(true)) <= 0.5 + precision * abs(float(true))
-
-
-def empty(row: Sequence[Any]) -> bool:
-    """A group of a public list without any row: some number is 0."""
-    return any(isinstance(v, int) and not isinstance(v, bool) and v == 0 for v in row[1:])
-
-
 CASES = [(name, q) for name in ("travel", "shop", "frame") for q in questions(name)]
 
 
@@ -174,19 +123,8 @@ def test_a_question(request: pytest.FixtureRequest, name: str, question: Questio
     sql = question.sql
     if question.refused is not None:
         code, sql = question.refused
-        with pytest.raises(dpsql.Rejected) as refusal:
-            data.protected.sql(question.sql).plan(epsilon=MOST, delta="1e-6")
-        assert code in {d.code for d in refusal.value.diagnostics}
-    ours = data.protected.sql(sql).run(epsilon=MOST, delta="1e-6").rows
-    true = data.plain.execute(sql).fetchall()
-    # A quantile is the middle of a cell, and CONT may lie between two values.
-    precision = 2e-3 if re.search("MEDIAN|QUANTILE|PERCENTILE", sql) else 1e-6
-    rest = list(ours)
-    for row in true:
-        found = next((r for r in rest if all(map(near, repeat(precision), r, row))), None)
-        assert found is not None, (row, ours)
-        rest.remove(found)
-    assert all(map(empty, rest)), rest
+        is_refused(data, question.sql, code)
+    is_answered(data, sql)
 
 
 def test_most_of_what_is_asked_is_answered() -> None:

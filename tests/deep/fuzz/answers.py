@@ -6,6 +6,7 @@ An input is a script of edits (files.py) of a file with five answers.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import tempfile
 from collections.abc import Sequence
@@ -48,23 +49,26 @@ def intact() -> bytes:
     """The file before anything happens to it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.answers"
-        SqliteAnswers(path).add(ANSWERS[:3])
-        SqliteAnswers(path).add(ANSWERS[3:])
+        for some in (ANSWERS[:3], ANSWERS[3:]):
+            store = SqliteAnswers(path)
+            store.add(some)
+            store.close()  # what is in the log goes into the file
         return path.read_bytes()
 
 
 def one(data: bytes) -> str:
     """Damage the file, ask for everything and add to it: `found`, `fewer`, or the code it is refused with."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = Path(folder) / "ledger.answers"
         path.write_bytes(intact())
-        known = {"answers": path, "journal": path.with_name(path.name + "-journal")}
+        known = {"answers": path} | {end: path.with_name(f"{path.name}-{end}") for end in ("journal", "wal")}
         for line in data.decode("utf-8", "surrogateescape").split("\n")[:20]:
             files.apply(line, known)
         before = path.read_bytes() if path.exists() else None
         store = SqliteAnswers(path, timeout=0.05, patience=0.05)
+        stack.callback(store.close)
         found = looked_up(store)
-        if found is None and not known["journal"].exists():
+        if found is None and not known["journal"].exists() and not known["wal"].exists():
             assert path.read_bytes() == before, "a refused file was written to"
         try:
             store.add([LATER])
@@ -127,7 +131,9 @@ def statements() -> Sequence[str]:
 def mutate(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
     """One or two lines changed; now and then bytes."""
     for _ in range(rng.choice((1, 1, 2))):
-        data = rearranged(data, rng, others, lambda r: files.line(r, ("answers",) * 6 + ("journal",), statements()))
+        data = rearranged(
+            data, rng, others, lambda r: files.line(r, ("answers",) * 6 + ("journal", "wal"), statements())
+        )
     return damaged(data, rng, others, [b"sql ", b"\n", b"NULL"]) if rng.random() < 0.1 else data
 
 

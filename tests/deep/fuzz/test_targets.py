@@ -166,7 +166,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "rows have no hashes": (
         "answers/smaller-loss",
-        lambda m: m.setattr("dpsql.answers.store.sqlite.hash_of", lambda row: ANY),
+        lambda m: m.setattr("dpsql.answers.store.rows.hash_of", lambda row: ANY),
     ),
     "damage is not caught": (
         "answers/smaller-loss",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: make .venv-engines/postgres/.installed")
+if os.environ.get("DPSQL_ENGINES") == "required":
+    import psycopg  # noqa: F401
+else:
+    pytest.importorskip(
+        "psycopg", reason="psycopg is not installed: make test-engines makes an environment that has it"
+    )
 
-from tests.engines_elsewhere.postgres.servers import Server, found, running  # noqa: E402
+from tests.engines_elsewhere.postgres.servers import Server, found, running
 
 SERVERS = found()
 
@@ -30,6 +36,12 @@ def _started(name: str) -> Iterator[Server]:
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A running server."""
     yield from _started(request.param)
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    """A running server of the first version there is: for what is the same in all, and takes time."""
+    yield from _started(next(iter(SERVERS), "none"))
 
 
 @pytest.fixture(scope="module")

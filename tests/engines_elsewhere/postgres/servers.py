@@ -100,6 +100,15 @@ class Server:
             admin.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
 
     @property
+    def answers(self) -> bool:
+        """Whether it is there."""
+        try:
+            self.admin().close()
+            return True
+        except psycopg.Error:
+            return False
+
+    @property
     def process(self) -> int:
         """The number of the server's first process."""
         return int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])

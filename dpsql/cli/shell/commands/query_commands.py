@@ -165,7 +165,8 @@ def output(shell: Shell, arguments: list[str]) -> None:
 
 def kept_files(shell: Shell) -> tuple[Path, ...]:
     """Ledger and head, which may not be there yet; none for a ledger in memory."""
-    return shell.connection.ledger_place or ()
+    place = shell.connection.ledger_place
+    return () if place is None else place.files
 
 
 def echo(shell: Shell, arguments: list[str]) -> None:

@@ -41,7 +41,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
-from dpsql.core.numbers.interval import Interval, everything, interval, mul, point
+from dpsql.core.numbers.interval import Exact, Interval, everything, interval, mul, point, quotient
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
@@ -219,10 +219,10 @@ def _spread(call: AggregateCall, arg: Value) -> Interval:
             "DP410", f"{call.function.upper()} of these bounds could be larger than any DOUBLE", span=call.span,
             help=["use narrower bounds:  CLIP(x, lower, upper)"],
         )  # fmt: skip
-    largest = interval(0, width**2 / (2 if sample else 4))
+    largest = interval(0, quotient(width**2, 2 if sample else 4))
     if call.function.startswith("var"):
         return largest
-    return interval(0, monotone(sqrt, largest).hi if sample else width / 2)
+    return interval(0, monotone(sqrt, largest).hi if sample else quotient(width, 2))
 
 
 def _total(each: Interval, most: Fraction | None, call: AggregateCall) -> Interval:
@@ -230,12 +230,12 @@ def _total(each: Interval, most: Fraction | None, call: AggregateCall) -> Interv
     if not each.bounded:
         return each
     if most is None:
-        low = Fraction(0) if each.lo is not None and each.lo >= 0 else None
-        high = Fraction(0) if each.hi is not None and each.hi <= 0 else None
+        low = 0 if each.lo is not None and each.lo >= 0 else None
+        high = 0 if each.hi is not None and each.hi <= 0 else None
         return Interval(low, high, (_unlimited(call),))
     whole = mul(each, point(most))
     assert whole.lo is not None and whole.hi is not None
-    return interval(min(Fraction(0), whole.lo), max(Fraction(0), whole.hi))
+    return interval(min(0, whole.lo), max(0, whole.hi))
 
 
 def _unlimited(call: AggregateCall) -> Reason:
@@ -281,6 +281,7 @@ def _unbounded(call: AggregateCall, arg: Value) -> Rejected:
     )  # fmt: skip
 
 
-def _magnitude(span: Interval) -> Fraction:
-    assert span.lo is not None and span.hi is not None
-    return max(abs(span.lo), abs(span.hi))
+def _magnitude(span: Interval) -> Exact:
+    top = span.magnitude
+    assert top is not None
+    return top

@@ -83,8 +83,8 @@ def _exact(value: Value) -> bool:
     """Whether fewer than 2⁶³ of them add up exactly, in 128 bits."""
     match value.type.kind:
         case Kind.INTEGER:
-            span = value.range
-            return span.lo is not None and span.hi is not None and max(abs(span.lo), abs(span.hi)) <= 2**64
+            top = value.range.magnitude
+            return top is not None and top <= 2**64
         case Kind.DECIMAL:
             return value.type.precision <= 18
         case _:

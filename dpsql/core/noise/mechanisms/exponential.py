@@ -108,4 +108,4 @@ class BoundedRange(Exponential):
             raise ValueError("l2² and ρ are above 0")
         found = root(2 * Fraction(rho) / Fraction(l2_squared)).lo
         assert found is not None
-        return cls(found)
+        return cls(Fraction(found))

@@ -32,6 +32,7 @@ from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.mechanisms.mechanism import MARGIN, AdditiveNoise, Mechanism, least, with_noise
 from dpsql.core.noise.scale import LARGEST_SCALE, check_variance
 from dpsql.core.numbers.enclosures import exp_minus
+from dpsql.core.numbers.interval import quotient
 from dpsql.core.numbers.normal import erfc_root, root, two_sided
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -75,7 +76,7 @@ class DiscreteGaussian(AdditiveNoise):
         """σ, rounded up by less than one part in 2^64."""
         found = root(self.sigma_squared).hi
         assert found is not None
-        return found
+        return Fraction(found)
 
     @property
     def parameter(self) -> Fraction:
@@ -147,10 +148,10 @@ class DiscreteGaussian(AdditiveNoise):
         if m == 0:  # ½ + P(Z = 0)/2, and S ≥ √(2π)σ > 5σ/2
             sigma = root(v).lo
             assert sigma is not None
-            return Fraction(1, 2) + 1 / (5 * sigma)
+            return Fraction(1, 2) + quotient(1, 5 * sigma)
         found, epsilon = erfc_root(Fraction((2 * m - 1) ** 2) / (8 * v), bits).hi, exp_minus(19 * v, bits + 2).hi
         assert found is not None and epsilon is not None
-        return found / 2 + 3 * epsilon / 2
+        return quotient(found + 3 * epsilon, 2)
 
     def _summed(self, bits: int) -> bool:
         return self.sigma_squared <= max(_SUMMED, bits)

@@ -23,7 +23,7 @@ from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.mechanisms.mechanism import MARGIN, AdditiveNoise, Mechanism, least, with_noise
 from dpsql.core.noise.scale import LARGEST_SCALE, check_scale
 from dpsql.core.numbers.enclosures import exp_minus, floor, log, monotone
-from dpsql.core.numbers.interval import Interval, add, mul, point, sub
+from dpsql.core.numbers.interval import Interval, add, mul, point, quotient, sub
 from dpsql.core.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class DiscreteLaplace(AdditiveNoise):
         power = exp_minus(m / self.scale, bits)
         q = exp_minus(1 / self.scale, bits)
         assert power.hi is not None and q.lo is not None
-        return power.hi / (1 + q.lo)
+        return quotient(power.hi, 1 + q.lo)
 
     # --- rates: ε per unit of l1, 1/scale -----------------------------------------------------------------------------
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
-from fractions import Fraction
 
 from dpsql.core.functions.clipping import clip_bounds
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.signature import comparison_types, stored
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
 
@@ -87,7 +87,7 @@ def _clip(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"CASE {' '.join(arms)} ELSE {inside} END" if arms else inside
 
 
-def _bound(d: Dialect, end: Fraction, t: SqlType) -> str:
+def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
     if t.kind is Kind.DOUBLE:
         return d.cast(f"'{float(end)!r}'", DOUBLE)
     with localcontext(prec=100):  # the default of 28 digits would move the bounds of wide types

@@ -15,6 +15,7 @@ from dpsql.core.functions.signature import is_null, may_fail, stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 
@@ -118,7 +119,7 @@ def _narrowed(d: Dialect, source: SqlType, target: SqlType) -> Callable[[str], s
     return lambda sql: d.cast(sql, target)
 
 
-def _digits(x: Fraction) -> str:
+def _digits(x: Exact) -> str:
     """A numeric literal, exact, typed: the halves of decimals have one place more than they."""
     places = 0
     while (x * 10**places).denominator != 1:

@@ -55,6 +55,8 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
         case Measure.DISTINCT:
             assert c.arg is not None
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
+        case Measure.DISTINCT_SUM:
+            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
         case Measure.UNITS:
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case Measure.COMOMENT:

@@ -20,7 +20,7 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, one_group
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
@@ -28,6 +28,7 @@ from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
+from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
@@ -209,7 +210,7 @@ def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) 
     |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.
     """
     held = "n" if _counts_rows(c) else f"m{i}"
-    if one_group(parts.bounding):
+    if parts.bounding.one_group:
         return _Term(d.cast(_clipped(d, d.wide(held), -limit.most, limit.most), BIGINT), {})
     of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
     if limit.norm == "l1":
@@ -346,11 +347,14 @@ def _counts_rows(c: Component) -> bool:
 
 
 def _distinct(parts: _Parts, at: int) -> Statement:
-    """COUNT(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
+    """COUNT and SUM(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c, b = parts.node.components[at], parts.bounding
     assert c.arg is not None
-    limit = largest_contribution(c, parts.limits).in_all
+    limit = rule(c).kept(c, parts.limits)
+    added = rule(c).adds_values
     value, known = spell(c.arg, parts.block.names)
+    type_ = held_in(c) if added else known.type
+    value = quantized(c, parts.block.names) if added else value
     block = parts.block.filtered(f"{value} IS NOT NULL")
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
@@ -362,8 +366,9 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", known.type)])
+    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", type_)])
     steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
-    listed = [*parts.names, f"COUNT(DISTINCT x) AS m{at}"]
+    counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
+    listed = [*parts.names, f"{counted} AS m{at}"]
     sql = _statement(steps, listed, "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")

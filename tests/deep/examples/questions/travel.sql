@@ -57,8 +57,7 @@ SELECT AVG(spread) FROM (SELECT plane, STDDEV(arr_delay) AS spread FROM flights 
 SELECT AVG(v), SUM(d) FROM (SELECT plane, VAR_POP(air_time) AS v, STDDEV_POP(price) AS d FROM main.flights GROUP BY plane) AS t;
 SELECT COUNT(*) FROM (SELECT plane FROM flights GROUP BY plane HAVING STDDEV("dep delay") > 30) AS t;
 SELECT AVG(far) FROM (SELECT plane, SUM(DISTINCT distance) AS far, AVG(DISTINCT price) AS p FROM flights GROUP BY plane) AS t WHERE p > 100;
-SELECT SUM(DISTINCT distance) FROM flights;
--- DP101: SELECT COUNT(DISTINCT distance) FROM flights
+SELECT SUM(DISTINCT distance), AVG(DISTINCT distance) FROM flights;
 SELECT time_bucket(INTERVAL '12 hours', "Scheduled At") AS half_day, COUNT(*) FROM flights GROUP BY half_day ORDER BY half_day;
 SELECT time_bucket(INTERVAL 10 DAY, day) AS days, COUNT(*) FROM flights GROUP BY days ORDER BY days;
 SELECT COUNT(*) FROM main.flights WHERE main.flights.distance > 2000;

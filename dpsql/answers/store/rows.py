@@ -1,0 +1,62 @@
+"""Stored answers as rows of text, the same in every database; each with a hash of its own.
+
+A damaged answer is refused, never shown, nor counted for less than it cost. The hash has no key, and keeps nobody from
+writing: that an answer is paid for, the ledger says (core/ledger/paid.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from dpsql.answers.store.refusals import DAMAGED, unusable
+from dpsql.answers.store.text import (
+    read_fraction,
+    read_integers,
+    read_losses,
+    read_shown,
+    write_integers,
+    write_shown,
+)
+from dpsql.core.ledger.paid import write_losses
+from dpsql.core.ledger.released import Answer
+
+COLUMNS = "id, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, hash"
+"""A row's columns, in its order."""
+
+
+def row_of(a: Answer) -> tuple[str, ...]:
+    """An answer as it is stored."""
+    row = (
+        a.id,
+        a.address,
+        write_integers(a.values),
+        a.mechanism,
+        str(a.parameter),
+        write_losses(dict(a.losses)),
+        str(a.conversion),
+        a.made_at.isoformat(),
+        write_shown(a.shown),
+    )
+    return (*row, hash_of(row))
+
+
+def answer_of(row: Sequence[str], place: object) -> Answer:
+    """The answer of a row that is stored at `place`. Raises CannotOpen (DP407): it is damaged."""
+    name, address, numbers, mechanism, parameter, losses, conversion, made_at, shown, stored = row
+    try:
+        if stored != hash_of(row[:-1]):
+            raise ValueError
+        return Answer(
+            name, address, read_integers(numbers), mechanism, read_fraction(parameter), read_losses(losses),
+            read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
+        )  # fmt: skip
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
+        raise unusable(place, f"the answer {str(name)[:40]!r} is damaged", DAMAGED) from None
+
+
+def hash_of(row: Sequence[str]) -> str:
+    """The hash of a row: of its other columns, in their order. TypeError for one that is not text."""
+    return hashlib.sha256(json.dumps(list(row)).encode("ascii")).hexdigest()

@@ -1,0 +1,49 @@
+"""A value is a frozen dataclass in all but the guard of its fields, which mypy keeps."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import dataclass, field, fields, replace
+
+import pytest
+
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import Call, Column, Literal
+from dpsql.core.ir.types import BIGINT, BOOLEAN, value_range
+from dpsql.core.numbers.interval import Interval, interval
+from dpsql.core.values import value
+
+
+@value(frozen=True, slots=True)
+class Quick:
+    """One of ours."""
+
+    a: int
+    b: str = field(default="", compare=False)
+    c: tuple[int, ...] = field(default_factory=tuple)
+
+
+def test_a_value_is_what_the_frozen_dataclass_is() -> None:
+    frozen = dataclass(frozen=True, slots=True)(
+        type("Quick", (), {"__annotations__": Quick.__annotations__, "b": field(default="", compare=False), "c": ()})
+    )
+    ours, theirs = Quick(1, "x", (2,)), frozen(1, "x", (2,))
+    assert (repr(ours), hash(ours)) == (repr(theirs), hash(theirs))
+    assert ours == Quick(1, "another text", (2,)) != Quick(2, "x", (2,))
+    assert [(f.name, f.compare) for f in fields(ours)] == [("a", True), ("b", False), ("c", True)]
+    assert not hasattr(ours, "__dict__")
+    assert replace(ours, a=7) == Quick(7, "x", (2,))
+    assert copy.deepcopy(ours) == pickle.loads(pickle.dumps(ours)) == ours
+    with pytest.raises(TypeError):
+        Quick()  # type: ignore[call-arg]
+
+
+def test_values_are_keys_as_before() -> None:
+    """Plans look expressions up in dictionaries, whatever their spans."""
+    column = Column(1, "x", BIGINT)
+    call, same = (Call("gt", (column.at(None), Literal(3, BIGINT)), BOOLEAN) for _ in range(2))
+    assert call is not same and {call: 1}[same] == 1
+    assert interval(0, 1) == Interval(0, 1) and hash(interval(0, 1)) == hash(Interval(0, 1))
+    whole = value_range(BIGINT)
+    assert whole is not None and Value(BIGINT, whole) == Value(BIGINT, whole)

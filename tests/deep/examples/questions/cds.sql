@@ -1,0 +1,21 @@
+SELECT COUNT(*) AS orders, COUNT(DISTINCT customer_id) AS customers, SUM(dollars) AS revenue FROM "CD orders";
+SELECT year, month, SUM(dollars) AS revenue FROM "CD orders" GROUP BY year, month ORDER BY year, month;
+SELECT date_trunc('month', day) AS m, COUNT(DISTINCT customer_id) AS active FROM "CD orders" GROUP BY m ORDER BY m;
+SELECT strftime(day, '%Y-%m') AS month, AVG(dollars) AS basket FROM "CD orders" GROUP BY 1 ORDER BY 1;
+SELECT dayname(day) AS weekday, COUNT(*) AS n FROM "CD orders" GROUP BY weekday ORDER BY n DESC;
+SELECT AVG(n) AS orders_per_customer, AVG(spent) AS spent_per_customer FROM (SELECT customer_id, COUNT(*) AS n, SUM(dollars) AS spent FROM "CD orders" GROUP BY customer_id);
+SELECT COUNT(*) FROM (SELECT customer_id FROM "CD orders" GROUP BY customer_id HAVING COUNT(*) = 1) AS one_timers;
+SELECT CASE WHEN n = 1 THEN '1' WHEN n <= 3 THEN '2-3' ELSE '4+' END AS bucket, COUNT(*) AS customers, SUM(spent) AS revenue FROM (SELECT customer_id, COUNT(*) AS n, SUM(dollars) AS spent FROM "CD orders" GROUP BY 1) GROUP BY bucket;
+SELECT cds, COUNT(*) FROM "CD orders" GROUP BY cds ORDER BY cds;
+SELECT COUNT(*) FROM "CD orders" WHERE "price per cd" IS NULL;
+SELECT round(dollars, -1) AS about, COUNT(*) FROM "CD orders" WHERE dollars < 100 GROUP BY 1 ORDER BY 1;
+SELECT cohort, COUNT(*) AS customers FROM (SELECT customer_id, date_trunc('month', MIN(day)) AS cohort FROM "CD orders" GROUP BY customer_id) GROUP BY cohort ORDER BY cohort;
+WITH c AS (SELECT customer_id, MIN(day) AS first FROM "CD orders" GROUP BY customer_id) SELECT month(c.first) AS cohort, date_diff('month', c.first, o.day) AS age, COUNT(DISTINCT o.customer_id) FROM "CD orders" o JOIN c USING (customer_id) GROUP BY 1, 2;
+SELECT AVG(gap) FROM (SELECT day - LAG(day) OVER (PARTITION BY customer_id ORDER BY day) AS gap FROM "CD orders");
+SELECT MEDIAN(dollars), quantile_cont(dollars, 0.95) FROM "CD orders" WHERE dollars > 0;
+SELECT SUM(dollars) FILTER (WHERE year = 1998) - SUM(dollars) FILTER (WHERE year = 1997) AS growth FROM "CD orders";
+SELECT year, quarter(day) AS q, SUM(cds) AS cds, SUM(dollars) / SUM(cds) AS per_cd FROM "CD orders" GROUP BY ROLLUP (year, quarter(day));
+SELECT m, revenue, SUM(revenue) OVER (ORDER BY m) AS running FROM (SELECT month AS m, SUM(dollars) AS revenue FROM "CD orders" WHERE year = 1997 GROUP BY month) ORDER BY m;
+SELECT COUNT(DISTINCT customer_id) FROM "CD orders" WHERE day BETWEEN '1997-3-1' AND '1997-3-31' AND customer_id NOT IN (SELECT customer_id FROM "CD orders" WHERE year = 1998);
+SELECT MAX(dollars) FROM "CD orders";
+-- DP101: QUANTILE_DISC(dollars, 0.99)

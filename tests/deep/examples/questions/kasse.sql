@@ -1,0 +1,12 @@
+SELECT Jahr, COUNT(*) AS Versicherte, AVG(Arztbesuche) AS Besuche FROM krankenkasse GROUP BY Jahr ORDER BY Jahr;
+SELECT Geschlecht, AVG("Haushaltseinkommen DM") AS Einkommen FROM krankenkasse GROUP BY Geschlecht;
+SELECT Bildung, COUNT(DISTINCT "Versicherte Nr.") FROM krankenkasse GROUP BY Bildung ORDER BY 2 DESC;
+SELECT "Alter" // 10 * 10 AS Altersgruppe, Geschlecht, AVG(Arztbesuche) FROM krankenkasse GROUP BY ALL ORDER BY ALL;
+SELECT AVG(Arztbesuche) FILTER (WHERE selbständig) AS selbst, AVG(Arztbesuche) FILTER (WHERE NOT selbständig) AS andere FROM krankenkasse;
+SELECT CASE WHEN Arztbesuche = 0 THEN 'nie' WHEN Arztbesuche < 5 THEN 'selten' ELSE 'oft' END AS wie_oft, COUNT(*) FROM krankenkasse GROUP BY wie_oft;
+SELECT year(Stichtag) AS J, SUM(Krankenhaustage) FROM krankenkasse WHERE verheiratet AND Kinder GROUP BY J;
+SELECT MEDIAN("Haushaltseinkommen DM") FROM krankenkasse WHERE Bildung = 'Universität';
+SELECT CORR(Schuljahre, "Haushaltseinkommen DM") FROM krankenkasse;
+SELECT COUNT(*) FROM (SELECT "Versicherte Nr.", COUNT(*) AS n FROM krankenkasse GROUP BY ALL) WHERE n = 5;
+SELECT AVG(b) FROM (SELECT "Versicherte Nr." AS nr, AVG(Arztbesuche) AS b FROM krankenkasse GROUP BY nr);
+SELECT MODE(Bildung) FROM krankenkasse;
