@@ -274,6 +274,28 @@ def test_roots_keep_all_digits(engine: Engine) -> None:
         assert one(engine, d.near_root(d.wide(d.constant(x, HUGEINT)))) == math.ceil(math.sqrt(float(x))), x
 
 
+def test_units_of_doubles_are_rounded_half_to_even(engine: Engine) -> None:
+    d = engine.dialect
+    cases: list[tuple[float, list[float], int, SqlType, int]] = [
+        (2.5, [], 0, INTEGER, 2), (3.5, [], 0, INTEGER, 4), (-1.25, [2.0], 0, INTEGER, -2),
+        (1.25, [2.0], 3, INTEGER, 0),
+        (2.0**-1060, [2.0**1000, 2.0**60], 0, INTEGER, 1), (5e-324, [0.5], 0, INTEGER, 0),
+        (-5e-324, [0.25], 7, INTEGER, -7), (3e5, [2.0**-4], 10, BIGINT, 18740), (0.0, [2.0**-30], 0, INTEGER, 0),
+        (2.0**61 + 2.0**10, [2.0], 0, BIGINT, 2**62 + 2**11),
+    ]  # fmt: skip
+    for x, factors, center, type_, wanted in cases:
+        value = table(d, [x, math.nan, math.inf, 1e300, None], DOUBLE)
+        inside = f"x BETWEEN {double(d, x)} AND {double(d, x)}"
+        printed = f"CASE WHEN {inside} THEN {d.units_within('x', factors, center, type_)} END"
+        assert engine.fetch(f"SELECT {printed} AS y FROM {value} ORDER BY i").columns[0] == [
+            wanted,
+            None,
+            None,
+            None,
+            None,
+        ]
+
+
 # --- DOUBLE -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = [0.0, -0.0, 1.5, -1.5, 5e-324, 1.7976931348623157e308, INF, -INF, NAN]

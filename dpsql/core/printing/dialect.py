@@ -126,8 +126,12 @@ class Dialect(Protocol):
         """A DOUBLE or FLOAT as it is, but −0.0 as 0.0."""
         ...
 
-    def scaled(self, sql: str, factor: float) -> str:
-        """The product of a DOUBLE with a power of two, rounded once, whatever the DOUBLE is."""
+    def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
+        """x · factors − center of a DOUBLE x, rounded to an INTEGER or BIGINT, halves to even. factors: powers of two.
+
+        Stands behind a WHEN that has found x between two ends whose results the type holds. Elsewhere it may be any
+        value, but no error of an engine that looks at branches which it does not take.
+        """
         ...
 
     # --- choice ----------------------------------------------------------------------------------------------------

@@ -129,14 +129,10 @@ def _unclipped(arg: Expr) -> Expr:
 
 def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
-    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further. Rounding is total,
-    # because no expression may rely on its guard being looked at first.
+    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further.
     low, high = (d.constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
-    scaled = _scaled(d, sql, 1 / c.grid)
-    if c.center:
-        scaled = f"{scaled} - {c.center}"
     held = held_in(c)
-    rounded = d.round_to_integer(scaled, INTEGER if held == INTEGER else BIGINT)
+    rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
     inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {rounded}"
     if sure:
         units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
@@ -148,11 +144,13 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     return d.wide(units) if held == HUGEINT else units
 
 
-def _scaled(d: Dialect, sql: str, scale: Fraction) -> str:
-    """The product with a power of two, in steps that a DOUBLE can hold."""
+def _factors(scale: Fraction) -> list[float]:
+    """A power of two as a product of those that a DOUBLE can hold."""
+    found = []
     while scale > LARGEST_POWER:
-        sql, scale = d.scaled(sql, float(LARGEST_POWER)), scale / LARGEST_POWER
-    return sql if scale == 1 else d.scaled(sql, float(scale))
+        found.append(float(LARGEST_POWER))
+        scale /= LARGEST_POWER
+    return found if scale == 1 else [*found, float(scale)]
 
 
 def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:

@@ -134,8 +134,9 @@ class DuckDB(Dialect):
     def positive_zero(self, sql: str, type_: SqlType) -> str:
         return f"({sql} + {self.cast('0', type_)})"
 
-    def scaled(self, sql: str, factor: float) -> str:
-        return f"{sql} * {self.constant(factor, DOUBLE)}"
+    def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
+        scaled = " * ".join([sql, *(self.constant(factor, DOUBLE) for factor in factors)])
+        return self.round_to_integer(f"{scaled} - {center}" if center else scaled, type_)
 
     # --- choice ----------------------------------------------------------------------------------------------------
 

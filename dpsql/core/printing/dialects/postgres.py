@@ -136,8 +136,12 @@ class Postgres(Dialect):
     def positive_zero(self, sql: str, type_: SqlType) -> str:
         return f"({sql} + {self.cast('0', type_)})"
 
-    def scaled(self, sql: str, factor: float) -> str:
-        return times_constant(self, sql, factor)
+    def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
+        # A CASE looks at no branch that it does not take, so that only what is too small needs a guard.
+        for factor in factors:
+            larger = factor >= 1
+            sql = f"{sql} * {self.constant(factor, DOUBLE)}" if larger else times_constant(self, sql, factor)
+        return self.cast(f"{sql} - {center}" if center else sql, type_)
 
     # --- choice ----------------------------------------------------------------------------------------------------
 
