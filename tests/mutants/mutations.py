@@ -2482,6 +2482,15 @@ MUTATIONS = (
         needs="psycopg",
     ),
     Mutation(
+        "postgres-head-not-waited-for",
+        "dpsql/core/ledger/postgres.py",
+        "            self._head.finish()\n",
+        "            pass\n",
+        "an answer is shown that an older copy, after a power cut, knows nothing of",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
         "postgres-ledger-in-the-data",
         "dpsql/core/ledger/postgres.py",
         "        if identity(server) == identity(other):",

@@ -222,6 +222,24 @@ def test_a_head_that_cannot_follow_is_told_and_the_charge_stays(database: Databa
     assert entries(database) == 1
 
 
+def test_a_head_that_cannot_be_flushed_keeps_the_answer_back(
+    database: Database, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with database.open() as ledger:
+        ledger.reserve(charge("a"), Caps())
+        ledger.finish()
+        monkeypatch.setattr("dpsql.core.ledger.head.flush", broken)
+        receipt = ledger.reserve(charge("b"), Caps())
+        with pytest.raises(CannotOpen, match="Input/output error") as refusal:
+            ledger.finish()
+        assert "the answer is not shown, and the charge stays" in refusal.value.diagnostics[0].notes[0]
+        monkeypatch.undo()
+        assert ledger.history()[-1] == receipt
+
+
 # --- the server itself ------------------------------------------------------------------------------------------------
 
 
