@@ -2493,8 +2493,8 @@ MUTATIONS = (
     Mutation(
         "postgres-ledger-in-the-data",
         "dpsql/core/ledger/postgres.py",
-        "        if identity(server) == identity(other):",
-        "        if server.url == other.url:",
+        "    if identity(server.url, server.timeout) == identity(data, server.timeout):",
+        "    if server.url == data:",
         "the role that reads the data writes the ledger",
         ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
         needs="psycopg",

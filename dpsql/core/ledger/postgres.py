@@ -389,12 +389,8 @@ def is_founded(url: str, timeout: float = 10.0) -> bool:
 
 def _refuse_the_datas(server: Server, data: str) -> None:
     """A ledger beside the data would be written by a role that may only read, or read by whoever may read the data."""
-    other = Server(data, server.timeout)
-    try:
-        if identity(server) == identity(other):
-            raise unusable(
-                server.url, "this is the database that holds the data",
-                "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
-            )  # fmt: skip
-    finally:
-        other.close()
+    if identity(server.url, server.timeout) == identity(data, server.timeout):
+        raise unusable(
+            server.url, "this is the database that holds the data",
+            "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
+        )  # fmt: skip
