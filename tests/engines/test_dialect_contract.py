@@ -355,6 +355,18 @@ def test_membership_is_true_or_false(engine: Engine) -> None:
         assert found is (value in constants), (value, constants)
 
 
+def test_texts_of_a_list_may_be_grouped_in_another_form_and_come_back(engine: Engine) -> None:
+    d = engine.dialect
+    texts = ["", "a", "A", "it's", "\\", "e\u0301", "b" * 200]
+    for value in [*texts, "b", "a ", " ", "\u00e9", None]:
+        sql = d.listed(d.constant(value, VARCHAR), texts)
+        if sql is not None:
+            assert one(engine, d.cast(sql, VARCHAR)) == (value if value in texts else None), value
+    for no_list in ([], ["a\0b", "a"]):
+        sql = d.listed(d.constant("a", VARCHAR), no_list)
+        assert sql is None or one(engine, d.cast(sql, VARCHAR)) == ("a" if no_list else None)
+
+
 KEYS: list[tuple[Any, SqlType]] = [
     (7, INTEGER), (2**40, BIGINT), (2**100, HUGEINT), (Decimal("1.50"), decimal(9, 2)), (0.1, DOUBLE), ("a", VARCHAR),
     (True, BOOLEAN), (dt.date(2024, 2, 29), DATE), (dt.datetime(2024, 2, 29, 1), TIMESTAMP), (dt.time(1), TIME),

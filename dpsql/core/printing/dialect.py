@@ -148,6 +148,13 @@ class Dialect(Protocol):
         """Whether a value equals one of at least one constants other than NULL: true or false, false for NULL."""
         ...
 
+    def listed(self, sql: str, texts: Sequence[str]) -> str | None:
+        """A text that is one of these, as what groups faster and casts back to it; NULL for NULL and any other text.
+
+        texts: different ones. None if there is nothing of that kind.
+        """
+        return None
+
     def order_hash(self, keys: Sequence[Typed], salt: str) -> str:
         """A number that looks like chance and is a function of the keys' values and the salt alone.
 

@@ -13,8 +13,6 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.shapes.weighted import SMALL, divisors, scaled
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
@@ -52,37 +50,6 @@ def plan_of(tmp_path: Path, sql: str, limits: str) -> Plan:
     path = tmp_path / "visits.yaml"
     path.write_text(POLICY.replace("LIMITS", limits))
     return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
-
-
-@pytest.mark.parametrize("floors", [{"n": 10}, {"n": 5, "kk": 5}, {"nn": 1}, {"n": 2**20, "kk": 3}])
-def test_narrow_and_wide_weights_are_the_exact_quotient(floors: dict[str, int]) -> None:
-    rows = 1
-    for floor in floors.values():
-        rows *= floor
-    dice = random.Random(20)
-    magnitude = min(2**30, 2**40 // (rows * 2**8)) or 1
-    factor = 2**40 // (rows * magnitude) * rows
-    counters = [1, 2, 3, 9, 10, 11, SMALL - 1, SMALL, SMALL + 1, 2**33, 2**40]
-    cases = []
-    for _ in range(600):
-        values = [dice.choice(counters) for _ in floors]
-        sign, edge = dice.choice([-1, 1]), dice.choice([0, 1, dice.randrange(1000)])
-        cases.append((*values, sign * max(0, values[0] * magnitude - edge)))
-    names = [*floors, "m"]
-    listed = ", ".join(
-        "(" + ", ".join(f"{v}::{'HUGEINT' if i == len(floors) else 'BIGINT'}" for i, v in enumerate(case)) + ")"
-        for case in cases
-    )
-    found = duckdb.sql(
-        f"SELECT {scaled(DUCKDB, 'm', factor, magnitude, floors)}, {', '.join(names)} "
-        f"FROM (SELECT *, {', '.join(divisors(floors))} FROM (VALUES {listed}) t({', '.join(names)}))"
-    ).fetchall()
-    assert {all(v <= SMALL for v in row[1:-1]) for row in found} == {True, False}
-    for result, *values, m in found:
-        divisor = 1
-        for value, floor in zip(values, floors.values(), strict=True):
-            divisor *= max(value, floor)
-        assert result == toward_zero(factor * m, divisor)
 
 
 def expected(component: Component, rows: list[tuple], grouped: bool, limits: str) -> dict[str | None, int]:

@@ -27,7 +27,7 @@ from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_c
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing import grid_integers as quantize
 from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.shapes import choose, weighted
+from dpsql.core.printing.shapes import choose, weighted, weights
 from dpsql.core.release.noisy import public_keys
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.rewrites.context import Limits
@@ -264,14 +264,23 @@ def joined_first(m: pytest.MonkeyPatch) -> None:
 
 
 def weights_in_128_bits(m: pytest.MonkeyPatch) -> None:
-    m.setattr(weighted, "SMALL", 0)
+    m.setattr(weights, "SMALL", 0)
 
 
-def shares_in_128_bits(m: pytest.MonkeyPatch) -> None:
-    def wide(d: Any, held: str, absolute: str, F: int, most: int) -> str:
-        return f"CAST((CAST({F * most} AS HUGEINT) * {held}) // GREATEST({absolute}, {max(1, most)}) AS BIGINT)"
+def texts_as_they_are(m: pytest.MonkeyPatch) -> None:
+    """Groups are keyed by the texts of public lists."""
+    m.setattr(weighted, "_coded", lambda parts: [None] * len(parts.keys))
 
-    m.setattr(weighted, "_shared", wide)
+
+def all_ids_corrected(m: pytest.MonkeyPatch) -> None:
+    """Also those that are within their limits, by 0."""
+    original = weighted._weighted
+
+    def above(*given: Any) -> Any:
+        term = original(*given)
+        return replace(term, above="TRUE") if term.above else term
+
+    m.setattr(weighted, "_weighted", above)
 
 
 def decimals_in_128_bits(m: pytest.MonkeyPatch) -> None:
@@ -309,7 +318,8 @@ SHAPES = [
     as_chosen,
     joined_first,
     weights_in_128_bits,
-    shares_in_128_bits,
+    texts_as_they_are,
+    all_ids_corrected,
     decimals_in_128_bits,
     groups_counted,
     two_levels,
@@ -428,18 +438,40 @@ def test_every_shape_gives_the_integers_of_the_rows() -> None:
 
 
 def one_row_more(m: pytest.MonkeyPatch) -> None:
-    original = weighted.divisors
+    original = weighted.over_rows
+    m.setattr(weighted, "over_rows", lambda d, partial, F, B, most: original(d, partial, F, B, most + 1))
 
-    def more(floors: dict[str, int]) -> tuple[str, str]:
+
+def one_row_more_in_all(m: pytest.MonkeyPatch) -> None:
+    original = weights.divisors
+
+    def more(floors: Any) -> tuple[str, str]:
         small, divisor = original(floors)
         return small, re.sub(r" AS (\w+)$", r" + 1 AS \1", divisor)
 
-    m.setattr(weighted, "divisors", more)
+    m.setattr(weights, "divisors", more)
 
 
 def shares_of_a_larger_limit(m: pytest.MonkeyPatch) -> None:
-    original = weighted._shared
-    m.setattr(weighted, "_shared", lambda d, held, absolute, F, most: original(d, held, f"({absolute} // 2)", F, most))
+    original = weights._share
+    m.setattr(weights, "_share", lambda d, held, size, F, most: original(d, held, f"({size} // 2)", F, most))
+
+
+def corrected_too_late(m: pytest.MonkeyPatch) -> None:
+    """An id just above its limit counts as if it were within."""
+    original = weighted._weighted
+
+    def late(*given: Any) -> Any:
+        term = original(*given)
+        return replace(term, above=re.sub(r"> (\d+|CAST\(\d+ AS HUGEINT\))$", r"> \1 + 1", term.above))
+
+    m.setattr(weighted, "_weighted", late)
+
+
+def texts_of_another_list(m: pytest.MonkeyPatch) -> None:
+    """A text of the list is taken for NULL."""
+    original = type(DUCKDB).listed
+    m.setattr(type(DUCKDB), "listed", lambda d, sql, texts: original(d, sql, texts[1:] or ["?"]))
 
 
 def early_without_its_conditions(m: pytest.MonkeyPatch) -> None:
@@ -484,6 +516,9 @@ def groups_never_counted(m: pytest.MonkeyPatch) -> None:
     "shape",
     [
         one_row_more,
+        one_row_more_in_all,
+        corrected_too_late,
+        texts_of_another_list,
         shares_of_a_larger_limit,
         early_without_its_conditions,
         one_more_kept,

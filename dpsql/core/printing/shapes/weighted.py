@@ -1,18 +1,16 @@
 """Bounded contributions of ids: partial sums per (id, group), then exact integer weights.
 
     p: one row per (id, group) with n rows and partial aggregates
-    g: one row per id with K groups and N rows, only if a weight needs them
-    result: Σ over p of weight · partial, by group
+    q: what weights need of p, and g: of each id above a limit its K groups or N rows; only if a weight needs them
+    result: Σ over p of weight · partial, by group; with g, Σ over q of what an id adds that is within its limits, and
+        Σ over q and g of what those above add more, or less (weights.py)
 
-F: the weight grid. r: the rows of an id that count, C or M·G. B: the largest |integer| of a row.
-
-Other ids' weights depend on their own rows alone, so adding an id moves only its own vector. `//` truncates towards
-zero; all products stay below 2¹²⁰ because F·r·B ≤ 2⁴⁰ and a partial sum is at most n·B; while n and K are small they
-stay below 2⁶³, and 64 bits are used.
+Other ids' weights depend on their own rows alone, so adding an id moves only its own vector.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -20,8 +18,8 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
-from dpsql.core.ir.types import BIGINT, HUGEINT
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, key_sources
+from dpsql.core.ir.types import BIGINT, VARCHAR, Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
@@ -35,12 +33,22 @@ from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.weights import (
+    Term,
+    divisors,
+    of_unit,
+    over_all_rows,
+    over_groups,
+    over_rows,
+    over_total,
+    scaled,
+)
 
 FAR = 2**80
-SMALL = 2**22
-"""Rows and groups of one id up to which its weights are computed in 64 bits."""
 MOST_GROUPS = 2**40
 """Of one id, where nothing else limits them: as many as a table has rows."""
+MOST_LISTED = 1000
+"""Texts of a key list up to which they are written once more, to be grouped by in a form of fewer bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,11 @@ class _Parts:
     def names(self) -> list[str]:
         """Printed names of the key columns after the first level."""
         return [f"k{i}" for i in range(len(self.keys))]
+
+    @property
+    def truncates(self) -> bool:
+        """Whether each id keeps some of its groups only."""
+        return self.bounding.truncate_groups and bool(self.keys)
 
     @property
     def group(self) -> list[Typed]:
@@ -86,11 +99,12 @@ def weighted(
     return tuple(found)
 
 
-def _partials(parts: _Parts, components: tuple[int, ...]) -> str:
-    """p: per (id, group)."""
+def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[str | None] = ()) -> str:
+    """p: per (id, group). coded: of each key what is written in its place, if anything is."""
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
-    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), "COUNT(*) AS n"]
+    keys = [code or sql for code, sql in zip(coded or parts.keys, parts.keys, strict=True)]
+    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), "COUNT(*) AS n"]
     listed += _aggregates(parts, parts.block, components)
     by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
     return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
@@ -129,95 +143,110 @@ def _kept(parts: _Parts, source: str) -> str:
 
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
-    b, shape = parts.bounding, "two-level" if parts.early is None else "aggregated before the join"
-    steps = [f"p AS ({_partials(parts, components)})"]
-    source = "p"
-    if b.truncate_groups and parts.keys:
+    d, shape = parts.dialect, "two-level" if parts.early is None else "aggregated before the join"
+    coded = _coded(parts)
+    steps = [f"p AS ({_partials(parts, components, coded)})"]
+    if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
-        source, shape = "f", "two-level, truncated groups"
-    terms = [(i, _weighted(parts.node.components[i], i, parts)) for i in components]
-    needed: dict[str, str] = {}
-    for _, term in terms:
-        needed.update(term.per_id)
-    relation = source
-    if needed:
-        per_id = ", ".join(f"{sql} AS {name}" for name, sql in sorted(needed.items()))
-        steps.append(f"g AS (SELECT u, {per_id} FROM {source} GROUP BY u)")
-        relation, shape = f"{source} JOIN g USING (u)", shape + ", weights per id"
-    shared = dict.fromkeys(sql for _, term in terms for sql in term.shared)
-    if shared:
-        relation = f"(SELECT *, {', '.join(shared)} FROM {relation}) AS w"
-    listed = [*parts.names, *(f"COALESCE({parts.dialect.total(term.sql, BIGINT)}, 0) AS m{i}" for i, term in terms)]
-    sql = _statement(steps, listed, relation, parts)
-    return Statement(sql, components, shape)
+        shape = "two-level, truncated groups"
+    terms = {i: _weighted(parts.node.components[i], i, parts) for i in components}
+    source = "f" if parts.truncates else "p"
+    if any(term.per_id for term in terms.values()):
+        source, shape = _corrected(terms, steps, parts), shape + ", weights per id"
+        terms = {i: Term(f"m{i}") for i in terms}
+    sums = [f"COALESCE({d.total(term.within, BIGINT)}, 0) AS m{i}" for i, term in terms.items()]
+    return Statement(_statement(steps, [*parts.names, *sums], source, parts, coded), components, shape)
 
 
-def _statement(steps: list[str], listed: list[str], relation: str, parts: _Parts) -> str:
+def _coded(parts: _Parts) -> list[str | None]:
+    """Of each key what stands for it in p, if it is one of few public texts; the order of groups needs the texts."""
+    found: list[str | None] = [None] * len(parts.keys)
+    if parts.truncates or parts.early is not None:
+        return found
+    for source in key_sources(parts.node) or ():
+        for place, at in enumerate(source.positions):
+            # Rows outside of a list that covers them are not filtered, and must not pass for its NULL.
+            if parts.node.keys[at].type.kind is Kind.VARCHAR and not source.covers and len(source.keys) <= MOST_LISTED:
+                texts = [str(key[place]) for key in source.keys if key[place] is not None]
+                found[at] = parts.dialect.listed(parts.keys[at], list(dict.fromkeys(texts)))
+    return found
+
+
+def _corrected(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
+    """A row m… for each (id, group), and one more for those of ids above their limits: few, so that few are joined.
+
+    steps: p alone becomes a part of q, of which the engine keeps the rows, and so computes them once.
+    """
+    terms = {i: t if t.per_id else Term(f"m{i}", columns={f"m{i}": t.within}) for i, t in terms.items()}
+    held: dict[str, str] = {}
+    per_id: dict[str, str] = {}
+    for term in terms.values():
+        held |= term.columns
+        per_id |= term.per_id
+    kept = ["u", *parts.names, *(name if sql == name else f"{sql} AS {name}" for name, sql in held.items())]
+    counted = ["u", *(f"{sql} AS {name}" for name, sql in sorted(per_id.items()))]
+    above = " OR ".join(dict.fromkeys(term.above for term in terms.values() if term.above))
+    source = "f" if parts.truncates else f"{steps.pop().removeprefix('p AS ')} AS p"
+    steps.append(f"q AS (SELECT {', '.join(kept)}\nFROM {source})")
+    steps.append(f"g AS (SELECT {', '.join(counted)} FROM q GROUP BY u HAVING {above})")
+    shared = list(dict.fromkeys(sql for term in terms.values() for sql in term.shared))
+    both = f"(SELECT *, {', '.join(shared)} FROM q JOIN g USING (u)) AS w" if shared else "q JOIN g USING (u)"
+    within = [*parts.names, *(f"{term.within} AS m{i}" for i, term in terms.items())]
+    more = [*parts.names, *(f"{term.correction} AS m{i}" for i, term in terms.items())]
+    return f"(SELECT {', '.join(within)} FROM q\nUNION ALL\nSELECT {', '.join(more)}\nFROM {both}) AS s"
+
+
+def _statement(
+    steps: list[str], listed: list[str], relation: str, parts: _Parts, coded: Sequence[str | None] = ()
+) -> str:
     head = ",\n".join(steps)
-    return f"WITH {head}\nSELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
+    found = f"SELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
+    if any(coded):
+        d = parts.dialect
+        cast = [f"{d.cast(name, VARCHAR)} AS {name}" for name in parts.names]
+        texts = [text if code else name for text, name, code in zip(cast, parts.names, coded, strict=True)]
+        shown = [*texts, *(sql.rpartition(" AS ")[2] for sql in listed[len(texts) :])]
+        found = f"SELECT {', '.join(shown)}\nFROM ({found}) AS c"
+    return f"WITH {head}\n{found}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """A weighted partial, the per-id aggregates of p that it reads (name → SQL), and columns to list beside those."""
-
-    sql: str
-    per_id: dict[str, str]
-    shared: tuple[str, ...] = ()
-
-
-def _weighted(c: Component, i: int, parts: _Parts) -> _Term:
+def _weighted(c: Component, i: int, parts: _Parts) -> Term:
     """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
     d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
-    groups = {"kk": "COUNT(*)"} if k_factor else {}
     partial = "n" if _counts_rows(c) else f"m{i}"
     if rule(c).counts == "ids":
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
-            return _Term(present, {})
+            return Term(present)
         most = largest_contribution(c, parts.limits).in_all
-        return _Term(d.divide(f"({F * most} * {present})", d.greatest("kk", str(most)), BIGINT), groups)
+        return over_groups(d, i, f"{F * most} * {present}", most)
     if c.of_unit is not None:
-        return _of_unit(d, c, c.of_unit, i, parts)
+        if b.one_group:
+            return Term(d.cast(_clipped(d, d.wide(partial), -c.of_unit.most, c.of_unit.most), BIGINT))
+        return of_unit(d, i, partial, F, c.of_unit)
     if b.rows is not None:
         if rule(c).alone(c):
             if not grouped:
-                return _Term(_clipped_sum(d, c, i, b.rows), {})
+                return Term(_clipped_sum(d, c, i, b.rows))
             held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(d, c, i, b.rows))
-            total_abs = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
-            return _Term(_shared(d, held, f"a{i}", F, largest_contribution(c, parts.limits).in_all), total_abs)
-        rows = {"nn": d.cast(d.total("n", BIGINT), BIGINT)} if grouped else {}
-        floors = {"nn" if grouped else "n": b.rows}
-        term = scaled(d, partial, F * b.rows, B, floors)
-        term = term if c.per_group is None else d.least(term, str(F * c.most_per_group))
-        return _Term(term, rows, divisors(floors))
-    G = _int(b.groups)
+            return over_total(d, i, held, F, largest_contribution(c, parts.limits).in_all)
+        if not grouped:
+            return Term(over_rows(d, partial, F, B, b.rows))
+        term = over_all_rows(d, partial, F, B, b.rows)
+        if c.per_group is None:
+            return term
+        end = str(F * c.most_per_group)
+        return replace(term, within=d.least(term.within, end), over=d.least(term.over, end))
+    G = _int(b.groups) if k_factor else 1
     M = _int(b.per_group) if c.per_group is None or rule(c).adds_values else c.most_per_group
     if rule(c).alone(c):
-        clipped = _clipped_sum(d, c, i, M)
-        if not k_factor:
-            return _Term(clipped if F == 1 else f"{F} * {clipped}", {})
-        return _Term(d.divide(f"({F * G} * {clipped})", d.greatest("kk", str(G)), BIGINT), groups)
-    floors = {"n": M, "kk": G} if k_factor else {"n": M}
-    return _Term(scaled(d, partial, F * prod(floors.values()), B, floors), groups, divisors(floors))
-
-
-def _of_unit(d: Dialect, c: Component, limit: UnitTotal, i: int, parts: _Parts) -> _Term:
-    """The total of one (id, group), scaled down where the id adds more than its limit in all groups together.
-
-    |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.
-    """
-    held = "n" if _counts_rows(c) else f"m{i}"
-    if parts.bounding.one_group:
-        return _Term(d.cast(_clipped(d, d.wide(held), -limit.most, limit.most), BIGINT), {})
-    of_id = {f"a{i}": d.total(f"ABS({held})", HUGEINT)}
-    if limit.norm == "l1":
-        return _Term(_shared(d, held, f"a{i}", c.weight, limit.most), of_id)
-    of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT)
-    root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
-    return _Term(_shared(d, held, f"r{i}", c.weight, limit.most), of_id, (root,))
+        sql = _clipped_sum(d, c, i, M)
+        sql = sql if F * G == 1 else f"{F * G} * {sql}"
+    else:
+        sql = over_rows(d, partial, F * G, B, M)
+    return over_groups(d, i, sql, G) if k_factor else Term(sql)
 
 
 def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
@@ -226,7 +255,7 @@ def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     if rule(c).counts == "ids":
         return histogram(parts.block, parts.keys, c, at, parts.unit)
     steps, source = [f"p AS ({_partials(parts, ())})"], "p"
-    if b.truncate_groups and parts.keys:
+    if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
         source = "f"
     floors, needed = {"n": _int(b.rows if b.per_group is None else b.per_group)}, ""
@@ -268,64 +297,12 @@ def _groups_of_an_id(parts: _Parts) -> int:
     return min([MOST_GROUPS, *(n for n in known if n is not None)])
 
 
-def _root(d: Dialect, squares: str, absolute: str) -> str:
-    """An integer r ≥ √squares, close to it: the DOUBLE's root, one that is larger by its rounding, or Σ|total|."""
-    near = d.near_root(squares)
-    above = f"({near} + {d.divide(near, d.wide(str(2**48)), HUGEINT)} + 1)"
-    arms = (f"WHEN {r} * {r} >= {squares} THEN {r}" for r in (near, above))
-    return f"CASE {' '.join(arms)} ELSE {absolute} END"
-
-
-def scaled(d: Dialect, partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
-    """(factor · partial) // Π max(counter, floor), in 64 bits wherever the counters are small enough.
-
-    factor · B ≤ 2⁴⁰ and |partial| ≤ n · B: with all counters up to 2²² no product reaches 2⁶³. HUGEINT division costs
-    twice the rest of the query. The quotient is at most factor · B, so it always fits. The narrow branch is total by
-    itself: what is too large for it counts as 0 there, and is never chosen. Reads the columns of `divisors`.
-    """
-    cap = SMALL * magnitude
-    ends = [str(end) if magnitude == 1 else d.wide(str(end)) for end in (-cap, cap)]
-    held = f"CASE WHEN {partial} BETWEEN {ends[0]} AND {ends[1]} THEN {partial} ELSE 0 END"
-    small, divisor = _names(floors)
-    narrow = d.divide(f"({factor} * {d.cast(held, BIGINT)})", divisor, BIGINT)
-    product = " * ".join(d.greatest(d.wide(name), d.wide(str(floor))) for name, floor in floors.items())
-    wide = d.divide(f"({d.wide(str(factor))} * {d.wide(partial)})", f"({product})", HUGEINT)
-    return f"CASE WHEN {small} THEN {narrow} ELSE {d.cast(wide, BIGINT)} END"
-
-
-def divisors(floors: dict[str, int]) -> tuple[str, str]:
-    """Whether all counters are small, and then Π max(counter, floor): columns that all terms with these floors share.
-
-    CASE, because GREATEST and LEAST of every row cost as much as the division. At least 1, and below 2⁶³, whatever the
-    counters: the floors' product is at most 2³².
-    """
-    small, divisor = _names(floors)
-    checked = " AND ".join(f"{name} <= {SMALL}" for name in floors)
-    product = " * ".join(
-        f"CASE WHEN {name} BETWEEN {floor} AND {SMALL} THEN {name} ELSE {floor} END" for name, floor in floors.items()
-    )
-    return f"{checked} AS {small}", f"{product} AS {divisor}"
-
-
-def _names(floors: dict[str, int]) -> tuple[str, str]:
-    """Names of the two columns of `divisors`."""
-    own = "_".join(f"{name}{floor}" for name, floor in floors.items())
-    return f"s_{own}", f"d_{own}"
-
-
-def _shared(d: Dialect, held: str, absolute: str, F: int, most: int) -> str:
-    """(F · most · held) // max(absolute, most): F · held, in 64 bits, for all ids that are within their limit."""
-    ends = d.wide(str(-most)), d.wide(str(most))
-    inside = f"CASE WHEN {held} BETWEEN {ends[0]} AND {ends[1]} THEN {held} ELSE 0 END"
-    share = d.divide(f"({d.wide(str(F * most))} * {held})", d.greatest(absolute, d.wide(str(max(1, most)))), HUGEINT)
-    whole = f"{F} * {d.cast(inside, BIGINT)}"
-    return f"CASE WHEN {absolute} <= {d.wide(str(most))} THEN {whole} ELSE {d.cast(share, BIGINT)} END"
-
-
 def _clipped_sum(d: Dialect, c: Component, i: int, rows: int) -> str:
     """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
     low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
-    return d.cast(_clipped(d, f"m{i}", low, high), BIGINT)
+    m, ends = f"m{i}", (d.wide(str(low)), d.wide(str(high)))
+    inside = f"WHEN {m} BETWEEN {ends[0]} AND {ends[1]} THEN {m}"
+    return d.cast(f"CASE {inside} WHEN {m} < {ends[0]} THEN {ends[0]} ELSE {ends[1]} END", BIGINT)
 
 
 def _saturated(d: Dialect, i: int) -> str:
@@ -348,7 +325,7 @@ def _counts_rows(c: Component) -> bool:
 
 def _distinct(parts: _Parts, at: int) -> Statement:
     """COUNT and SUM(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
-    c, b = parts.node.components[at], parts.bounding
+    c = parts.node.components[at]
     assert c.arg is not None
     limit = rule(c).kept(c, parts.limits)
     added = rule(c).adds_values
@@ -361,7 +338,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), f"{value} AS x"]
     steps = [f"b AS (SELECT DISTINCT {', '.join(listed)}\n{block.clause()})"]
     source = "b"
-    if b.truncate_groups and parts.keys:
+    if parts.truncates:
         steps += [f"p AS ({_partials(parts, ())})", f"f AS ({_kept(parts, 'p')})"]
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
