@@ -52,10 +52,10 @@ def loaded(database: Path) -> Iterator[tuple[servers.Server, str]]:
             for t in TABLES:
                 file = Path(folder) / f"{t}.csv"
                 source.execute(f"COPY {t} TO '{file}' (FORMAT csv, HEADER false)")
-                with server.admin(made) as admin, admin.cursor().copy(f"COPY {t} FROM STDIN (FORMAT csv)") as sink:
-                    with open(file, "rb") as rows:
-                        while part := rows.read(1 << 20):
-                            sink.write(part)
+                fill = f"COPY {t} FROM STDIN (FORMAT csv)"
+                with server.admin(made) as admin, admin.cursor().copy(fill) as sink, open(file, "rb") as rows:
+                    while part := rows.read(1 << 20):
+                        sink.write(part)
         with server.admin(made) as admin:
             admin.execute("VACUUM ANALYZE")
         yield server, made

@@ -261,7 +261,8 @@ def policy_init(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...", help="A DuckDB file and/or Parquet, CSV or JSON files, folders (patterns in quotes)."
+            metavar="DATA...",
+            help="A DuckDB file and/or Parquet, CSV or JSON files, folders (patterns in quotes); or postgresql://…",
         ),
     ],
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")] = None,

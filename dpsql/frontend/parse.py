@@ -209,6 +209,7 @@ def _numbered(tokens: list[Token]) -> list[Token]:
     return found
 
 
+_VAR, _JOIN = TokenType.VAR, TokenType.JOIN
 _BY = {"GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
 
 
@@ -216,9 +217,9 @@ def _two_words(tokens: list[Token]) -> list[Token]:
     """GROUP BY and ORDER BY as one token also where a comment stands between the words."""
     found: list[Token] = []
     for token in tokens:
-        if token.token_type is TokenType.VAR and token.text.upper() == "BY" and found:
+        if token.token_type is _VAR and token.text.upper() == "BY" and found:
             last = found[-1]
-            kind = _BY.get(last.text.upper()) if last.token_type is TokenType.VAR else None
+            kind = _BY.get(last.text.upper()) if last.token_type is _VAR else None
             if kind is not None:
                 words = f"{last.text} {token.text}"
                 found[-1] = Token(kind, words, last.line, last.col, last.start, token.end, token.comments)
@@ -235,7 +236,7 @@ def _inner_joins(tokens: list[Token]) -> list[Token]:
     """JOIN as INNER JOIN: in the tree, a JOIN without any other word and without ON would look like a comma."""
     found: list[Token] = []
     for token in tokens:
-        if token.token_type is TokenType.JOIN and found and found[-1].token_type not in _NO_JOIN_AFTER:
+        if token.token_type is _JOIN and found and found[-1].token_type not in _NO_JOIN_AFTER:
             found.append(Token(TokenType.INNER, "INNER", token.line, token.col, token.start, token.end, []))
         found.append(token)
     return found

@@ -37,6 +37,15 @@ QUESTIONS = (
     "SELECT SUM(CASE WHEN a IS NULL THEN 1 ELSE 0 END), SUM(CASE WHEN b IS NULL THEN 1 ELSE 0 END) FROM "
     "(SELECT pid AS a FROM visits GROUP BY pid) FULL JOIN (SELECT pid AS b, line FROM calls GROUP BY pid, line) "
     "ON a = b",
+    "SELECT COUNT(*), COUNT(age), COUNT(amt), COUNT(line) FROM patients FULL JOIN visits USING (pid) "
+    "FULL JOIN calls USING (pid)",
+    "SELECT COUNT(*), COUNT(line) FROM visits v FULL JOIN patients p ON v.pid = p.pid "
+    "FULL JOIN calls c ON COALESCE(v.pid, p.pid) = c.pid WHERE v.pid IS NULL",
+    "SELECT COUNT(DISTINCT COALESCE(c.pid, v.pid, p.pid)) FROM visits v FULL JOIN patients p ON v.pid = p.pid "
+    "FULL JOIN calls c ON COALESCE(v.pid, p.pid) = c.pid",
+    "SELECT COUNT(DISTINCT pid), COUNT(age) FROM visits FULL JOIN calls USING (pid) LEFT JOIN patients USING (pid)",
+    "SELECT AVG(n + m) FROM (SELECT pid, COUNT(amt) AS n, COUNT(line) AS m FROM visits FULL JOIN calls USING (pid) "
+    "FULL JOIN patients USING (pid) GROUP BY pid)",
     "SELECT COUNT(*), SUM(x) FROM (SELECT amt AS x FROM visits UNION ALL SELECT 1.5 FROM calls "
     "UNION ALL SELECT age FROM patients)",
     "SELECT x, COUNT(*) FROM (SELECT line AS x FROM calls UNION ALL SELECT line FROM calls WHERE line = 1) "
@@ -77,7 +86,7 @@ def test_rows_that_only_the_right_side_has_are_missed_by_a_left_join(
         ("SELECT COUNT(*) FROM (SELECT amt FROM visits UNION SELECT line FROM calls)", "DP220"),
         ("SELECT COUNT(*) FROM (SELECT amt FROM visits UNION ALL SELECT cost FROM pub)", "DP220"),
         ("SELECT COUNT(*) FROM calls v FULL JOIN calls c ON v.line = c.line", "DP230"),
-        ("SELECT COUNT(*) FROM patients FULL JOIN visits USING (pid) FULL JOIN calls USING (pid)", "DP220"),
+        ("SELECT COUNT(*) FROM patients p FULL JOIN visits v USING (pid) FULL JOIN calls c ON v.pid = c.pid", "DP230"),
         ("SELECT pid, COUNT(*) FROM visits FULL JOIN calls USING (pid) GROUP BY pid", "DP301"),
     ],
 )

@@ -82,6 +82,9 @@ def test_private_rows_are_cut_only_where_a_join_needs_it() -> None:
            if isinstance(n, Truncate)]  # fmt: skip
     assert sorted(n.rows for n in cut) == [4, 50]
     assert isinstance(next(n for n in cut if n.rows == 4).input, Scan | Filter)
+    public_first = "SELECT COUNT(*) FROM shops JOIN sensors s ON s.device = shop WHERE reading > 3 AND EXISTS "
+    below = nodes(public_first + "(SELECT 1 FROM repairs r WHERE r.device = s.device)")
+    assert sorted(n.rows for n in below if isinstance(n, Truncate)) == [4, 50]
     assert not any(isinstance(n, Truncate) for n in nodes("SELECT COUNT(*) FROM sensors"))
     assert not any(isinstance(n, Truncate) for n in nodes("SELECT COUNT(*) FROM sensors JOIN shops ON device = shop"))
 

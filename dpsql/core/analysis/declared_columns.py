@@ -25,7 +25,7 @@ from dpsql.diagnostics.words import number
 def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> ColumnFact:
     """What is known of a raw column: its type, nullability and keys. Its interval is open; bounds are only a hint."""
     known: dict[object, tuple[Value, Interval | None]] = ctx.policy.worked_out
-    named = table.name, column.name, column.type
+    named = table.name, column.name, column.type.name
     found = known.get(named)
     if found is None:
         declared = table.column(column.name)

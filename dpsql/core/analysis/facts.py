@@ -225,7 +225,7 @@ class Facts:
         return min(found, key=lambda cap: cap.value, default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class _WithoutDomains(Mapping[int, Value]):
     columns: Mapping[int, ColumnFact]
 

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from decimal import Decimal
-from functools import cache
 
 from dpsql.core.ir.types import SqlType, value_range
 from dpsql.core.numbers.interval import Interval, everything
@@ -101,7 +100,13 @@ class Value:
         return Value(self.type, self.interval, self.range, self.nullable, self.finite, None, self.constant)
 
 
-@cache
 def type_range(t: SqlType) -> Interval:
     """`value_range`, open where the type is no finite set of numbers."""
-    return value_range(t) or everything()
+    found = _RANGES.get(t.name)
+    if found is None:
+        found = _RANGES[t.name] = value_range(t) or everything()
+    return found
+
+
+_RANGES: dict[str, Interval] = {}
+"""By the name, which tells types apart, and is quicker to look up than a type."""

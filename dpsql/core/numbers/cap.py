@@ -19,7 +19,7 @@ class Finite:
     value: Fraction
 
     def __post_init__(self) -> None:
-        if self.value < 0:
+        if self.value.numerator < 0:
             raise ValueError("a cap is never negative")
 
     def __str__(self) -> str:
@@ -65,6 +65,8 @@ def add(a: Cap, b: Cap) -> Cap:
 
 def times(a: Cap, b: Cap) -> Cap:
     """a · b; 0 · unbounded is 0, because nothing that never changes can be multiplied into a change."""
+    if a is ONE or b is ONE:
+        return b if a is ONE else a
     if isinstance(a, Finite) and isinstance(b, Finite):
         return Finite(a.value * b.value)
     if ZERO in (a, b):

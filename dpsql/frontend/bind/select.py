@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, transform
@@ -327,9 +330,38 @@ def _in_star(entry: Entry, relation: str | None) -> bool:
     return not entry.merged if relation is None else entry.relation.lower() == relation.lower()
 
 
+_PLAIN: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+}  # fmt: skip
+_SIMPLE = re.compile(r"[a-z_][a-z_0-9]*")
+
+
+@cache
+def _quoted() -> frozenset[str]:
+    """Words that sqlglot quotes where they are names."""
+    return frozenset(sqlglot.Dialect.get_or_raise("duckdb").generator_class.RESERVED_KEYWORDS)
+
+
+def _plain_call(node: exp.Expr) -> str | None:
+    """The text of `SUM(x)`, `COUNT(*)` and the like, which sqlglot takes as long to write as we to bind; else None."""
+    name, of = _PLAIN.get(type(node)), node.args.get("this")
+    if name is None or any(value for key, value in node.args.items() if key not in ("this", "big_int")):
+        return None
+    if type(of) is exp.Star and not any(of.args.values()):
+        return f"{name}(*)"
+    if type(of) is not exp.Column or isinstance(of.this, exp.Star):
+        return None
+    parts = [of.args[part] for part in ("catalog", "db", "table", "this") if of.args.get(part)]
+    names = [part.name.lower() for part in parts]
+    simple = not any(part.args.get("quoted") for part in parts) and all(map(_SIMPLE.fullmatch, names))
+    return f"{name}({'.'.join(names)})"[:60] if simple and _quoted().isdisjoint(names) else None
+
+
 def _name_of(node: exp.Expr, source: Relation) -> str:
     """A column is called as its table spells it; anything else by its text."""
     if isinstance(node, exp.Column):
         return next((e.name for e in source.entries if e.name.lower() == node.name.lower()), node.name)
+    if (plain := _plain_call(node)) is not None:
+        return plain
     ordered = isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode)  # which sqlglot writes otherwise
     return node.sql("presto" if ordered else "duckdb", comments=False).lower()[:60]

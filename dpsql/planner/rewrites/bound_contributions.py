@@ -21,6 +21,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -126,7 +127,7 @@ def _choose(
             return BoundContributions(keyed, id_column, keys, None, per_group, groups, truncate_groups=True)
         rows = total if total is not None else proven
         if rows is None:
-            raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+            raise _unlimited(node, facts, ctx)
         return BoundContributions(keyed, id_column, keys, rows, None, min(rows, groups or rows), truncate_groups=True)
     if one_group:
         rows = total if total is not None else per_group
@@ -135,7 +136,7 @@ def _choose(
         if rows is None and all(rule(c).counts == "ids" for c in node.components):
             rows = 1  # an id counts once, however many rows it has
         if rows is None:
-            raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+            raise _unlimited(node, facts, ctx)
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
     possible = groups_of_an_id(keyed, facts.by_id)
     asked = groups if only_asked else ctx.limits.groups
@@ -150,7 +151,7 @@ def _choose(
             return None
         total = proven
     if total is None:
-        raise Rejected([Diagnostic.from_reason(no_limit(node, facts))])
+        raise _unlimited(node, facts, ctx)
     if not few_enough and asked is not None and asked < total:
         return BoundContributions(keyed, id_column, keys, total, None, asked, truncate_groups=True)
     if possible is not None and possible <= total:
@@ -237,3 +238,19 @@ def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | N
 
 def _id_column(facts: Facts, keyed: GroupKeys) -> Column:
     return next(c for c in output_columns(keyed) if c.uid in facts.ids)
+
+
+def _unlimited(node: Release, facts: Facts, ctx: RewriteContext) -> Rejected:
+    """Nothing limits the rows of an id; in the table that `units` names as theirs, each may have one."""
+    reason = no_limit(node, facts)
+    names = {c.hint.table for c in facts.columns.values() if c.hint is not None and not c.hint.public}
+    (table,) = map(ctx.analysis.table, names) if len(names) == 1 and all(names) else (None,)
+    if table is None or table.id_column is None:
+        return Rejected([Diagnostic.from_reason(reason)])
+    unit, column = str(table.unit), table.id_column.name
+    home = ctx.analysis.policy.document.get("units", {}).get(unit, {}).get("table") or ""
+    if home.casefold() == table.name.casefold() and not table.keys:
+        column = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f"'{column}'"
+        first = f"where each {unit} has one row, custodian: add to tables.{table.name}:  primary_key: [{column}]"
+        reason = replace(reason, help=(first, *reason.help))
+    return Rejected([Diagnostic.from_reason(reason)])

@@ -5,7 +5,7 @@ have an owner. Where equal rows become one (UNION, INTERSECT, EXCEPT), another c
 added.
 
 A FULL join of two sides that meet on their owner is their LEFT join, and the right side's rows without a partner,
-padded. Either part has an id of its own. COALESCE of both ids is that id.
+padded. Either part has an id of its own. COALESCE of both ids is that id, on which a third table may be joined.
 
 Example:
     >>> from dpsql.planner.rewrites.keep_private import keep_private
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
@@ -123,11 +124,24 @@ class Ids:
     def _use(self, expr: Expr) -> Expr:
         def change(e: Expr) -> Expr:
             if isinstance(e, Call) and e.function == "coalesce" and all(isinstance(a, Column) for a in e.args):
-                own = self.known.get(frozenset(a.uid for a in e.args if isinstance(a, Column)))
+                own = self._one([a for a in e.args if isinstance(a, Column)])
                 return e if own is None else replace(own, span=e.span)
             return e
 
         return transform_expr(expr, change)
+
+    def _one(self, ids: list[Column]) -> Column | None:
+        """The column that holds whichever of these ids is there; None if they are not those of FULL joins.
+
+        Those of a row are of one unit, so that it does not matter which comes first.
+        """
+        while len(ids) > 1:
+            found = ((a, b, self.known.get(frozenset((a.uid, b.uid)))) for a, b in combinations(ids, 2))
+            merged = next(((a, b, own) for a, b, own in found if own is not None), None)
+            if merged is None:
+                return None
+            ids = [*(c for c in ids if c not in merged[:2]), merged[2]]
+        return ids[0]
 
     def _fresh(self, column: Column) -> Column:
         return Column(next(self.numbers), column.name, column.type)

@@ -1,7 +1,8 @@
 """Where private tables are joined on something other than their privacy unit, declared limits are made true.
 
-A limit that the policy wants enforced (`max_frequency`, `unique`) truncates its side of such a join, above its filters.
-Rows without an id are left out: they are nobody's, and no limit counts them.
+A limit that the policy wants enforced (`max_frequency`, `unique`) truncates its side of such a join, above its filters;
+where public tables are joined to that side first, the private rows below them. Rows without an id are left out: they
+are nobody's, and no limit counts them.
 
 Example:
     >>> before_after(limit_frequencies, "SELECT COUNT(*) FROM calls c JOIN alarms a ON c.phone = a.phone")
@@ -14,13 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_same_unit import joins_same_unit
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Filter, Join, Node, Scan, Truncate, output_columns
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
 from dpsql.core.policy.tables import Enforce
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.context import RewriteContext
 
 
@@ -30,7 +32,10 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Node) -> Node:
         if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
             return node
-        left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
+        try:
+            left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
+        except Rejected:  # a FULL join that `keep_private` will part; anything else is refused by the analysis
+            return node
         if joins_same_unit(node, left, right):
             return node
         ends_left = [e.left for e in node.equalities if isinstance(e.left, Column)]
@@ -47,10 +52,22 @@ def _limited(side: Node, facts: Facts, ends: list[Column], ctx: RewriteContext) 
     owners = sorted(facts.ids & columns.keys())
     if owners:
         side = Filter(side, Call("is_not_null", (columns[owners[0]],), BOOLEAN))
+    equated = frozenset(e.uid for e in ends)
+    return side if facts.most_rows(equated) is not None else _truncated(side, equated, ctx)
+
+
+def _truncated(side: Node, equated: Columns, ctx: RewriteContext) -> Node:
+    """The rows with the least limit that is declared for some of these columns; as they are if none is."""
+    match side:
+        case Join(left=left, right=right) if not ctx.private(right):
+            return replace(side, left=_truncated(left, equated, ctx))
+        case Join(left=left, right=right) if not ctx.private(left):
+            return replace(side, right=_truncated(right, equated, ctx))
+        case Filter(input=Join() as below):
+            return replace(side, input=_truncated(below, equated, ctx))
     scan = _one_scan(side)
-    if scan is None or facts.most_rows(frozenset(e.uid for e in ends)) is not None:
+    if scan is None:
         return side
-    equated = {e.uid for e in ends}
     best: Truncate | None = None
     for listed, rows, enforce in _declared(scan, ctx):
         names = {n.lower() for n in listed}

@@ -12,6 +12,7 @@ from dpsql.planner.rewrites.choose_grids import choose_grids, sum_integers
 from dpsql.planner.rewrites.clip_columns import clip_columns
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.correlate_publicly import correlate_publicly
+from dpsql.planner.rewrites.count_partners import count_partners
 from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.follow_paths import follow_paths
 from dpsql.planner.rewrites.inline_projections import inline_projections
@@ -39,6 +40,7 @@ RULES: tuple[Rewrite, ...] = (
     correlate_publicly,
     join_owners,
     follow_paths,
+    count_partners,
     limit_frequencies,
     keep_private,
     clip_columns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.nodes import Equality, Join, JoinKind, Node, SetColumn, SetKind, SetOperation, output_columns
 from tests.support.neighbour_oracle import Tally
 from tests.support.operator_databases import operator_world
@@ -58,3 +59,30 @@ def test_what_is_released_moves_by_what_is_claimed() -> None:
                     bench.check_release(random_root(rng, plans, node), tally)
     store.close()
     assert all(tally.planned > 10 for tally in counted.values()), counted
+
+
+def chained(plans: Plans, sides: list[Node]) -> Node | None:
+    """Three sides in a row: a FULL join on an id, and another one on COALESCE of the two ids."""
+    first, second, third = ([c for c in output_columns(n) if c.name in IDS] for n in sides)
+    triples = [(a, b, c) for a in first for b in second for c in third if a.name == b.name == c.name]
+    if not triples:
+        return None
+    a, b, c = plans.rng.choice(triples)
+    either = Call("coalesce", tuple(plans.rng.sample((a, b), 2)), a.type)
+    two = Join(JoinKind.FULL, sides[0], sides[1], (Equality(a, b),))
+    return Join(JoinKind.FULL, two, sides[2], (Equality(either, c),))
+
+
+def test_three_sides_in_a_row_move_by_what_is_claimed() -> None:
+    store, tally = Store(), Tally()
+    for seed in range(100, 120):
+        rng = random.Random(seed)
+        databases = operator_world(rng)
+        bench, plans = Bench(store, databases), Plans(rng, databases)
+        plans.focus = ("people", "orders")
+        for _ in range(4):
+            node = chained(plans, [plans.tree(rng.choice((0, 0, 1)), bench.accepts) for _ in "abc"])
+            if node is not None:
+                bench.check_release(random_root(rng, plans, node), tally)
+    store.close()
+    assert tally.planned > 10 and tally.changed, tally
