@@ -138,7 +138,7 @@ def _bound(
     parsed = parse(source, settings.dialect)
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
-    bound = bind(parsed, ctx.policy, parameters, dialect, settings.asked)
+    bound = bind(parsed, ctx.policy, parameters, settings.asked)
     require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)
     return _Query(parsed, bound, settings, limits, ctx, dialect, tables, parameters)

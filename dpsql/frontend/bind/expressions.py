@@ -17,7 +17,6 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
-from dpsql.core.printing.dialect import Dialect
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.together import Followup, Together
@@ -54,8 +53,7 @@ MembershipHandler = Callable[[exp.Expr, "ExprBinder"], Expr | None]
 class ExprBinder:
     """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
 
-    dialect: what the query will be printed in. outer: the query around this one, if this one is a subquery; its names
-    come after those of `entries`.
+    outer: the query around this one, if this one is a subquery; its names come after those of `entries`.
     failed: aliases of expressions that were refused; what reads them is not refused again.
     known: by their identity the calls that this binder has made, and what their types tell about them.
     """
@@ -64,7 +62,6 @@ class ExprBinder:
     entries: tuple[Entry, ...]
     numbering: Numbering
     parameters: Parameters
-    dialect: Dialect
     clause: str
     aggregate: AggregateHandler | None = None
     subquery: SubqueryHandler | None = None

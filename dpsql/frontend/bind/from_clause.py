@@ -12,7 +12,6 @@ from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.nodes import Filter, Item, Join, JoinKind, Node, Project, Values, output_columns
 from dpsql.core.ir.types import INTEGER, NULL
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.dialect import Dialect
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions import ExprBinder, condition
@@ -67,7 +66,6 @@ class FromBinder:
     policy: Policy
     parameters: Parameters
     numbering: Numbering
-    dialect: Dialect
     query: Callable[[exp.Expr, Ctes], Relation]
     within: Callable[[Outer], Callable[[exp.Expr, Ctes], Relation]]
     outer: Outer | None = None
@@ -96,7 +94,7 @@ class FromBinder:
         return relation
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
-        return ExprBinder(self.source, entries, self.numbering, self.parameters, self.dialect, clause, outer=self.outer)
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
 
     # --- items and commas ------------------------------------------------------------------------------------------
 

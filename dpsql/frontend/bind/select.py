@@ -16,7 +16,6 @@ from dpsql.core.ir.nodes import Aggregate, Filter, Item, Node, Project, SortKey,
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.dialect import Dialect
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
@@ -81,7 +80,6 @@ class SelectBinder:
     policy: Policy
     parameters: Parameters
     numbering: Numbering
-    dialect: Dialect
     query: Callable[[exp.Expr, Ctes], Relation]
     within: Callable[[Outer], Callable[[exp.Expr, Ctes], Relation]]
     outer: Outer | None = None
@@ -99,7 +97,7 @@ class SelectBinder:
         if self.outer is not None:
             self.outer.limited = is_cut(args)
         tables = FromBinder(
-            self.source, self.policy, self.parameters, self.numbering, self.dialect, self.query, self.within, self.outer
+            self.source, self.policy, self.parameters, self.numbering, self.query, self.within, self.outer
         )
         source = tables.bind(args, ctes)
         if self.outer is not None:
@@ -115,7 +113,7 @@ class SelectBinder:
         return self._project(tree, args, source, rows, above, together)
 
     def _binder(self, entries: tuple[Entry, ...], clause: str) -> ExprBinder:
-        return ExprBinder(self.source, entries, self.numbering, self.parameters, self.dialect, clause, outer=self.outer)
+        return ExprBinder(self.source, entries, self.numbering, self.parameters, clause, outer=self.outer)
 
     def _project(
         self,

@@ -16,8 +16,6 @@ from sqlglot import exp
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
@@ -43,13 +41,11 @@ def bind(
     parsed: Parsed,
     policy: Policy,
     parameters: Sequence[Any] | Mapping[str, Any] = (),
-    dialect: Dialect = DUCKDB,
     asked: dt.datetime | None = None,
 ) -> Bound:
     """Resolve every name and type of a query.
 
-    parameters: values for `?`, `$1`, `$name`. dialect: what the query will be printed in. asked: what CURRENT_DATE and
-    NOW() mean, in UTC; None: now.
+    parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
@@ -57,7 +53,7 @@ def bind(
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)
         return described(asked_of, policy, source)
-    binder = _Binder(source, policy, values, dialect)
+    binder = _Binder(source, policy, values)
     relation = binder.query(parsed.tree, {})
     _require_used(values, binder.span(parsed.tree))
     if binder.numbering.lists:
@@ -80,7 +76,6 @@ class _Binder:
     source: Source
     policy: Policy
     parameters: Parameters
-    dialect: Dialect
     numbering: Numbering = field(default_factory=Numbering)
     read: ByIdentity[exp.Expr, None] = field(default_factory=ByIdentity)
     """The syntax trees that were bound, to find WITH queries that nothing reads."""
@@ -110,7 +105,7 @@ class _Binder:
             case exp.Select():
                 args = checked(tree, self.source, "with_", *CLAUSES)
                 binder = SelectBinder(
-                    self.source, self.policy, self.parameters, self.numbering, self.dialect,
+                    self.source, self.policy, self.parameters, self.numbering,
                     self._below(), self._within, self.outer,
                 )  # fmt: skip
                 return binder.bind(tree, args, ctes)
@@ -140,7 +135,7 @@ class _Binder:
         return ordered(relation, args, self._plain("ORDER BY"))
 
     def _plain(self, clause: str) -> ExprBinder:
-        return ExprBinder(self.source, (), self.numbering, self.parameters, self.dialect, clause)
+        return ExprBinder(self.source, (), self.numbering, self.parameters, clause)
 
     def _below(self) -> Callable[[exp.Expr, Ctes], Relation]:
         """Binds a query in FROM, in WITH or beside UNION: no row of a query around this one can be seen from there."""
