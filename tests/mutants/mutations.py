@@ -28,6 +28,78 @@ RACE = "only processes that race show it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
+    # --- what is printed for a server ---
+    Mutation(
+        "printed-quotient-keeps-its-fraction",
+        "dpsql/core/printing/dialects/postgres.py",
+        'return f"div({a}, {b})"',
+        'return f"{a} / {b}"',
+        "weights are no whole numbers, and sums of them are rounded by the engine",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-texts-of-the-locale",
+        "dpsql/core/printing/dialects/postgres.py",
+        "return f'{sql} COLLATE \"C\"'",
+        "return sql",
+        "texts are ordered, and so groups and rows kept, as the server's locale has it",
+        ("tests/core/printing/test_postgres_texts.py",),
+    ),
+    Mutation(
+        "printed-totals-of-64-bits",
+        "dpsql/core/printing/dialects/postgres.py",
+        "if type_.kind is Kind.DECIMAL else added",
+        "if type_.kind is Kind.DECIMAL else self.cast(added, BIGINT)",
+        "a sum fails over values of some rows",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-units-half-up",
+        "dpsql/core/printing/dialects/postgres.py",
+        'return self.cast(f"{sql} - {center}" if center else sql, type_)',
+        'return self.cast(f"floor({sql} - {center} + 0.5)", type_)',
+        "a value is rounded to another unit than in DuckDB",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-list-without-its-end",
+        "dpsql/core/printing/dialects/postgres.py",
+        "WHERE e.i <= {most}",
+        "WHERE e.i <= {most} + 1",
+        "a list adds more rows than its length allows",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-hash-without-salt",
+        "dpsql/core/printing/dialects/postgres.py",
+        '[*parts, f"CAST({salt} AS text)"]',
+        "parts",
+        "which groups of an id are kept can be known beforehand",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-half-join-of-all-pairs",
+        "dpsql/core/printing/dialects/postgres.py",
+        "return left, (f\"{'NOT ' * anti}EXISTS",
+        "return left, (f\"{'NOT ' * (not anti)}EXISTS",
+        "rows with a match pass for rows without",
+        ("tests/engines_elsewhere/postgres/test_dialect_contract.py",),
+        needs="psycopg",
+    ),
+    Mutation(
+        "printed-products-without-a-guard",
+        "dpsql/core/printing/dialects/postgres_doubles.py",
+        '"WHEN more < 2^-600 THEN signs * 0 "',
+        '""',
+        "a query fails over the values of one row",
+        ("tests/engines_elsewhere/postgres/test_doubles.py",),
+        needs="psycopg",
+    ),
     # --- data in a server ---
     Mutation(
         "server-other-isolation",
