@@ -951,7 +951,7 @@ MUTATIONS = (
         "dpsql/core/noise/sensitivity.py",
         "l2_squared *= 1 if component.one_sign else both",
         "l2_squared *= 1",
-        "what goes and what comes can move a group the same way: squares of both add as (|v| + |w|)²",
+        "what goes and what comes can move a group the same way, and the square of their sum is larger",
         ("tests/core/measures/test_distinct_sum.py",),
     ),
     Mutation(
