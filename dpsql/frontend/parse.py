@@ -37,6 +37,7 @@ MAX_DEPTH = 200
 
 _SHOWN = ["what the policy says of tables and columns:  SHOW TABLES,  DESCRIBE table,  SUMMARIZE table"]
 _INSTEAD = {
+    "PIVOT": ["one column for each value:  SELECT year, SUM(x) FILTER (WHERE lg = 'AL') AS al FROM t GROUP BY year"],
     "EXPLAIN": ["leave EXPLAIN out:  dpsql explain POLICY SQL,  in Python Query.explain()"],
     "SHOW": _SHOWN,
     "DESCRIBE": _SHOWN,

@@ -2554,10 +2554,19 @@ MUTATIONS = (
         needs="psycopg",
     ),
     Mutation(
+        "postgres-head-not-waited-for",
+        "dpsql/core/ledger/postgres.py",
+        "            self._head.finish()\n",
+        "            pass\n",
+        "an answer is shown that an older copy, after a power cut, knows nothing of",
+        ("tests/engines_elsewhere/postgres/ledger/test_lost_connections.py",),
+        needs="psycopg",
+    ),
+    Mutation(
         "postgres-ledger-in-the-data",
         "dpsql/core/ledger/postgres.py",
-        "        if identity(server) == identity(other):",
-        "        if server.url == other.url:",
+        "    if identity(server.url, server.timeout) == identity(data, server.timeout):",
+        "    if server.url == data:",
         "the role that reads the data writes the ledger",
         ("tests/engines_elsewhere/postgres/ledger/test_servers.py",),
         needs="psycopg",
@@ -2568,7 +2577,9 @@ MUTATIONS = (
         '"SELECT pg_advisory_xact_lock(%s)"',
         '"SELECT %s::bigint"',
         "a question that is asked twice at one time is paid for twice",
-        ("tests/engines_elsewhere/postgres/ledger/test_contracts.py",),
+        (
+            "tests/engines_elsewhere/postgres/ledger/test_contracts.py::TestPostgresAnswers::test_a_killed_holder_lets_go",
+        ),
         needs="psycopg",
     ),
     # --- stored answers ---

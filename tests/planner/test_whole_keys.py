@@ -23,7 +23,8 @@ people:
 """
 BINS = (
     "floor(age / 10) * 10", "floor(age / 10)", "ceil(age / 10)", "round(age / 10)", "round(age, -1)",
-    "trunc(age / 7) * 7 + 1", "-floor(age / 10)",
+    "trunc(age / 7) * 7 + 1", "-floor(age / 10)", "floor(fee / 10)", "ceil(fee / 100) * 100", "round(fee)",
+    "floor(fee / 50) + floor(age / 50)", "CAST(floor(fee / 50) AS INTEGER)",
     "time_bucket(INTERVAL 1 MONTH, day)", "time_bucket(INTERVAL 7 DAY, day)",
 )  # fmt: skip
 

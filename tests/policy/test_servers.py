@@ -130,6 +130,13 @@ def test_what_a_server_does_not_do_is_refused_by_name(tmp_path: Path, old: str, 
     assert said in str(refused(written(tmp_path, "postgresql://h/shop", **{old: new})))
 
 
+def test_answers_of_one_engine_are_no_answers_of_another(tmp_path: Path) -> None:
+    """They stand under the policy's hash, in which the place of the data is."""
+    addresses = ("shop.duckdb", "postgresql://h/shop", "postgresql://h/other", "postgresql://?service=shop")
+    hashes = {load_policy(written(tmp_path, a, **{'    source: Sales."Orders"\n': ""})).hash for a in addresses}
+    assert len(hashes) == len(addresses)
+
+
 def test_queries_may_name_the_servers_database(tmp_path: Path) -> None:
     policy = load_policy(written(tmp_path, "postgresql://h/shop"))
     for name in ("orders", "public.orders", "shop.public.orders"):

@@ -7,8 +7,8 @@ log before it moves any of it into the file, and the file before the log begins 
 that was cut short it reads as far as its checksums hold. What is lost is paid for again, and that is all: an answer is
 served only if the ledger names it, and the ledger's entry is on the disk before the noise is drawn. *When it would be
 false.* If the disk acknowledges writes that it does not make; if other code of the process opens and closes the file
-(core/ledger/sqlite_connections.py). *Tested by* tests/answers/test_store_contract.py, tests/answers/test_power_cuts.py,
-tests/deep/fuzz/answers.py.
+(core/ledger/sqlite_connections.py). *Tested by* tests/answers/test_store_contract.py,
+tests/deep/ledger/test_power_cuts.py, tests/deep/fuzz/answers.py.
 """
 
 from __future__ import annotations

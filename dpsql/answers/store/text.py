@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 from collections.abc import Callable, Sequence
@@ -37,13 +38,28 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 """For the types whose `str` is not what is read back."""
 
 
+MANY = 10_000
+"""Integers from which on they are written in 64 bits each: a million take a tenth of a second less."""
+IN_64_BITS = "int64:"
+
+
 def write_integers(values: Sequence[int]) -> str:
-    """Integers of any size."""
-    return str(list(values)).replace(" ", "")
+    """Integers of any size; many that fit 64 bits as these, the least byte first."""
+    from dpsql.core.noise.integer_columns import Integers  # loads numpy
+
+    held = Integers.of(values)
+    if len(held) >= MANY and held.array.dtype == "int64":
+        return IN_64_BITS + base64.b64encode(held.array.astype("<i8").tobytes()).decode("ascii")
+    return str(held.tolist()).replace(" ", "")
 
 
 def read_integers(text: str) -> tuple[int, ...]:
     """What `write_integers` wrote; ValueError if it is something else."""
+    if text.startswith(IN_64_BITS):
+        import numpy
+
+        held = base64.b64decode(text.removeprefix(IN_64_BITS), validate=True)
+        return tuple(numpy.frombuffer(held, "<i8").tolist())  # ValueError for a part of a number
     found = json.loads(text)
     if not isinstance(found, list) or any(type(v) is not int for v in found):
         raise ValueError("not integers")

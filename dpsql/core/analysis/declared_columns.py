@@ -14,6 +14,7 @@ from dpsql.core.functions.value import Domain, Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
+from dpsql.core.ir.render import identifier
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact
 from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
@@ -81,7 +82,7 @@ def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
         f"column with {missing} in the policy: {where}",
         (
             f"custodian: add to {where}:  bounds: [{low}, {high}]",
-            f"or, in this query:  CLIP({column.name}, {low}, {high})",
+            f"or, in this query:  CLIP({identifier(column.name)}, {low}, {high})",
         ),
     )
 

@@ -91,9 +91,8 @@ class Join:
     """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
 
     LEFT and FULL also give the rows without a partner, padded with NULL; SEMI and ANTI give the left rows with or
-    without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates over
-    private rows is released even below another aggregate. `narrowed`: it was an outer join whose padded rows count
-    nothing, so that all groups of its left side are still to be shown.
+    without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates is released
+    even below another aggregate. `narrowed`: an outer join whose padded rows count nothing; all left groups are shown.
     """
 
     kind: JoinKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue
 
@@ -12,11 +13,21 @@ _INFIX = {
 }  # fmt: skip
 
 
+_NAME = re.compile(r"[^\W\d]\w*|\w+\(.*\)", re.DOTALL)
+"""What stands as it is: names, and what an item without a name is called, `count(*)`."""
+_WORDS = """all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+default deferrable desc describe distinct do else end except false fetch for foreign from group having in initially
+intersect into lambda lateral leading limit not null offset on only or order pivot placing primary qualify references
+returning select show some summarize symmetric table then to trailing true union unique unpivot using variadic when
+where window with"""
+_RESERVED = frozenset(_WORDS.split())
+
+
 def expression(expr: Expr) -> str:
     """One line, close to what was written; the clips that the plan added are left out."""
     match expr:
         case Column(name=name):
-            return name
+            return identifier(name)
         case Literal(value=value):
             return constant(value)
         case Cast(arg=arg, type=type_):
@@ -65,6 +76,13 @@ def _one_end(when: Call, then: Expr, x: Expr) -> str:
     if not isinstance(compared, Call) or compared.span is not None or compared.args != (x, then):
         return ""
     return compared.function if compared.function in ("lt", "gt") else ""
+
+
+def identifier(name: str) -> str:
+    """A name as SQL reads it: in quotes where it would be a word of SQL, or no name."""
+    if _NAME.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def constant(value: LiteralValue) -> str:

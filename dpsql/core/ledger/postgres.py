@@ -28,7 +28,7 @@ from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
 from dpsql.core.ledger.postgres_server import Server, Session, Unknown, identity
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
-from dpsql.core.ledger.refusals import after_commit, perhaps_charged, unnamed_units, unusable
+from dpsql.core.ledger.refusals import after_commit, kept_back, perhaps_charged, unnamed_units, unusable
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
@@ -90,6 +90,7 @@ class PostgresLedger:
             schema.found(server, Identity.new(dataset, accountant), head)
             ledger = cls._checked(server, head, dataset, accountant, units)
             head.advance(ledger._tip.sequence, lambda: ledger._tip)
+            head.finish()
         except BaseException:
             server.close()
             raise
@@ -154,7 +155,11 @@ class PostgresLedger:
         return receipt
 
     def finish(self) -> None:
-        """Nothing to wait for: the charge and its head are durable once `reserve` returns."""
+        """See `Ledger.finish`: an older copy is recognised from now on, after a power cut, too."""
+        try:
+            self._head.finish()
+        except CannotOpen as failure:
+            raise kept_back(failure) from None
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds, other gateways' charges included."""
@@ -384,12 +389,8 @@ def is_founded(url: str, timeout: float = 10.0) -> bool:
 
 def _refuse_the_datas(server: Server, data: str) -> None:
     """A ledger beside the data would be written by a role that may only read, or read by whoever may read the data."""
-    other = Server(data, server.timeout)
-    try:
-        if identity(server) == identity(other):
-            raise unusable(
-                server.url, "this is the database that holds the data",
-                "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
-            )  # fmt: skip
-    finally:
-        other.close()
+    if identity(server.url, server.timeout) == identity(data, server.timeout):
+        raise unusable(
+            server.url, "this is the database that holds the data",
+            "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Final
 from dpsql.core.ledger.accountant import ACCOUNTANTS
 from dpsql.core.ledger.hash_chain import FORMAT, Identity
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.postgres_server import GRANTS, Server, Session
+from dpsql.core.ledger.postgres_server import GRANTS, Server, Session, Unknown
 from dpsql.core.ledger.refusals import unusable
 
 RESTORE = (
@@ -73,7 +73,10 @@ def found(server: Server, identity: Identity, head: Head) -> None:
     Tables that somebody has made beforehand are used. Raises CannotOpen (DP407).
     """
     if not server.read(is_founded):
-        server.transaction(lambda session: _found(server, session, identity, head))
+        try:
+            server.transaction(lambda session: _found(server, session, identity, head))
+        except Unknown:
+            raise unusable(server.url, "the connection was lost while it was made", "try again") from None
 
 
 def _found(server: Server, session: Session, identity: Identity, head: Head) -> None:

@@ -294,8 +294,8 @@ class Server:
 
 
 SETTINGS: Final = (
-    "current_setting('search_path'), current_setting('row_security'), current_setting('synchronous_commit'), "
-    "current_setting('fsync')"
+    "pg_catalog.current_setting('search_path'), pg_catalog.current_setting('row_security'), "
+    "pg_catalog.current_setting('synchronous_commit'), pg_catalog.current_setting('fsync')"
 )
 """What the promise rests on; selected with the lock of each charge, and checked by `agrees`."""
 
@@ -326,14 +326,16 @@ def check_settings(session: Session, url: str) -> None:
     agrees(url, *session.rows(f"SELECT {SETTINGS}")[0])
 
 
-def identity(server: Server) -> tuple[object, ...]:
-    """Which database of which cluster this is, however it was named. Raises CannotOpen (DP407)."""
-    (found,) = server.read(
-        lambda session: session.rows(
-            "SELECT c.system_identifier, d.oid FROM pg_control_system() AS c, pg_database AS d "
-            "WHERE d.datname = current_database()"
+def identity(url: str, timeout: float) -> tuple[object, ...]:
+    """Which database of which cluster this is, however it was named, and whatever is set there. Raises CannotOpen."""
+    session = Session(url, timeout, _connected(url, timeout))
+    try:
+        (found,) = session.rows(
+            "SELECT c.system_identifier, d.oid FROM pg_catalog.pg_control_system() AS c, pg_catalog.pg_database AS d "
+            "WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"
         )
-    )
+    finally:
+        session.close()
     return found
 
 

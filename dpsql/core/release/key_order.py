@@ -21,7 +21,7 @@ def in_order(columns: Sequence[Sequence[LiteralValue]], height: int) -> NDArray[
         columns = columns[:1]  # no two rows are equal there, as two NaN are that a set takes for two
     order = np.arange(height)
     for column in reversed(columns):
-        kinds = set(map(type, column))
+        kinds = {int} if isinstance(column, Integers) else set(map(type, column))
         if len(columns) == 1 and not kinds <= {int, float}:
             return _sorted(column)
         order = order[np.argsort(_ranks(column, kinds)[order], kind="stable")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, product, repeat
+from itertools import compress, product
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
-from dpsql.core.release.key_matching import numbered, places
+from dpsql.core.release.key_matching import Keys, numbered, places
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
 
@@ -136,7 +136,7 @@ class PrivateIntegers:
     keys: each once, in an order that depends on the data.
     """
 
-    keys: list[Key]
+    keys: Keys
     columns: list[Exact]
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class PrivateIntegers:
             [_entries(column, group) for group in range(len(column))] if isinstance(column, Histograms) else column
             for column in self.columns
         ]
-        rows = zip(*columns, strict=True) if columns else repeat((), len(self.keys))
+        rows = zip(*columns, strict=True) if columns else ((),) * len(self.keys)
         return {key: list(row) for key, row in zip(self.keys, rows, strict=True)}
 
     def of(self, keys: Sequence[Key]) -> list[Exact]:
@@ -171,17 +171,17 @@ def assembled(
     exact, noise: not needed where none is wanted.
     """
     noise = noise or Noise([])
-    exact = exact or PrivateIntegers([], [Integers.zeros(0) for _ in planned.measured.node.components])
+    exact = exact or PrivateIntegers(Keys([], 0), [Integers.zeros(0) for _ in planned.measured.node.components])
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
         return noised(planned, given, keys, exact.of(keys), noise)
     # Private keys are sorted: the order in which the engine finds groups depends on the data. Noise does not depend on
     # a row's place, so only those that are shown need to be.
-    found = noised(planned, given, exact.keys, exact.columns, noise)
-    order = in_order(found.key_columns, len(found.keys))
-    keys = tuple(map(found.keys.__getitem__, order.tolist()))
-    return replace(found, keys=keys, columns=tuple(column.taken(order) for column in found.columns))
+    planned, columns, shown = _noised(planned, given, len(exact.keys), exact.columns, noise)
+    held = exact.keys.taken(shown)
+    order = in_order(held.columns, len(held))
+    return NoisyRelease(planned, tuple(held.taken(order)), tuple(column.taken(order) for column in columns))
 
 
 def noised(
@@ -193,6 +193,15 @@ def noised(
     that an audit may draw many releases at once, as one of as many times the keys. Cells are chosen for the keys that
     are shown.
     """
+    planned, columns, shown = _noised(planned, given, len(keys), exact, noise)
+    held = tuple(keys) if shown.all() else tuple(compress(keys, shown.tolist()))
+    return NoisyRelease(planned, held, tuple(columns))
+
+
+def _noised(
+    planned: PlannedRelease, given: Given, height: int, exact: Sequence[Exact], noise: Noise
+) -> tuple[PlannedRelease, list[Integers], NDArray[np.bool_]]:
+    """With the mechanisms that made the numbers, these of the rows that are shown, and which are, of `height` keys."""
     node, measurements = planned.measured.node, list(planned.measured.measurements)
     columns: list[Integers] = []
     for i, m in enumerate(measurements):
@@ -201,18 +210,17 @@ def noised(
             columns.append(Integers.of(answer.values))
             measurements[i] = replace(m, mechanism=made_by(answer.mechanism, answer.parameter))
         elif m.known is not None:  # whatever the data hold: a size that is promised must not be corrected by them
-            columns.append(m.noise.add_noise([m.known] * len(keys)))
+            columns.append(m.noise.add_noise([m.known] * height))
         else:
             own = exact[i]
-            columns.append(Integers.zeros(len(keys)) if isinstance(own, Histograms) else noise(i, own).integers)
-    shown: NDArray[np.bool_] = np.ones(len(keys), dtype=np.bool_)
+            columns.append(Integers.zeros(height) if isinstance(own, Histograms) else noise(i, own).integers)
+    shown: NDArray[np.bool_] = np.ones(height, dtype=np.bool_)
     threshold = planned.measured.threshold
     if threshold is not None:
         assert node.threshold is not None
         stored = given.answers.get(node.threshold)
         if stored is None:
             shown = np.array(threshold.release(columns[node.threshold]), dtype=np.bool_)
-            keys = list(compress(keys, shown.tolist()))
             columns = [column.taken(shown) for column in columns]
         elif stored.shown is not None:
             made = made_by(stored.mechanism, stored.parameter)
@@ -227,7 +235,7 @@ def noised(
             columns[i] = noise.choose(i, own.taken(shown), taken).integers
     measured = replace(planned.measured, measurements=tuple(measurements), threshold=threshold)
     planned = replace(planned, measured=measured) if given.answers else planned
-    return NoisyRelease(planned, tuple(keys), tuple(columns))
+    return planned, columns, shown
 
 
 def exact_totals(
@@ -240,9 +248,10 @@ def exact_totals(
     found = _fetch(planned, Ask(engine, salt, earlier))
     sources = key_sources(planned.measured.node)
     if sources is None:
-        keys = list(map(found.keys.__getitem__, in_order(columns_of(found.keys, _width(planned)), len(found.keys))))
+        keys = found.keys.taken(in_order(found.keys.columns, len(found.keys)))
     else:
-        keys = public_keys(sources, _width(planned))
+        listed = public_keys(sources, _width(planned))
+        keys = Keys(columns_of(listed, _width(planned)), len(listed))
     return PrivateIntegers(keys, found.of(keys)).rows()
 
 
@@ -279,7 +288,7 @@ def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
         return PrivateIntegers(distinct, exact)
     # A key without any unit is never a candidate: whether it is seen must not depend on the engine's zero groups.
     present = np.asarray(totals[node.threshold].array > 0, dtype=np.bool_)
-    return PrivateIntegers(list(compress(distinct, present.tolist())), [column.taken(present) for column in exact])
+    return PrivateIntegers(distinct.taken(present), [column.taken(present) for column in exact])
 
 
 def _width(planned: PlannedRelease) -> int:
@@ -298,10 +307,10 @@ def columns_of(keys: Sequence[Key], width: int) -> list[Sequence[LiteralValue]]:
     return [list(map(itemgetter(i), keys)) for i in range(width)]
 
 
-def public_keys(sources: Sequence[KeySource], width: int) -> list[Key]:
+def public_keys(sources: Sequence[KeySource], width: int) -> Sequence[Key]:
     """All combinations of the public key lists, in release order; one empty key without grouping."""
     if len(sources) == 1 and sources[0].positions == tuple(range(width)):
-        return list(sources[0].keys)
+        return sources[0].keys
     keys = []
     for combination in product(*(list(s.keys) for s in sources)):
         key: list[LiteralValue] = [None] * width

@@ -28,7 +28,8 @@ class Rows(Protocol):
 _RELATIONS: Final = """
 SELECT c.oid, n.nspname, c.relname, CAST(c.relkind AS text), c.relispopulated, row_security_active(c.oid),
   has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
-  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'),
+  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhrelid = c.oid)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
@@ -82,7 +83,11 @@ _RUNS_SQL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A relation as the server lists it. writable: whether the role may change its rows."""
+    """A relation as the server lists it.
+
+    kind: `r` table, `p` partitioned, `v` view, `m` materialized, `f` foreign. cut: whether row security hides rows.
+    writable: whether the role may change its rows. part: whether another table's rows hold its own.
+    """
 
     number: int
     place: Stored
@@ -91,6 +96,7 @@ class Listed:
     cut: bool
     readable: bool
     writable: bool
+    part: bool
 
     @property
     def name(self) -> str:
@@ -138,10 +144,7 @@ class _Below:
 
 def listed(rows: Rows) -> tuple[Listed, ...]:
     """All tables, views and foreign tables of the database, temporary ones left out."""
-    return tuple(
-        Listed(number, Stored(schema, table), kind, populated, cut, readable, writable)
-        for number, schema, table, kind, populated, cut, readable, writable in rows(_RELATIONS)
-    )
+    return tuple(Listed(number, Stored(schema, table), *rest) for number, schema, table, *rest in rows(_RELATIONS))
 
 
 def described(rows: Rows, wanted: Sequence[Listed], everything: Sequence[Listed]) -> tuple[Described, ...]:

@@ -107,7 +107,7 @@ def settle(connection: Connection[Any]) -> CannotOpen | None:
     shadows = [str(name) for (name,) in connection.execute(SHADOWS, binary=True).fetchall()]
     if shadows:
         return cannot_open(
-            f"the database redefines what is built in: {', '.join(shadows[:5])}",
+            f"the database changes what is built in: {', '.join(shadows[:5])}",
             "drop these: dpsql relies on what the built-in functions, operators and casts do",
         )
     return None

@@ -114,9 +114,9 @@ def load(rows: Rows, wanted: Sequence[Wanted] | None) -> Schema:
     """
     everything = listed(rows)
     if wanted is None:
-        readable = [one for one in everything if one.readable]
-        found = described(rows, readable, everything)
-        return Schema(tuple(Relation(d.listed.name, d, {}) for d in found if not d.refused))
+        whole = [one for one in everything if one.readable and not one.part]
+        usable = [d for d in described(rows, whole, everything) if not d.refused]
+        return Schema(tuple(Relation(d.listed.name, d if d.listed.kind in "vm" else _alone(d), {}) for d in usable))
     pairs = [(w, one) for w in wanted if (one := _find(everything, w)) is not None]
     found = described(rows, [one for _, one in pairs], everything)
     relations = tuple(Relation(w.name, d, _names(w, d)) for (w, _), d in zip(pairs, found, strict=True))
@@ -126,6 +126,11 @@ def load(rows: Rows, wanted: Sequence[Wanted] | None) -> Schema:
             raise cannot_open(f"table `{relation.name}` {what}", help)
     missing = len(pairs) < len(wanted)
     return Schema(relations, tuple(one.name for one in everything) if missing else ())
+
+
+def _alone(found: Described) -> Described:
+    """A table whose parts are not listed: it reads itself, and is no view."""
+    return replace(found, reads=found.reads[:1])
 
 
 def _find(everything: Sequence[Listed], wanted: Wanted) -> Listed | None:

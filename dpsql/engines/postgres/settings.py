@@ -115,8 +115,10 @@ WHERE c.oid >= {FIRST_OF_USERS} AND c.castsource < {FIRST_OF_USERS} AND c.castta
 UNION SELECT 'function ' || p.proname FROM pg_proc AS p
 WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.oid < {FIRST_OF_USERS}
   AND p.prolang NOT IN (SELECT l.oid FROM pg_language AS l WHERE l.lanname IN ('internal', 'c', 'sql'))
+UNION SELECT 'planner: extension ' || e.extname FROM pg_extension AS e WHERE e.extname = 'citus'
 ORDER BY 1"""
-"""What could stand in the place of a built-in function, operator or cast."""
+"""What could stand in the place of a built-in function, operator or cast; and what plans statements anew, over several
+servers, which have no snapshot in common."""
 
 
 def unset(read: tuple[str | None, ...]) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class AggregateCollector:
         inner.window, inner.grouping, inner.membership = None, None, self.membership
         several = listed(node, binder)
         if several is not None:
+            self.numbering.lists = True
             each = tuple(self._shared(self.bound(one, inner)) for one in several)
             return binder.call("list_of", each, binder.span(node))
         return self._shared(self.bound(element(node, binder) or node, inner))

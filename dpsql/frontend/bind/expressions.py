@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.registry import REGISTRY, lookup
+from dpsql.core.functions.registry import lookup
 from dpsql.core.functions.signature import WITHOUT_A_ZONE, compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
@@ -119,30 +119,31 @@ class ExprBinder:
 
     def _column(self, node: exp.Column) -> Expr:
         checked(node, self.source, "this", "table", "db", "catalog")
+        at = self.span(node)
         if isinstance(node.this, exp.Star):
-            raise reject("DP101", "* is not an expression here", span=self.span(node), help=["name the columns"])
+            raise reject("DP101", "* is not an expression here", span=at, help=["name the columns"])
         if node.args.get("table") and (made := self._made(node)) is not None:
             return made
-        relation, name = relation_of(node, self.entries, self.outer, self.span(node)), node.this.name
+        relation, name = relation_of(node, self.entries, self.outer, at), node.this.name
         if relation is None and name.lower() in self.failed and not has(self.entries, name):
             raise Followup
         if relation is None and name.lower() in self.aliases:
             meant = self.aliases[name.lower()]
             if larger_than(meant, MOST_NODES):
-                raise too_large("the expression is too large", self.span(node), "use its alias fewer times")
+                raise too_large("the expression is too large", at, "use its alias fewer times")
             return meant
-        if (found := self._of_outer(name, relation, self.span(node))) is not None:
+        if (found := self._of_outer(name, relation, at)) is not None:
             return found
         if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
-            if (now := self.parameters.clock(name.lower(), self.span(node))) is not None:
+            if (now := self.parameters.clock(name.lower(), at)) is not None:
                 return now
-            raise volatile(name, self.span(node))
+            raise volatile(name, at)
         advice = (
             partial(of_column, node, name, self.clause)
             if relation is None
             else partial(declared_field, node, self.entries)
         )
-        return find(self.entries, name, relation, self.span(node), advice)
+        return find(self.entries, name, relation, at, advice)
 
     def _of_outer(self, name: str, relation: str | None, span: Span) -> Column | None:
         if self.outer is None or decides(self.entries, name, relation):
@@ -226,14 +227,15 @@ class ExprBinder:
                     label="would depend on the data",
                     help=["write the value itself, or pass it as a parameter:  ?, $1 or $name"],
                 )  # fmt: skip
-        if function.name in _UNIFYING:
-            args = self._unified(function.name, args)
-        if function.name == "least" or function.name == "greatest":
-            clipped = _as_clip(function.name, args)
+        name = function.name
+        if name in _UNIFYING:
+            args = self._unified(name, args)
+        if name == "least" or name == "greatest":
+            clipped = _as_clip(name, args)
             if clipped is not None:
-                function, args = REGISTRY["clip"], clipped
-        value = value_of_call(function.name, tuple([self.value(a) for a in args]), span)
-        made = Call(function.name, args, value.type, span)
+                name, args = "clip", clipped
+        value = value_of_call(name, tuple([self.value(a) for a in args]), span)
+        made = Call(name, args, value.type, span)
         self.known[made] = value
         return made
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 
 from sqlglot import exp
 
@@ -29,13 +30,16 @@ Place = tuple[str, ...]
 """The table that is written in front of a column, with its schema; () if none is."""
 
 
+_made = attrgetter("made")
+
+
 def made_column(node: exp.Expr, text: str, levels: Sequence[Sequence[Entry]]) -> Entry | None:
     """The column that the policy makes of what is written; None if it makes none, or a table's column is written.
 
     levels: what a query sees, then the query around it: the first that has such a column decides.
     Raises Rejected DP104: several tables make one.
     """
-    if not any(e.made for entries in levels for e in entries):
+    if not any(any(map(_made, entries)) for entries in levels):
         return None
     if isinstance(node, exp.Column) and any(_is_table(node, entries) for entries in levels):
         return None

@@ -29,11 +29,15 @@ _REPAIR = "its WITH queries are read again at every use: use each of them fewer 
 
 @dataclass(slots=True)
 class Numbering:
-    """Gives columns their plan-wide numbers, and counts the tables that are read, and all leaves of the plan."""
+    """Gives columns their plan-wide numbers, and counts the tables that are read, and all leaves of the plan.
+
+    lists: whether a list of quantiles was made anywhere.
+    """
 
     counter: count[int] = field(default_factory=lambda: count(1))
     tables: int = 0
     leaves: int = 0
+    lists: bool = False
 
     def leaf(self, span: Span | None = None) -> None:
         """One more relation is read that reads no other. Raises Rejected DP101 if there are too many."""

@@ -55,7 +55,7 @@ def _with(node: exp.Expr, p: exp.Expr) -> exp.Expr:
 
 
 def require_only_shown(root: Node) -> None:
-    """Refuse what reads a list of quantiles. Raises Rejected DP101."""
+    """Refuse what reads a list of quantiles, of a query that makes one. Raises Rejected DP101."""
     lists = {
         item.column.uid
         for node in walk(root)
@@ -63,8 +63,6 @@ def require_only_shown(root: Node) -> None:
         for item in node.items
         if isinstance(item.expr, Call) and item.expr.function == "list_of"
     }
-    if not lists and not any(_is_list(e) for node in walk(root) for each in expressions(node) for e in walk_expr(each)):
-        return
     # A column that only passes a list on is one, too.
     for node in reversed(list(walk(root))):
         if isinstance(node, Project):

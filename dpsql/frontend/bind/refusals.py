@@ -44,7 +44,10 @@ def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
     at = query_span(node, source.text)
     if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
         return reject(
-            "DP111", "ANY over a list is not supported", span=span_of(node, source.text), help=["write  x IN (1, 2)"]
+            "DP111",
+            "ANY over a list is not supported",
+            span=span_of(node, source.text),
+            help=["of values, write  x IN (1, 2)", "of a column that holds a list, write  list_contains(tags, x)"],
         )
     if isinstance(node, exp.All):
         return reject(
@@ -135,8 +138,19 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         )  # fmt: skip
     if (inside := unmade(node, source.text)) is not None:
         return inside
-    if isinstance(node, exp.ArrayOverlaps):
+    if isinstance(node, exp.Bracket) and isinstance(node.this, exp.Column):
+        return reject(
+            "DP105", "elements of a list have no number here", span=span,
+            help=["write  list_contains(tags, 'a')", "or make rows of them:  FROM t, UNNEST(t.tags) AS u(tag)"],
+        )  # fmt: skip
+    if isinstance(node, exp.ArrayOverlaps) and "&&" in source.text[span.start : span.end]:
         return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
+    if isinstance(node, exp.ArrayOverlaps | exp.ArrayContainsAll):
+        word = "OR" if isinstance(node, exp.ArrayOverlaps) else "AND"
+        return reject(
+            "DP105", f"function {written_name(node, source)} is not supported", span=span,
+            help=[f"write  list_contains(tags, 'a') {word} list_contains(tags, 'b')"],
+        )  # fmt: skip
     if isinstance(node, exp.Collate):
         return reject(
             "DP105", "COLLATE is not supported", span=span,

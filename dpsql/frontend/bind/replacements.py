@@ -32,6 +32,7 @@ INSTEAD: Final[dict[str, str]] = {
     "regexp_like": _PATTERN,
     "regexp_matches": _PATTERN,
     "regexp_full_match": _PATTERN,
+    "regexp_extract": "write  split_part(x, ' ', 1)  or  substring(x, 1, 3)",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),

@@ -56,7 +56,8 @@ def bind(
     binder = _Binder(source, policy, values)
     relation = binder.query(parsed.tree, {})
     _require_used(values, binder.span(parsed.tree))
-    require_only_shown(relation.node)
+    if binder.numbering.lists:
+        require_only_shown(relation.node)
     found = Bound(relation.node, tuple(e.column for e in relation.entries), source, tuple(values.told))
     return found if asked_of is None else columns_of(found, asked_of)
 

@@ -19,6 +19,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.policy.tables import TableDomain
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.group_keys.bins import bins, bins_between
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
 from dpsql.planner.group_keys.narrow import Narrowed, narrowed, subjects
 from dpsql.planner.group_keys.rows import Origin, Padding, Rows
@@ -211,7 +212,8 @@ class _Case:
             domain = None if uid in held else self._narrowed(uid).domain
             return uid in held or (domain is not None and domain.size <= ENUMERABLE)
 
-        for subject in subjects(self.terms, items):
+        compared = subjects(self.terms, items)
+        for subject in [*compared, *bins(items)]:
             if not any(subject in walk(i) for i in items) or all(enumerable(uid) for uid in columns_of(subject)):
                 continue
             env = {uid: self._value(uid) for uid in columns_of(subject)}
@@ -219,15 +221,23 @@ class _Case:
                 value = evaluate(subject, env)
             except Rejected:
                 continue
+            within = {uid: replace(v, interval=self._bounds(uid) or v.interval) for uid, v in env.items()}
+            known = value.domain or whole(value, self._most()) or bins_between(subject, within)
+            if known is None and subject not in compared:
+                continue
             uid = min([0, *self.env]) - 1
             column = Column(uid, "expression", value.type)
             items = [replaced(i, subject, column) for i in items]
             self.terms = [replaced(t, subject, column) for t in self.terms]
             self.env[uid] = replace(value, domain=None)
-            natural = value if value.domain is not None else replace(value, domain=whole(value, self._most()))
             self.narrow = {}
-            self.own.append(Origin(column, natural))
+            self.own.append(Origin(column, replace(value, domain=known)))
         return items
+
+    def _bounds(self, uid: int) -> Interval | None:
+        """Both ends that the policy gives a variable; None if it does not."""
+        found = (self._declared(o) for o in self.own if self._variable(o.column.uid) == uid)
+        return next((b for b in found if b is not None and b.bounded), None)
 
     def _value(self, uid: int) -> Value:
         """What is known of a variable, with its keys."""

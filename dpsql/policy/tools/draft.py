@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.derived import Derived
+from dpsql.core.policy.server import names_server
 from dpsql.policy.file.scalars import usable_name
 from dpsql.policy.tools.struct_fields import fields
 
@@ -74,7 +75,7 @@ def _lines(
             yield from _view(table)
         else:
             parts = partitions.get(table.name, frozenset())
-            yield from _table(table, catalogue, source or table.source or None, parts)
+            yield from _table(table, catalogue, source or table.source or None, parts, not names_server(database))
     yield "# What a query costs that says nothing else."
     yield "defaults: {epsilon: 0.1, delta: 1e-8}"
     yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
@@ -95,8 +96,9 @@ def _view(table: CatalogueTable) -> Iterator[str]:
 
 
 def _table(
-    table: CatalogueTable, catalogue: Catalogue, source: str | None, partitions: frozenset[str]
+    table: CatalogueTable, catalogue: Catalogue, source: str | None, partitions: frozenset[str], makes: bool
 ) -> Iterator[str]:
+    """makes: whether columns may be made of others (`from`), which no server does."""
     if not usable_name(table.name):
         yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
         return
@@ -118,7 +120,7 @@ def _table(
     keys = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
     for column in table.columns:
         primary = column.name in table.primary_key
-        line = _column(column, known.get(column.name), primary, column.name in keys)
+        line = _column(column, known.get(column.name), primary, column.name in keys or not makes)
         yield f"{line}   # names of folders" if column.name in partitions else line
         yield from _fields(column, {c.name.casefold() for c in table.columns})
 
@@ -140,7 +142,8 @@ def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[st
         yield from lines
 
 
-def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, keyed: bool) -> str:
+def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, kept: bool) -> str:
+    """kept: whether it has to stay what it is in the data."""
     if type is None:
         if not usable_name(column.name):
             return f"      # {_scalar(column.name)}: not a name a policy can hold"
@@ -148,7 +151,7 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, keyed:
         if column.why:
             return f"      # {_scalar(column.name)}: queries cannot use {column.why}"
         return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
-    if type.kind is Kind.TIMESTAMPTZ and not keyed:  # which has no hours and days
+    if type.kind is Kind.TIMESTAMPTZ and not kept:  # which has no hours and days
         made = _scalar(str(Derived(column.name, zone="UTC")))
         return f"      {_scalar(column.name)}: {{from: {made}, type: timestamp}}{_CLOCKS}"
     parts = [f"type: {_scalar(type.name.lower())}"]

@@ -129,6 +129,7 @@ def test_over_all_rows(most: int) -> None:
 @pytest.mark.parametrize("most", [1, 2, 3000, 9 * 2**30])
 def test_over_total(most: int) -> None:
     rows, factor = partials(2**20, 3), 64
+    rows += [(1000, 1, most), (1001, 1, most), (1001, 1, -1), (1002, 1, 1 - most), (1002, 1, 1)]
     of = sums(rows, lambda n, m: abs(m))
     assert added(over_total(DUCKDB, 0, "m0", factor, most), rows) == [
         toward_zero(factor * most * m, max(of[u], most)) for u, n, m in rows

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.functions.value import Domain
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release import key_matching as matching
-from dpsql.core.release.key_matching import numbered, places
+from dpsql.core.release.key_matching import Keys, numbered, places
 
 SMALL = st.integers(-4, 4)
 HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])
@@ -46,7 +48,31 @@ def test_keys_are_numbered_once_each(parts: list[list[Any]], arrays: bool) -> No
 def test_places_are_those_of_a_dictionary(parts: list[list[Any]]) -> None:
     keys, asked = list(dict.fromkeys(parts[0])), parts[1]
     position = {key: i for i, key in enumerate(keys)}
-    assert places(keys, asked).tolist() == [position.get(key, -1) for key in asked]
+    expected = [position.get(key, -1) for key in asked]
+    assert places(keys, asked).tolist() == expected
+    if keys and keys[0]:
+        held = Keys(columns_of(keys, len(keys[0]), arrays=True), len(keys))
+        assert places(held, asked).tolist() == expected
+
+
+@given(st.lists(st.integers(-30, 30) | HUGE, unique=True), st.lists(st.integers(-40, 40) | HUGE, unique=True))
+def test_lists_are_looked_up_whether_they_lie_close_together_or_not(own: list[int], listed: list[int]) -> None:
+    keys, asked = [(v,) for v in own], LazyKeys(Domain(tuple(listed)))
+    position = {v: i for i, v in enumerate(own)}
+    for _ in range(2):  # the second time from the kept array
+        assert places(keys, asked).tolist() == [position.get(v, -1) for v in listed]
+
+
+def test_keys_are_made_where_they_are_asked_for_and_show_nothing() -> None:
+    keys = Keys([Integers.of([3, 1, 2]), ["c", "a", "b"]], 3)
+    assert list(keys) == [(3, "c"), (1, "a"), (2, "b")] == [keys[0], keys[1], keys[-1]]
+    assert list(keys[1:]) == [(1, "a"), (2, "b")] and len(keys[1:]) == 2
+    assert list(keys.taken(np.array([2, 0]))) == [(2, "b"), (3, "c")]
+    assert list(keys.taken(np.array([True, False, True]))) == [(3, "c"), (2, "b")]
+    assert list(Keys([], 2)) == [(), ()] and list(Keys([], 2).taken(np.array([True, False]))) == [()]
+    assert repr(keys) == "<3 keys>"
+    with pytest.raises(IndexError):
+        keys[3]
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,23 @@ def test_a_wait_that_is_left_out_is_noticed(name: str, written_down: Callable[..
     breaks, words = BREAKS[name]
     found = next(broken(written_down(breaks), memory), "nothing")
     assert re.search(words, found), found
+
+
+def test_a_charge_and_its_answer_wait_for_the_log_and_then_for_the_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two flushes for each question of a session, once there are files: there were six."""
+    disk, place = Disk(tmp_path), place_in(tmp_path)
+    disk.watch(monkeypatch)
+    with place.open() as ledger:
+        store = answers_beside(ledger)
+        for name in "abc":
+            disk.events.clear()
+            store.find([f"address of {name}"])
+            disk.said(ledger.reserve(Entry(name, "ana", LOSS, "plan", "policy", "SQL", answers=(name,)), Caps()))
+            store.add([answer(name)])
+            ledger.finish()
+        done = [(what, path.name) for what, path, _ in disk.events if what != "write"]
+        store.close()
+    assert sorted(done) == [("flush", "head.json"), ("flush", "l.sqlite-wal"), ("said", tmp_path.name)]
+    assert done.index(("flush", "l.sqlite-wal")) < done.index(("said", tmp_path.name))

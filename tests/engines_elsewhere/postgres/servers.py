@@ -189,10 +189,17 @@ def _may_run(program: Path, user: Mapping[str, Any]) -> bool:
 
 
 def _copied(programs: Path, folder: Path) -> Path:
-    """The installation, where its user may reach it: a checkout may lie in a folder that nobody else may enter."""
-    place = folder / "install"
+    """The installation, where its user may reach it: a checkout may lie in a folder that nobody else may enter.
+
+    Programs of a package find its libraries beside the package.
+    """
+    package = programs.parents[1]
+    place = folder / "install" / package.name / programs.parent.name
     shutil.copytree(programs.parent, place, symlinks=True)
-    for path in (place, *place.rglob("*")):
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / "install" / libraries.name)
+    for path in (folder / "install", *(folder / "install").rglob("*")):
         if not path.is_symlink():
-            path.chmod(path.stat().st_mode | 0o055 if path.is_dir() else path.stat().st_mode | 0o044)
+            path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
     return place / "bin"

@@ -40,7 +40,8 @@ tables:
   broken: *rows
 budgets: {total: {epsilon: 100}}
 """
-ACTIVE = "SELECT pid FROM pg_stat_activity WHERE usename = 'reader' AND state = 'active' AND query LIKE '%\"slow\"%'"
+ACTIVE = """SELECT pid FROM pg_stat_activity
+WHERE usename = 'reader' AND state = 'active' AND query LIKE '%SELECT%"slow"%'"""
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def when_it_runs(server: Server, policy: Path, action: Callable[[int], None]) ->
                 found = admin.execute(ACTIVE).fetchone()
         action(found[0])
 
-    thread = threading.Thread(target=wait)
+    thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     return thread
 
@@ -98,7 +99,8 @@ def test_a_query_that_is_ended_is_paid_and_says_nothing(
         ending = when_it_runs(own_server, policy, ENDS[end](own_server))
         with pytest.raises(EngineError) as caught:
             con.sql("SELECT COUNT(*) AS n FROM slow").run(epsilon=2)
-        ending.join()
+        ending.join(300)
+        assert not ending.is_alive()
         assert str(caught.value) == str(engine_failed()) and caught.value.__cause__ is caught.value.__context__ is None
         assert con.budget["customer"].spent.epsilon == 3
         if "server" in end:

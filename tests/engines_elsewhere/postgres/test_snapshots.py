@@ -120,8 +120,10 @@ def test_a_query_waits_for_a_change_of_the_schema_and_can_be_stopped(server: Ser
     asking = threading.Thread(target=ask)
     asking.start()
     with server.admin(name) as admin:
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while admin.execute(waiting).fetchone() != (1,):
+        waiting = (
+            "FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted AND a.usename = 'reader'"
+        )
+        while admin.execute(f"SELECT count(*) {waiting}").fetchone() != (1,):
             assert found == []
     writer.execute("ROLLBACK")
     asking.join()

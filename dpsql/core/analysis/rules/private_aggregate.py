@@ -39,6 +39,7 @@ from dpsql.core.functions.real_functions import monotone
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
+from dpsql.core.ir.render import identifier
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.core.numbers.interval import Exact, Interval, everything, interval, mul, point, quotient
@@ -242,7 +243,7 @@ def _unlimited(call: AggregateCall) -> Reason:
     name = call.function.upper()
     return Reason(
         "DP202", f"{name} has no upper bound: nothing limits the rows of a group", call.span, "grows with every row",
-        (f"bound it in the query:  CLIP({call.column.name}, lower, upper)",),
+        (f"bound it in the query:  CLIP({identifier(call.column.name)}, lower, upper)",),
     )  # fmt: skip
 
 

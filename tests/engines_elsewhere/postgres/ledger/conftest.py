@@ -78,6 +78,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("cluster", chosen, indirect=True, scope="session")
 
 
+@pytest.fixture(autouse=True)
+def _heads_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway whose policy names no head keeps it in the user's state directory."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Shared by all tests: nobody stops it."""

@@ -152,6 +152,30 @@ def test_a_server_that_is_gone_is_a_refusal_and_nothing_runs(database: Database,
     assert shop.spent() == 2 * PRICE
 
 
+def test_the_data_may_be_on_the_same_server_and_not_in_the_same_database(database: Database, tmp_path: Path) -> None:
+    policy, data = tmp_path / "shop.yaml", f"{database.name}_data"
+    database.cluster.run(f"CREATE DATABASE {data} TEMPLATE template0 LOCALE 'C.UTF-8'")
+    try:
+        database.cluster.run(
+            "CREATE TABLE orders AS SELECT i AS customer FROM generate_series(1, 500) AS g(i)", database=data
+        )
+        policy.write_text(
+            f"version: 1\nname: shop\ndatabase: {database.cluster.url(data)}\nledger: {database.url}\n"
+            "tables: {orders: {unit: {column: customer}, max_rows_per_unit: 1, columns: {customer: {type: integer}}}}\n"
+            "budgets: {total: {epsilon: 5}}\n"
+        )
+        with dpsql.connect(policy) as con:
+            assert abs(int(con.execute("SELECT COUNT(*) FROM orders", epsilon=1).rows[0][0]) - 500) < 100
+            assert con.budget.spent.epsilon == 1
+        with (
+            dpsql.connect(policy, ledger=database.cluster.url(data)) as con,
+            pytest.raises(dpsql.CannotOpen, match="this is the database that holds the data"),
+        ):
+            con.execute("SELECT COUNT(*) FROM orders", epsilon=1)
+    finally:
+        database.cluster.run(f"DROP DATABASE {data} WITH (FORCE)")
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 

@@ -47,6 +47,18 @@ def entries(database: Database) -> int:
     return int(database.run("SELECT count(*) FROM dpsql.entries")[0][0])
 
 
+@pytest.mark.parametrize("act", ["cut before", "cut after"])
+def test_a_ledger_whose_making_was_cut_off_is_made_or_found_by_the_next(
+    database: Database, charge: Charge, act: Act
+) -> None:
+    with between(database.cluster.folder, once(act, is_commit)) as proxy:
+        with pytest.raises(CannotOpen, match="the connection was lost while it was made") as refusal:
+            database.open(url=through(database, proxy))
+        assert refusal.value.diagnostics[0].notes == (NOTHING_RAN,)
+        with database.open(url=through(database, proxy)) as ledger:
+            assert ledger.reserve(charge("a"), Caps()).sequence == 1
+
+
 def test_where_the_answer_to_commit_is_lost_the_charge_is_found_and_stands(database: Database, charge: Charge) -> None:
     on, plan = armed("cut after")
     with between(database.cluster.folder, plan) as proxy, database.open(url=through(database, proxy)) as ledger:
@@ -220,6 +232,24 @@ def test_a_head_that_cannot_follow_is_told_and_the_charge_stays(database: Databa
                 ledger.reserve(charge("a"), Caps())
         assert refusal.value.diagnostics[0].notes == (CHARGED,)
     assert entries(database) == 1
+
+
+def test_a_head_that_cannot_be_flushed_keeps_the_answer_back(
+    database: Database, charge: Charge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with database.open() as ledger:
+        ledger.reserve(charge("a"), Caps())
+        ledger.finish()
+        monkeypatch.setattr("dpsql.core.ledger.head.flush", broken)
+        receipt = ledger.reserve(charge("b"), Caps())
+        with pytest.raises(CannotOpen, match="Input/output error") as refusal:
+            ledger.finish()
+        assert "the answer is not shown, and the charge stays" in refusal.value.diagnostics[0].notes[0]
+        monkeypatch.undo()
+        assert ledger.history()[-1] == receipt
 
 
 # --- the server itself ------------------------------------------------------------------------------------------------

@@ -309,6 +309,7 @@ def test_the_database_of_the_data_is_refused_however_it_is_named(
     other = made(cluster, f"{database.name}_data", database.heads)
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.run, f"DROP DATABASE {other.name} WITH (FORCE)")
+        cluster.run(f"ALTER DATABASE {other.name} SET search_path = nowhere")
         for data in (database.url, database.url + "&connect_timeout=5", gateway):
             assert "holds the data" in refused(lambda data=data: database.open(data=data)).message
         with database.open(data=other.url) as ledger:
