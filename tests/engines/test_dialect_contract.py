@@ -63,6 +63,10 @@ def one(engine: Engine, expression: str) -> Any:
     return engine.fetch(f"SELECT {expression} AS x").columns[0][0]
 
 
+def one_of(engine: Engine, sql: str) -> Any:
+    return engine.fetch(sql).columns[0][0]
+
+
 def double(d: Dialect, value: float | None) -> str:
     return d.constant(value, DOUBLE)
 
@@ -265,6 +269,31 @@ def test_rounding_to_integers_is_half_to_even_and_never_fails(engine: Engine) ->
     assert one(engine, d.round_to_integer(double(d, None), INTEGER)) is None
     for x, n in {2147483648.5: 2147483648, 2.0**62: 2**62, -(2.0**62): -(2**62), 2.0**63: None}.items():
         assert same(one(engine, d.round_to_integer(double(d, x), BIGINT)), n), x
+
+
+def test_totals_of_small_terms_are_exact_for_as_many_rows_as_there_may_be(engine: Engine) -> None:
+    """However few bits they have: 2⁴⁰ rows of the largest term stand for each row here."""
+    d = engine.dialect
+    for most in (1, 50, 2**23 - 1, 2**23, 2**31 - 1):
+        terms = [most, -most, most, None]
+        rows = table(d, terms, INTEGER)
+        total = d.total("x", INTEGER, most=most)
+        assert same(one_of(engine, f"SELECT {total} AS y FROM {rows}"), most)
+        kept = d.wide(f"COALESCE({d.total('x', INTEGER, ' FILTER (WHERE i = 0)', most=most)}, 0)")
+        assert one_of(engine, f"SELECT {kept} * {2**40} AS y FROM {rows}") == most * 2**40
+        assert one_of(engine, f"SELECT {total} AS y FROM {rows} WHERE i > 5") is None
+    sums = [d.total("x", INTEGER, most=most) for most in (2**23 - 1, 2**23)]
+    if d.name == "postgresql":  # of 64 bits only where no number of rows can go beyond them
+        assert "AS integer" in sums[0] and "AS bigint" in sums[1]
+
+
+def test_ends_are_compared_with_numbers_of_any_width(engine: Engine) -> None:
+    d = engine.dialect
+    for end in (0, 5, -5, 2**31, -(2**40), 2**63, -(2**63), 2**80, -(2**100)):
+        for held in (d.wide(d.constant(end, HUGEINT)), d.cast(str(end), BIGINT) if abs(end) < 2**63 else None):
+            if held is not None:
+                inside = f"{held} BETWEEN {d.end(end)} AND {d.end(end)} AND NOT {held} < {d.end(end)}"
+                assert one(engine, f"{inside} AND {held} + 1 > {d.end(end)}") is True
 
 
 def test_roots_keep_all_digits(engine: Engine) -> None:

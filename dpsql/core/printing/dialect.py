@@ -90,14 +90,19 @@ class Dialect(Protocol):
         """A whole number of which sums and products are exact up to 2¹²⁰ at least."""
         ...
 
+    def end(self, value: int) -> str:
+        """A whole constant that a number of any width is compared with."""
+        ...
+
     def divide(self, a: str, b: str, type_: SqlType) -> str:
         """The quotient of two integers of a type, truncated towards zero; b ≠ 0 and |a / b| < 2⁶³."""
         ...
 
-    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False, most: int | None = None) -> str:
         """SUM of integers or decimals of a type: exact, whatever the order of rows, for 2⁴⁰ rows of up to 2⁸⁰ each.
 
         NULL where there is nothing to add. where: a FILTER clause, with a blank before it. distinct: each value once.
+        most: the largest |value|, where one is known; the total may have 64 bits then, if they hold it.
         """
         ...
 

@@ -111,10 +111,13 @@ class DuckDB(Dialect):
     def wide(self, sql: str) -> str:
         return f"CAST({sql} AS HUGEINT)"
 
+    def end(self, value: int) -> str:
+        return self.wide(str(value))
+
     def divide(self, a: str, b: str, type_: SqlType) -> str:
         return f"{a} // {b}"
 
-    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False, most: int | None = None) -> str:
         return f"SUM({'DISTINCT ' * distinct}{sql}){where}"  # of integers a HUGEINT, of decimals a DECIMAL(38, …)
 
     def round_to_integer(self, sql: str, type_: SqlType) -> str:

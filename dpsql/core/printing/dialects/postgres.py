@@ -24,6 +24,9 @@ from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
+MOST_ROWS = 2**40
+"""That are added up in one sum."""
+
 
 class Postgres(Dialect):
     """PostgreSQL's SQL, for connections with the settings of engines/postgres."""
@@ -104,13 +107,19 @@ class Postgres(Dialect):
     def wide(self, sql: str) -> str:
         return f"CAST({sql} AS numeric)"
 
+    def end(self, value: int) -> str:
+        return str(value)  # of the narrowest type, so that 64 bits are compared with 64
+
     def divide(self, a: str, b: str, type_: SqlType) -> str:
         if type_ == HUGEINT:
             return f"div({a}, {b})"
         # The casts cost nothing, and `/` would not truncate if a side were numeric.
         return f"{self.cast(a, BIGINT)} / {self.cast(b, BIGINT)}"
 
-    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:
+    def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False, most: int | None = None) -> str:
+        if type_ == INTEGER and most is not None and most * MOST_ROWS < 2**63:
+            # Of 32 bits the sum has 64, which it is kept in; that of 64 bits is numeric, and slower.
+            return f"SUM({'DISTINCT ' * distinct}{self.cast(sql, INTEGER)}){where}"
         exact = sql if type_.kind is Kind.DECIMAL else self.cast(sql, BIGINT) if type_ != HUGEINT else self.wide(sql)
         added = f"SUM({'DISTINCT ' * distinct}{exact}){where}"  # of 64 bits it is numeric, of 32 it would be of 64
         return f"CAST({added} AS numeric(38, {type_.scale}))" if type_.kind is Kind.DECIMAL else added

@@ -18,6 +18,7 @@ from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.diagnostics.words import with_article
 
 LONGEST = 60
 """Characters of an expression that is written more than once."""
@@ -170,7 +171,7 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case Kind.DATE, Kind.TIMESTAMP:
             return fitting(d, sql, known, target)
         case Kind.VARCHAR, _:
-            raise CannotSpell(f"which texts are a {target} is for each engine to say")
+            raise CannotSpell(f"engines differ in which texts are {with_article(target)}")
         case _:
             raise CannotSpell(f"{source} cannot become {target}")
 

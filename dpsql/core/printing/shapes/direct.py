@@ -51,7 +51,7 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
         case Measure.SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where)}, 0)"
+            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
         case Measure.DISTINCT:
             assert c.arg is not None
             return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"

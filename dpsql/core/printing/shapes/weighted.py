@@ -300,7 +300,7 @@ def _groups_of_an_id(parts: _Parts) -> int:
 def _clipped_sum(d: Dialect, c: Component, i: int, rows: int) -> str:
     """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
     low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
-    m, ends = f"m{i}", (d.wide(str(low)), d.wide(str(high)))
+    m, ends = f"m{i}", (d.end(low), d.end(high))
     inside = f"WHEN {m} BETWEEN {ends[0]} AND {ends[1]} THEN {m}"
     return d.cast(f"CASE {inside} WHEN {m} < {ends[0]} THEN {ends[0]} ELSE {ends[1]} END", BIGINT)
 

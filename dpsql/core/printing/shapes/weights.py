@@ -114,7 +114,7 @@ def _absolute(d: Dialect, i: int) -> tuple[dict[str, str], str]:
 
 def _inside(d: Dialect, held: str, factor: int, most: int) -> str:
     """factor · held, in 64 bits, of what lies within the limit."""
-    inside = f"CASE WHEN {held} BETWEEN {d.wide(str(-most))} AND {d.wide(str(most))} THEN {held} ELSE 0 END"
+    inside = f"CASE WHEN {held} BETWEEN {d.end(-most)} AND {d.end(most)} THEN {held} ELSE 0 END"
     return f"{factor} * {d.cast(inside, BIGINT)}"
 
 
@@ -146,7 +146,7 @@ def scaled(d: Dialect, partial: str, factor: int, magnitude: int, floors: Mappin
 def _held(d: Dialect, partial: str, rows: int, magnitude: int) -> str:
     """A partial of at most so many rows in 64 bits; 0 in place of one that is too large for them."""
     cap = rows * magnitude
-    low, high = (str(end) if magnitude == 1 else d.wide(str(end)) for end in (-cap, cap))
+    low, high = (str(end) if magnitude == 1 else d.end(end) for end in (-cap, cap))
     return d.cast(f"CASE WHEN {partial} BETWEEN {low} AND {high} THEN {partial} ELSE 0 END", BIGINT)
 
 
