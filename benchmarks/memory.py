@@ -2,6 +2,8 @@
 
     python -m benchmarks.memory [--size short] [--folder DIR] [--json FILE]
 
+within    Q3, Q4 and Q5 within 256 MB of DuckDB's limit, over 10 M persons in full: what does not fit is spilled
+
 Each figure is the largest resident set of a child process that reads a Parquet file within DuckDB's default limits.
 DuckDB's buffers grow with the file up to its memory limit; what dpsql adds is the difference to plain DuckDB, or
 to the floor where each person has to be told apart.
@@ -12,6 +14,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -24,6 +29,7 @@ from benchmarks.queries import QUERIES
 TITLE = "Memory"
 SQL = {query.name: query.sql for query in QUERIES} | {"groups": GROUPED}
 FLOOR = {query.name: query.floor for query in QUERIES if query.floor is not None}
+LIMIT_MB = 256
 POLICY = {query.name: data.POLICIES[query.policy] for query in QUERIES} | {"groups": GROUPED_POLICY}
 
 
@@ -55,7 +61,18 @@ def run(settings: Settings) -> Figures:
                 f"FROM range({facts}) t(i)) TO '{file}'"
             )
             found.append({"query": "groups", "size": count} | peaks("groups", {"facts": file, "keys": keys}))
-    return {"facts": facts, "peaks": found}
+    limited = settings.pick((1_000,), (200_000,), (10 * million,))
+    return {"facts": facts, "peaks": found, "within": [row for size in limited for row in within(settings, size)]}
+
+
+def within(settings: Settings, people: int) -> Iterator[Figures]:
+    """Queries of persons in a new process whose DuckDB has `LIMIT_MB`: its peak, and what it takes."""
+    with scratch(data.make(settings.folder, people)) as database:
+        for query in ("Q3", "Q4", "Q5"):
+            task = {"query": query, "system": "dpsql", "database": str(database), "folder": str(settings.folder)}
+            began = time.perf_counter()
+            most = in_child(task)
+            yield {"query": query, "size": people, "dpsql_mb": most, "seconds": time.perf_counter() - began}
 
 
 def peaks(query: str, files: dict[str, Path]) -> dict[str, float]:
@@ -67,7 +84,12 @@ def peaks(query: str, files: dict[str, Path]) -> dict[str, float]:
 
 def peak(query: str, system: str, files: dict[str, Path]) -> float:
     """Megabytes at the peak of a new process."""
-    task = json.dumps({"query": query, "system": system, "files": {name: str(path) for name, path in files.items()}})
+    return in_child({"query": query, "system": system, "files": {name: str(path) for name, path in files.items()}})
+
+
+def in_child(asked: Figures) -> float:
+    """Megabytes at the peak of a new process that does this."""
+    task = json.dumps(asked)
     line = [sys.executable, "-m", "benchmarks.memory", "--child", task]
     said = subprocess.run(line, check=True, capture_output=True, text=True).stdout
     return float(said)
@@ -75,6 +97,13 @@ def peak(query: str, system: str, files: dict[str, Path]) -> float:
 
 def child(task: Figures) -> None:
     """Run one query and print this process's peak in megabytes."""
+    if "database" in task:
+        with tempfile.TemporaryDirectory(dir=task["folder"]) as spill:
+            config = {"memory_limit": f"{LIMIT_MB}MB", "temp_directory": spill}
+            with duckdb.connect(task["database"], read_only=True, config=config) as limited:
+                ask(limited, task["query"])
+        print(own_peak())
+        return
     plain = duckdb.connect()
     for name, file in task["files"].items():
         data.view(plain, name, file)
@@ -82,9 +111,14 @@ def child(task: Figures) -> None:
     if task["system"] != "dpsql":
         plain.sql((SQL if task["system"] == "plain" else FLOOR)[query]).to_arrow_table()
     else:
-        with data.session(plain, POLICY[query]) as session:
-            session.execute(SQL[query], epsilon=1, fresh=True).arrow()
+        ask(plain, query)
     print(own_peak())
+
+
+def ask(plain: duckdb.DuckDBPyConnection, query: str) -> None:
+    """One query of dpsql over a connection."""
+    with data.session(plain, POLICY[query]) as session:
+        session.execute(SQL[query], epsilon=1, fresh=True).arrow()
 
 
 def own_peak() -> float:
@@ -108,8 +142,14 @@ def markdown(figures: Figures) -> str:
         )
         for row in figures["peaks"]
     ]
-    return f"Parquet; the query per key reads {figures['facts']:,} rows.\n\n" + table(
+    grown = f"Parquet; the query per key reads {figures['facts']:,} rows.\n\n" + table(
         ("query", "", "plain MB", "floor MB", "dpsql MB", "added MB"), rows, left=2
+    )
+    if not (limited := figures.get("within")):
+        return grown
+    lines = [(r["query"], f"{r['size']:,} persons", number(r["dpsql_mb"]), number(r["seconds"])) for r in limited]
+    return f"{grown}\n\nWithin {LIMIT_MB} MB of DuckDB's limit, from DuckDB's own format:\n\n" + table(
+        ("query", "", "peak of the process, MB", "seconds"), lines, left=2
     )
 
 

@@ -93,6 +93,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP505", "value-not-listed", "a column is compared with a value that the policy does not list"),
     Code("DP506", "limit-found-at-run-time", "a limit is found when the query runs"),
     Code("DP507", "quantile-of-few-rows", "a quantile or MODE of very few rows"),
+    Code("DP508", "duration-bounds", "durations with the bounds of both of their ends"),
     Code("DP901", "engine-failed", "the engine failed"),
     Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),

@@ -27,6 +27,7 @@ from dpsql.planner.expected_error import expected_error, output_error
 from dpsql.planner.rewrites.context import Limits
 from dpsql.planner.warnings.clipping import discarded
 from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes
+from dpsql.planner.warnings.durations import durations
 
 MOST_EPSILON: Final = 20.0
 """A repair never names a larger ε: it would protect nobody."""
@@ -73,7 +74,7 @@ def warnings_of(
         found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own), *_ranks(own))
     except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
         found = ()
-    return (*found, *discarded(release, below, source, ctx, limits))
+    return (*found, *discarded(release, below, source, ctx, limits), *durations(release.node, source))
 
 
 # --- DP501: a number that is smaller than its error ----------------------------------------------------------------
