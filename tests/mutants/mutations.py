@@ -129,6 +129,15 @@ MUTATIONS = (
         needs="psycopg",
     ),
     Mutation(
+        "server-schema-not-looked-at",
+        "dpsql/engines/postgres/relations.py",
+        "return self.signature == signature(rows, self.numbers)",
+        "return self.signature != ''",
+        "a query is printed for columns of other types, or for rows that are another unit's",
+        ("tests/engines_elsewhere/postgres/test_snapshots.py",),
+        needs="psycopg",
+    ),
+    Mutation(
         "server-anybodys-names",
         "dpsql/engines/postgres/settings.py",
         '"search_path": "pg_catalog, pg_temp"',

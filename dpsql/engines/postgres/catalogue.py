@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from dpsql.core.policy.catalogue import CatalogueKey
@@ -75,6 +75,16 @@ SELECT b.top, b.number, n.nspname, c.relname, CAST(c.relkind AS text),
    JOIN pg_proc AS p ON p.oid = d.refobjid WHERE r.ev_class = c.oid AND p.oid >= %s)
 FROM below AS b JOIN pg_class AS c ON c.oid = b.number JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY b.top, b.number <> b.top, n.nspname, c.relname"""
+_SIGNATURE: Final = """
+SELECT coalesce(md5(string_agg(concat_ws('|', c.oid, c.relname, c.relnamespace, c.relkind, c.relispopulated,
+  row_security_active(c.oid), CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
+  (SELECT string_agg(concat_ws(',', a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attcollation), ';'
+     ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+  (SELECT string_agg(concat_ws(',', k.oid, k.convalidated, k.conkey), ';' ORDER BY k.oid)
+   FROM pg_constraint AS k WHERE k.conrelid = c.oid),
+  (SELECT string_agg(CAST(i.inhrelid AS text), ';' ORDER BY i.inhrelid) FROM pg_inherits AS i WHERE i.inhparent = c.oid)
+  ), '/' ORDER BY c.oid)), '')
+FROM pg_class AS c WHERE c.oid = ANY (CAST(%s AS oid[]))"""
 _RUNS_SQL: Final = re.compile(
     r"\b(\w+_to_xml\w*|ts_stat|ts_rewrite|pg_read_\w+|pg_ls_\w+|lo_get|loread|currval|lastval|set_config|pg_sleep\w*)\b"
 )
@@ -120,7 +130,8 @@ class ServerColumn:
 class Described:
     """What is known of a relation.
 
-    reads: what its rows are made of, itself first. refused: why no query may read it, and a repair; empty: it may.
+    reads: what its rows are made of, itself first; numbers: the same by their numbers. refused: why no query may read
+    it, and a repair; empty: it may.
     """
 
     listed: Listed
@@ -129,7 +140,8 @@ class Described:
     unique: tuple[tuple[str, ...], ...] = ()
     foreign: tuple[CatalogueKey, ...] = ()
     reads: tuple[str, ...] = ()
-    refused: tuple[str, ...] = field(default=())
+    refused: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,11 @@ class _Below:
     parent: bool
     text: str
     function: str | None
+
+
+def signature(rows: Rows, numbers: Sequence[int]) -> str:
+    """A text that is another one where anything has changed that relations of these numbers are described by."""
+    return str(rows(_SIGNATURE, list(numbers))[0][0])
 
 
 def listed(rows: Rows) -> tuple[Listed, ...]:
@@ -173,11 +190,11 @@ def _described(
     names: Mapping[int, str],
 ) -> Described:
     reads = tuple(dict.fromkeys(b.identity for b in below))
-    refused = _refused(one, below)
+    numbers, refused = tuple(b.number for b in below), _refused(one, below)
     whole = one.kind == "p" or (one.kind == "r" and not any(b.parent for b in below))
     if refused or not whole:
         plain = tuple(replace(c, nullable=True) for c in columns)
-        return Described(one, plain, reads=reads, refused=refused)
+        return Described(one, plain, reads=reads, refused=refused, numbers=numbers)
     usable = {c.name for c in columns if c.read.type}
     held = [key for key in keys if usable.issuperset(key[1])]
     return Described(
@@ -187,6 +204,7 @@ def _described(
         tuple(own for kind, own, _, _ in held if kind == "u"),
         tuple(CatalogueKey(own, names[to], theirs) for kind, own, to, theirs in held if kind == "f" and to in names),
         reads,
+        numbers=numbers,
     )
 
 

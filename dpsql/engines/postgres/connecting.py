@@ -6,6 +6,7 @@ Nothing that the server says is shown: its text may quote values, and the reason
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any, Final
 
 import psycopg
@@ -44,8 +45,18 @@ _REASONS: Final = (
     ("no password supplied", "wants a password", "put it into ~/.pgpass, PGPASSWORD or the service file"),
     ("authentication failed", "refuses the user", "check the user's name, and pg_hba.conf of the server"),
     ("pg_hba.conf", "lets nobody in from here under this name", "add a line to the server's pg_hba.conf"),
-    ("role ", "has no such user", "check the user's name in the address, PGUSER or the service"),
-    ("database ", "has no such database", "check the database's name in the address, PGDATABASE or the service"),
+    ("not permitted to log in", "lets this user not log in", "ALTER ROLE reader LOGIN"),
+    (
+        "permission denied for database",
+        "lets this user not into the database",
+        "GRANT CONNECT ON DATABASE shop TO reader",
+    ),
+    ('role "[^"]*" does not exist', "has no such user", "check its name in the address, PGUSER or the service"),
+    (
+        'database "[^"]*" does not exist',
+        "has no such database",
+        "check its name in the address, PGDATABASE or the service",
+    ),
     (
         "definition of service",
         "is a service that no file defines",
@@ -58,7 +69,7 @@ _REASONS: Final = (
     ("starting up", "is starting", "try again in a moment"),
     ("shutting down", "is shutting down", "start it again"),
 )
-"""Part of the client's text → what we say, and a repair. The first that fits."""
+"""Pattern of the client's text → what we say, and a repair. The first that fits."""
 
 
 def connect(server: Server) -> Connection[Any]:
@@ -77,7 +88,8 @@ def connect(server: Server) -> Connection[Any]:
     except psycopg.Error as error:
         said = str(error)
     what, help = next(
-        ((what, help) for part, what, help in _REASONS if part in said), ("cannot be reached", "is it running?")
+        ((what, help) for pattern, what, help in _REASONS if re.search(pattern, said)),
+        ("cannot be reached", "is it running?"),
     )
     raise cannot_open(f"the server {server} {what}", help, f"try  psql '{server}'")
 

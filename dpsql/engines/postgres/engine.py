@@ -161,6 +161,8 @@ class PostgresEngine:
             problem = settle(self._connection)
             if problem is not None:
                 return problem
+            if self._schema is not None and self._wanted is not None and self._schema.unchanged(self._rows):
+                return None
             found = load(self._rows, self._wanted)
             if self._schema is not None and found.essence != self._schema.essence:
                 return cannot_open("the tables' schema has changed since the data was opened", "open it again")

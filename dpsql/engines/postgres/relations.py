@@ -9,7 +9,7 @@ from typing import Final
 from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.server import Stored
-from dpsql.engines.postgres.catalogue import Described, Listed, Rows, ServerColumn, described, listed
+from dpsql.engines.postgres.catalogue import Described, Listed, Rows, ServerColumn, described, listed, signature
 
 _UNUSABLE: Final = "unusable"
 """In place of a type that policies do not have: no spelling of theirs is one of these."""
@@ -68,10 +68,20 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The relations that an engine knows, and the names of what else there is."""
+    """The relations that an engine knows, and the names of what else there is. signature: see catalogue.py."""
 
     relations: tuple[Relation, ...]
     others: tuple[str, ...] = ()
+    signature: str = ""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of the relations, and of all that they read."""
+        return tuple(sorted({number for r in self.relations for number in r.found.numbers}))
+
+    def unchanged(self, rows: Rows) -> bool:
+        """Whether all of it is still as it was."""
+        return self.signature == signature(rows, self.numbers)
 
     def find(self, name: str) -> Relation | None:
         """The relation of this name, whatever its case."""
@@ -125,7 +135,8 @@ def load(rows: Rows, wanted: Sequence[Wanted] | None) -> Schema:
             what, help = relation.found.refused
             raise cannot_open(f"table `{relation.name}` {what}", help)
     missing = len(pairs) < len(wanted)
-    return Schema(relations, tuple(one.name for one in everything) if missing else ())
+    schema = Schema(relations, tuple(one.name for one in everything) if missing else ())
+    return replace(schema, signature=signature(rows, schema.numbers))
 
 
 def _alone(found: Described) -> Described:

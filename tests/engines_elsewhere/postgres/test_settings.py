@@ -140,10 +140,17 @@ def test_versions(server: Server, database: Make, monkeypatch: pytest.MonkeyPatc
 def test_why_there_is_no_connection(server: Server, database: Make) -> None:
     """In our words: what the server says is not shown."""
     name = database("CREATE TABLE t (i integer)")
+    with server.admin(name) as admin:
+        admin.execute("DROP ROLE IF EXISTS idle; CREATE ROLE idle")
+        admin.execute(
+            f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC; DROP ROLE IF EXISTS outsider; CREATE ROLE outsider LOGIN"
+        )
     nowhere = server.address(name).replace(str(server.folder), "/nowhere")
     for address, said in {
         server.address("no_such_database"): "has no such database",
         server.address(name, "nobody_here"): "has no such user",
+        server.address(name, "idle"): "lets this user not log in",
+        server.address(name, "outsider"): "lets this user not into the database",
         nowhere: "cannot be reached",
         "postgresql://?service=no_such_service": "is a service that no file defines",
         "postgresql://reader@127.0.0.1:1/x?connect_timeout=2": "cannot be reached",
