@@ -101,6 +101,13 @@ def test_fields_and_times_of_a_zone_are_drafted() -> None:
     }
 
 
+def test_nothing_is_computed_on_a_server() -> None:
+    tables = (CatalogueTable("t", (CatalogueColumn("seen", "TIMESTAMP WITH TIME ZONE"),)),)
+    text = draft_policy(Catalogue(tables), database="postgresql://reader@host/shop")
+    (column,) = parse_policy(text).tables["t"].columns.values()
+    assert column.derived is None and column.sql_type == types.TIMESTAMPTZ
+
+
 def test_a_text_in_json_is_proposed() -> None:
     text = draft_policy(Catalogue((CatalogueTable("t", (CatalogueColumn("j", "JSON"),)),)))
     (line,) = [line.partition(":  ")[2] for line in text.splitlines() if "from:" in line]
