@@ -33,6 +33,7 @@ POLICY = policy(TABLES, "")
         ("SELECT «CAST(x AS DECIMAL(10, 2))» FROM t", exp.Cast),
         ("SELECT a + «CAST(')' || x AS INTEGER)» FROM t", exp.Cast),
         ("SELECT «TRY_CAST(x AS DATE)», 1 FROM t", exp.TryCast),
+        ("SELECT «x - LAG(x) OVER (ORDER BY d)» AS g FROM t", exp.Sub),
         ("SELECT * FROM t WHERE x = «?»", exp.Placeholder),
         ("SELECT * FROM t WHERE x = 1 AND y = «$name»", exp.Parameter),
         ("SELECT * FROM t WHERE d < «CURRENT_DATE»", exp.CurrentDate),

@@ -43,8 +43,7 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
 """How what is written without a name is written; a function is looked for by its name."""
 _HELD = (exp.Expr, list)
 _BRACED = (exp.Struct, exp.ToMap)
-_CALLED = (exp.Func, exp.Paren)
-_BRACKETED = (*_CALLED, exp.Filter, exp.Window)
+_BRACKETED = (exp.Func, exp.Paren, exp.Filter, exp.Window)
 _NAMED = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Table})
 """What its tokens are all of."""
 _INDEXED = re.compile(r"[\s)]*\]")
@@ -140,7 +139,7 @@ def span_of(node: exp.Expr, text: str) -> Span:
     if isinstance(at, exp.Binary) and at is node:
         # A call or bracket at either end has no token where it begins or ends.
         for end in (_end(at, "this"), _end(at, "expression")):
-            own = own.hull(span_of(end, text)) if isinstance(end, _CALLED) else own
+            own = own.hull(span_of(end, text)) if isinstance(end, _BRACKETED) else own
     return own
 
 

@@ -20,6 +20,8 @@ import pytest
 import dpsql
 from tests.support.asked_questions import FOLDER, Data, Question, is_answered, is_refused, questions, run_all
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # of bounds as wide as the dates'
+
 CSV = (
     "'{}', auto_detect = false, header = true, delim = ';', dateformat = '%d.%m.%Y', encoding = 'latin-1', "
     "decimal_separator = ',', columns = {{'Kundennummer': 'BIGINT', 'Name': 'VARCHAR', 'Land': 'BIGINT', "

@@ -34,6 +34,8 @@ from tests.support.asked_questions import (
     run_all,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # of bounds as wide as the dates'
+
 LEAGUE = """
 SET TimeZone = 'UTC';
 CREATE TYPE hand AS ENUM ('B', 'L', 'R');
