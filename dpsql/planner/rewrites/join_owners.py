@@ -7,7 +7,7 @@ Example:
     >>> before_after(
     ...     join_owners, "SELECT COUNT(*) FROM drugs d JOIN visits v ON d.visit = v.visit", prepared=True
     ... )
-    join inner visit = visit  →  join inner visit = visit and patient of visits = patie…
+    join inner visit = visit  →  join inner visit = visit and "patient of visits" = pat…
     ├─ scan drugs                ├─ scan drugs
     └─ scan visits               └─ scan visits
 """
