@@ -149,7 +149,9 @@ def test_a_slice_would_read_what_lies_before_and_rows_of_two_dimensions(bare: Ba
 
 def test_a_column_of_another_collation_is_ordered_by_its_bytes(bare: Bare) -> None:
     if not bare.fetch("SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'").columns[0]:
-        pytest.skip("the server knows no other collation")
+        # A server that was built without ICU, as pip's: nothing there is ordered otherwise.
+        assert bare.fetch("SELECT 1 FROM pg_collation WHERE collname LIKE '%-x-icu'").columns == ([],)
+        return
     rows = "(VALUES (1, 'é'), (2, 'z'), (3, 'A'), (4, 'a')) AS t(i, raw)"
     column = '(SELECT i, raw COLLATE "und-x-icu" AS x FROM ' + rows + ") AS t"
 
