@@ -18,7 +18,7 @@ FAIL: Callable[[str], str] = lambda text: f"CAST('canary ' || {text} AS integer)
 WORDS = Words(
     rows=lambda n: f"generate_series(0, {n - 1}) AS r(i)",
     fail=FAIL,
-    long="SELECT COUNT(*) FROM generate_series(1, 100000) AS a(i), generate_series(1, 90000) AS b(i) WHERE a.i + b.i < 0",
+    long="SELECT COUNT(*) FROM generate_series(1, 99999) a(i), generate_series(1, 99999) b(i) WHERE a.i + b.i < 0",
     types=("BIGINT", "VARCHAR"),
     failures={
         **failures(FAIL),
