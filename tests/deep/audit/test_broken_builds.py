@@ -99,13 +99,10 @@ def all_rows_of_a_key(m: pytest.MonkeyPatch) -> None:
 
 
 def no_weights(m: pytest.MonkeyPatch) -> None:
-    def mutated(d: Any, partial: str, factor: int, magnitude: int, floors: dict[str, int]) -> str:
-        share = factor
-        for floor in floors.values():
-            share //= floor
-        return f"{share} * CAST({partial} AS BIGINT)"
+    def mutated(d: Any, partial: str, factor: int, magnitude: int, most: int) -> str:
+        return f"{factor} * CAST({partial} AS BIGINT)"
 
-    m.setattr(weighted, "scaled", mutated)
+    m.setattr(weighted, "over_rows", mutated)
 
 
 def sums_not_clipped_per_id(m: pytest.MonkeyPatch) -> None:
@@ -225,11 +222,11 @@ def test_the_price_is_compared_with_the_mechanisms(monkeypatch: pytest.MonkeyPat
     """A plan that charges less than its own mechanisms lose is refuted without any run."""
     import dpsql.planner.privacy_cost as pricing
 
-    original = pricing.cost_of
+    original = pricing._costs
 
     def half(measured: Any, policy: Any) -> dict[str, PrivacyLoss]:
         return {unit: PrivacyLoss(x.epsilon / 2, x.delta) for unit, x in original(measured, policy).items()}
 
-    monkeypatch.setattr(pricing, "cost_of", half)
+    monkeypatch.setattr(pricing, "_costs", half)
     found = audited(PEOPLE)
     assert found.mispriced == ("person",) and found.refuted

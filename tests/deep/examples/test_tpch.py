@@ -142,6 +142,7 @@ def same(value: Any, true: Any) -> bool:
     return bool(value == true)
 
 
+@pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # some are noise at this scale
 @pytest.mark.parametrize(("name", "policy"), ANSWERED)
 def test_intervals_hold_the_exact_answer(
     name: str, policy: str, sessions: Sessions, exact: duckdb.DuckDBPyConnection

@@ -81,7 +81,7 @@ TWINS = dict(
         _twin("exp", finite=lambda args: all(a.finite for a in args)),
         _twin("mul", finite=lambda args: True),
         _twin("intdiv", spell="({} // {})"),
-        _twin("week", spell="CAST(week({}) AS BIGINT)"),
+        _twin("week", spell="CAST(dayofyear({}) // 7 + 1 AS BIGINT)"),
         _twin("neg", spell="(- {})"),
         _twin("substring", spell="substring({}, {})", type=lambda args: REGISTRY["left"].type(args)),
         _twin("add", type=lambda args: (REGISTRY["add"].type(args), INTEGER)[1]),

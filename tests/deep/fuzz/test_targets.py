@@ -170,7 +170,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "damage is not caught": (
         "answers/smaller-loss",
-        lambda m: m.setattr("dpsql.answers.store.sqlite.unusable", failing),
+        lambda m: m.setattr("dpsql.answers.store.rows.unusable", failing),
     ),
     "triggers are not looked at": (
         "answers/trigger-that-deletes",

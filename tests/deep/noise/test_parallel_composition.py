@@ -306,11 +306,12 @@ def test_weights_that_divide_by_the_rows_of_a_filter_are_noticed(form: str, monk
     assert max(sizes) > 1 and any("together" in line for line in found)
 
 
-def _own_divisor(c: Component, i: int, parts: Any) -> weighted._Term:
+def _own_divisor(c: Component, i: int, parts: Any) -> weighted.Term:
     limit = parts.bounding.rows or parts.bounding.per_group
     if c.measure is not Measure.COUNT or c.filter is None:
         return _TERM(c, i, parts)
-    return weighted._Term(f"({c.weight * limit} * m{i}) // CASE WHEN m{i} > {limit} THEN m{i} ELSE {limit} END", {})
+    own = f"({c.weight * limit} * m{i}) // CASE WHEN m{i} > {limit} THEN m{i} ELSE {limit} END"
+    return weighted.Term(own, columns={f"m{i}": f"m{i}"})
 
 
 _TERM = weighted._weighted

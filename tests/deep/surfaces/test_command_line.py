@@ -64,7 +64,7 @@ REFUSED: dict[int, tuple[str, str]] = {
     48: ("SELECT COUNT(*) FROM pub LEFT JOIN patients ON pub.diag = patients.diag", "DP220"),
     49: ("SELECT COUNT(*) FROM (SELECT pid, age FROM patients UNION SELECT age, pid FROM patients)", "DP220"),
     50: ("SELECT COUNT(*) FROM (SELECT COUNT(*) OVER () AS w FROM patients) WHERE w > 1", "DP113"),
-    51: ("SELECT COUNT(*) FROM patients, LATERAL (SELECT unnest(range(age)))", "DP118"),
+    51: ("SELECT COUNT(*) FROM patients, LATERAL (SELECT unnest(range(age)))", "DP101"),
     52: (
         "WITH RECURSIVE r AS (SELECT pid FROM patients UNION ALL SELECT pid FROM r) SELECT COUNT(*) FROM r",
         "DP101",
