@@ -141,7 +141,11 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     if isinstance(node, exp.Bracket) and isinstance(node.this, exp.Column):
         return reject(
             "DP105", "elements of a list have no number here", span=span,
-            help=["write  list_contains(tags, 'a')", "or make rows of them:  FROM t, UNNEST(t.tags) AS u(tag)"],
+            help=[
+                f"write  list_contains({node.this.sql()}, 'a')",
+                f"or make rows of them:  FROM t, UNNEST({node.this.sql()}) AS u(element)",
+                "or, of released quantiles, one of them where they are measured:  QUANTILE_CONT(x, [0.25, 0.75])[1]",
+            ],
         )  # fmt: skip
     if isinstance(node, exp.ArrayOverlaps) and "&&" in source.text[span.start : span.end]:
         return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
