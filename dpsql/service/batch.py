@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.aggregates.formula import Bounds
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.expressions import Expr
 from dpsql.core.ir.nodes import BoundContributions
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import SqlType
@@ -30,6 +31,7 @@ from dpsql.planner.batch.shares import best_shares, spread
 from dpsql.planner.batch.workload import Marginal, Number, Table, table_of
 from dpsql.planner.plan import Plan
 from dpsql.service.arguments import Parameters, checked_parameters
+from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
 
 if TYPE_CHECKING:
@@ -153,11 +155,12 @@ class Batch:
     def _design(self) -> _Design:
         if self._found is None:
             facts = self._session.service.facts
+            read = self._read()
             with facts.lock:
-                self._found = facts.compile(self._designed)
+                self._found = facts.compile(lambda public: self._designed(read, public))
         return self._found
 
-    def _designed(self, public: PublicFacts) -> _Design:
+    def _read(self) -> tuple[dict[int, Member], dict[int, Rejected]]:
         policy = self._session.policy
         members: dict[int, Member] = {}
         refused: dict[int, Rejected] = {}
@@ -175,6 +178,11 @@ class Batch:
                 self._refuse(refused, place, refusal)
         if not members:
             raise reject("DP903", "a batch needs a query", help=["con.batch([sql, …])"])
+        return members, refused
+
+    def _designed(self, read: tuple[dict[int, Member], dict[int, Rejected]], public: PublicFacts) -> _Design:
+        policy = self._session.policy
+        members, refused = dict(read[0]), dict(read[1])
         relation = next(iter(members.values())).relation
         env = {
             uid: c.value
@@ -188,9 +196,10 @@ class Batch:
                 self._refuse(refused, place, refusal, members)
         classes = classes_of(list(members.values()), env)
         tables: dict[int, Table] = {}
+        kept: dict[Expr, Number] = {}
         for place in list(members):
             try:
-                tables[place] = table_of(members[place], classes, env)
+                tables[place] = table_of(members[place], classes, env, kept)
             except Rejected as refusal:
                 self._refuse(refused, place, refusal, members)
         numbers = [n for t in tables.values() for column in t.numbers for n in column]
@@ -221,11 +230,12 @@ class Batch:
         found: dict[Marginal, Plan] = {}
         for marginal, share in design.shares.items():
             sql = design.sql(marginal)
-            if of_rho is None:
-                assert whole is not None
-                plan = session.plan(sql, epsilon=whole * share)
+            if of_rho is not None:
+                asked = replace(settings, epsilon=None, rho=of_rho * share, unlisted=True)
             else:
-                plan = session.plan(sql, rho=of_rho * share)
+                assert whole is not None
+                asked = replace(settings, epsilon=whole * share, unlisted=True)
+            plan = session.planned_with(Question(sql), asked)
             self._require_additive(plan)
             found[marginal] = plan
         return found
@@ -236,7 +246,7 @@ class Batch:
             below = release.measured.node.input
             cut = isinstance(below, BoundContributions) and below.truncate_groups
             for of in release.measured.contributions.values():
-                if cut or of.scaled_over_groups or (of.scaled and of.by_rows is None):
+                if cut or (of.scaled and (of.by_rows is None or of.per_group is not None)):
                     raise reject(
                         "DP101", "limits on groups weigh a row differently in each marginal: they do not add up",
                         help=["custodian: declare max_rows_per_unit alone for this table", "run each query by itself"],
@@ -245,7 +255,7 @@ class Batch:
     # --- looking and running -----------------------------------------------------------------------------------------
 
     def cost(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> PrivacyLoss:
-        """What a run charges if nothing is bought in between; stored marginals are free. Raises Rejected, CannotOpen."""
+        """What a run charges now: stored marginals are free. Raises Rejected, CannotOpen."""
         prices = [self._session.price(plan) for plan in self._plans(epsilon, rho).values()]
         return sum(prices, PrivacyLoss())
 
@@ -294,7 +304,7 @@ class Batch:
             _answer(design.members[p], design.tables[p], measured, marginals) if p in design.tables else None
             for p in range(len(self._statements))
         )
-        others = [c.name for c in design.classes.values() if c.other]
+        others = [c.name for c in design.classes.values() if not c.complete]
         if others:
             notes[f"members that read {', '.join(others)} count rows whose value is listed"] = None
         return BatchRelease(answers, spent, tuple(notes), design.refused)

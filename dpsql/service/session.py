@@ -81,11 +81,11 @@ class Session:
         return Query(self, Question(sql, checked_parameters(sql, parameters, dialect), dialect))
 
     def batch(self, statements: Sequence[Statement], *, skip_refused: bool = False) -> Batch:
-        """Many counts over one relation, to look at and to run together, each more accurate than alone at the same price.
+        """Many counts over one relation, to look at and to run together: more accurate than each alone, at one price.
 
-        statements: `SELECT [keys,] COUNT(*) … FROM … [WHERE …] [GROUP BY keys]`, each a text or (text, parameters), with
-            the same FROM; keys and conditions read columns with public lists of values. skip_refused: members that are
-            none are left out and named, and the rest goes on.
+        statements: `SELECT [keys,] COUNT(*) … FROM … [WHERE …] [GROUP BY keys]`, each a text or (text, parameters),
+            with the same FROM; keys and conditions read columns with public lists of values. skip_refused: members
+            that are none are left out and named, and the rest goes on.
         Nothing is parsed or spent yet.
         """
         return Batch(self, statements, skip_refused)
@@ -121,7 +121,10 @@ class Session:
 
     def planned(self, question: Question, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
-        settings = settled(asked, self.settings)
+        return self.planned_with(question, settled(asked, self.settings))
+
+    def planned_with(self, question: Question, settings: Settings) -> Plan:
+        """As `planned`, with settings that are complete. Raises Rejected."""
         return self._limited(lambda s: pipeline.compile(self.service, question, s), settings)
 
     def previewed(self, question: Question, asked: Asked) -> Plan:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_LEAST = 1e-12
+"""A smaller variance counts as this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -51,7 +54,7 @@ class Measured:
     @property
     def theta(self) -> dict[Marginal, float]:
         """1/variance of each."""
-        return {m: 1 / n.variance for m, n in self.noise.items()}
+        return {m: 1 / max(n.variance, _LEAST) for m, n in self.noise.items()}
 
     def coefficients(self, number: Number) -> dict[Marginal, NDArray[np.float64]]:
         """What each cell of each marginal counts for in the estimate."""
@@ -81,11 +84,11 @@ class Measured:
         import numpy as np
 
         parts = [(c[c != 0], self.noise[m]) for m, c in self.coefficients(number).items()]
-        parts = [(c, n) for c, n in parts if c.size]
+        parts = [(c, n) for c, n in parts if c.size and n.variance > _LEAST]
         if not parts:
             return 0.0
         most = min(math.inf if n.scale is None else 1 / (float(np.abs(c).max()) * n.scale) for c, n in parts)
-        spread = sum(float((c**2).sum()) * n.variance for c, n in parts)
+        spread = sum(float((c**2).sum()) * max(n.variance, _LEAST) for c, n in parts)
         tail = math.log(2 / (1 - level))
         start = math.sqrt(2 * tail / spread)
 

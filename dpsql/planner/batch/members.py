@@ -87,7 +87,8 @@ def _read(source: Source, parameters: Sequence[Any] | Mapping[str, Any], policy:
     below: Node = root.input
     where: tuple[Expr, ...] = ()
     while isinstance(below, Filter):
-        below, where = below.input, (*where, below.predicate)
+        where = (*where, below.predicate)
+        below = below.input
     places = {item.column.uid: i for i, item in enumerate(root.keys)}
     places |= {call.column.uid: len(root.keys) + i for i, call in enumerate(root.calls)}
     keys = tuple(item.expr for item in root.keys)

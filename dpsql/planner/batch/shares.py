@@ -70,6 +70,8 @@ def best_shares(
 
     wanted: those that members read. Their subsets may be measured, too. Descends from several starts; the best counts.
     """
+    if not any(spreads.values()):  # every number is 0, whatever the data hold
+        return {(): Fraction(1)}
     candidates = sorted({s for m in wanted for s in subsets(m)}, key=lambda m: (len(m), m))
     starts = [dict.fromkeys(candidates, 1.0), dict.fromkeys(sorted(set(wanted)), 1.0)]
     found = [_descended(start, spreads, sizes, gaussian) for start in starts]
