@@ -96,6 +96,12 @@ class BatchRelease(Sequence[BatchAnswer]):
     notes: tuple[str, ...]
     refused: Mapping[int, Rejected]
 
+    @property
+    def predicted_error(self) -> float:
+        """The root of the mean variance of all numbers, in rows: what the design says of its own noise."""
+        found = [a._measured.variance(n) for a in self.answers if a for row in a._numbers for n in row if n is not None]
+        return math.sqrt(sum(found) / len(found)) if found else 0.0
+
     def __getitem__(self, place: Any) -> Any:
         found = self.answers[place]
         if found is None and isinstance(place, int):
@@ -107,7 +113,7 @@ class BatchRelease(Sequence[BatchAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Design:
+class Design:
     """What is asked, and what is measured for it: all of it public."""
 
     members: Mapping[int, Member]
@@ -148,11 +154,13 @@ class Batch:
     def __init__(self, session: Session, statements: Sequence[Statement], skip_refused: bool) -> None:
         self._session, self._skip = session, skip_refused
         self._statements = [(s, ()) if isinstance(s, str) else (s[0], s[1]) for s in statements]
-        self._found: _Design | None = None
+        self._found: Design | None = None
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
-    def _design(self) -> _Design:
+    @property
+    def design(self) -> Design:
+        """What is asked and measured. Raises Rejected."""
         if self._found is None:
             facts = self._session.service.facts
             read = self._read()
@@ -180,7 +188,7 @@ class Batch:
             raise reject("DP903", "a batch needs a query", help=["con.batch([sql, …])"])
         return members, refused
 
-    def _designed(self, read: tuple[dict[int, Member], dict[int, Rejected]], public: PublicFacts) -> _Design:
+    def _designed(self, read: tuple[dict[int, Member], dict[int, Rejected]], public: PublicFacts) -> Design:
         policy = self._session.policy
         members, refused = dict(read[0]), dict(read[1])
         relation = next(iter(members.values())).relation
@@ -206,7 +214,7 @@ class Batch:
         gaussian = policy.privacy.accountant == "zcdp"
         sizes = {uid: c.size for uid, c in classes.items()}
         shares = best_shares(spread(numbers, sizes), [n.columns for n in numbers], sizes, gaussian) if numbers else {}
-        return _Design(members, tables, classes, refused, shares, gaussian)
+        return Design(members, tables, classes, refused, shares, gaussian)
 
     def _refuse(
         self, refused: dict[int, Rejected], place: int, refusal: Rejected, members: dict[int, Member] | None = None
@@ -219,7 +227,7 @@ class Batch:
 
     def _plans(self, epsilon: Amount | None, rho: Amount | None) -> dict[Marginal, Plan]:
         """A plan for each marginal, at its share. Raises Rejected."""
-        design, session = self._design(), self._session
+        design, session = self.design, self._session
         settings = settled({"epsilon": epsilon, "rho": rho}, session.settings)
         whole, of_rho = settings.epsilon or session.policy.defaults.epsilon, settings.rho
         if whole is None and of_rho is None:
@@ -261,7 +269,7 @@ class Batch:
 
     def explain(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> str:
         """What is measured, at which share, and the ± of each member's numbers. Raises Rejected."""
-        design, plans = self._design(), self._plans(epsilon, rho)
+        design, plans = self.design, self._plans(epsilon, rho)
         measured = _measured(design, {m: plan.releases[0] for m, plan in plans.items()})
         count = sum(len(column) for t in design.tables.values() for column in t.numbers)
         lines = [f"batch of {len(design.members)} queries, {count} numbers", ""]
@@ -285,7 +293,7 @@ class Batch:
         """
         import numpy as np
 
-        design, plans = self._design(), self._plans(epsilon, rho)
+        design, plans = self.design, self._plans(epsilon, rho)
         self._require_budget(plans)
         marginals: dict[Marginal, Any] = {}
         made: dict[Marginal, PlannedRelease] = {}
@@ -324,7 +332,7 @@ class Batch:
         return f"<dpsql batch of {len(self._statements)} queries>"
 
 
-def _measured(design: _Design, made: Mapping[Marginal, PlannedRelease]) -> Measured:
+def _measured(design: Design, made: Mapping[Marginal, PlannedRelease]) -> Measured:
     noise = {}
     for marginal, release in made.items():
         (measurement,) = release.measured.measurements

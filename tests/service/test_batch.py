@@ -133,12 +133,12 @@ def test_the_price_is_one_and_the_second_run_is_free(con: dpsql.Connection) -> N
 
 def test_the_design_is_of_texts_alone(con: dpsql.Connection, folder: Path) -> None:
     """Other rows, the same marginals and shares."""
-    first = con.batch(MEMBERS)._design()
+    first = con.batch(MEMBERS).design
     con.close()
     with duckdb.connect(str(folder / "shop.duckdb")) as db:
         db.execute("DELETE FROM people WHERE id % 2 = 0; UPDATE people SET region = 'west'")
     with dpsql.connect(folder / "shop.yaml", analyst="ana", ledger=":memory:") as other:
-        second = other.batch(MEMBERS)._design()
+        second = other.batch(MEMBERS).design
     assert first.shares == second.shares
     assert [first.sql(m) for m in first.shares] == [second.sql(m) for m in second.shares]
 
