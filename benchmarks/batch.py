@@ -125,14 +125,14 @@ def draw(lines: list[tuple[int, float, float, float]], rho: float, target: Path)
     ):
         figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
         counts = [line[0] for line in lines]
-        styles = (("each alone", "#b0413e"), ("one GROUP BY per set of columns", "#c98f2b"), ("a batch", "#2a6f4e"))
+        styles = (("each alone", "#b0413e"), ("stored GROUP BYs", "#c98f2b"), ("a batch", "#2a6f4e"))
         for i, (name, color) in enumerate(styles, 1):
             errors = [line[i] for line in lines]
             axes.plot(counts, errors, color=color, marker="o", linewidth=2)
             axes.annotate(
                 name,
                 (counts[-1], errors[-1]),
-                (0, -16 if i == 2 else 8),
+                (0, -17 if i == 2 else 8),
                 textcoords="offset points",
                 ha="right",
                 color=color,
