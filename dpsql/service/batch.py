@@ -145,7 +145,7 @@ class Batch:
     >>> con = dpsql.connect("clinic.yaml")
     >>> batch = con.batch([
     ...     "SELECT region, COUNT(*) AS n FROM patients GROUP BY region",
-    ...     "SELECT COUNT(*) AS n FROM patients WHERE smoker AND age >= 65",
+    ...     "SELECT COUNT(*) AS n FROM patients WHERE age >= 65",
     ... ])
     >>> batch.cost(epsilon=0.5)
     PrivacyLoss(epsilon=0.5)
