@@ -66,7 +66,7 @@ def total_variance(
 def best_shares(
     spreads: Mapping[Marginal, float], wanted: Sequence[Marginal], sizes: Mapping[int, int], gaussian: bool
 ) -> dict[Marginal, Fraction]:
-    """The part of the whole price of each marginal: of ρ for Gaussian noise, else of ε. They add up to 1 or less.
+    """The part of the whole price of each marginal: of ρ for Gaussian noise, else of ε. They add up to 1.
 
     wanted: those that members read. Their subsets may be measured, too. Descends from several starts; the best counts.
     """
@@ -78,7 +78,9 @@ def best_shares(
     best = min(found, key=lambda shares: total_variance(spreads, _theta(shares, gaussian), sizes))
     kept = {m: s for m, s in best.items() if s >= _LEAST}
     whole = sum(kept.values())
-    return {m: Fraction(int(s / whole * _GRAIN), _GRAIN) for m, s in kept.items()}
+    parts = {m: Fraction(int(s / whole * _GRAIN), _GRAIN) for m, s in kept.items()}
+    parts[max(kept, key=lambda m: kept[m])] += 1 - sum(parts.values())
+    return parts
 
 
 def _theta(shares: Mapping[Marginal, float], gaussian: bool) -> dict[Marginal, float]:

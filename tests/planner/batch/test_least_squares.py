@@ -73,11 +73,11 @@ def test_without_noise_an_estimate_is_the_number(
 @pytest.mark.parametrize("gaussian", [True, False])
 @given(st.lists(numbers(), min_size=1, max_size=6))
 def test_shares_are_the_price_and_beat_the_plain_ones(gaussian: bool, asked: list[Number]) -> None:
-    """They add up to no more than the whole, and to a smaller variance than equal shares of the marginals read."""
+    """They add up to the whole, and to a smaller variance than equal shares of the marginals read."""
     spreads = shares.spread(asked, SIZES)
     wanted = sorted({n.columns for n in asked})
     found = shares.best_shares(spreads, wanted, SIZES, gaussian)
-    assert sum(found.values()) <= 1
+    assert sum(found.values()) == 1
     assert all(share > 0 for share in found.values())
 
     def total(parts: dict[Marginal, Fraction]) -> float:
