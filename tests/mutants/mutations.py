@@ -2681,6 +2681,22 @@ MUTATIONS = (
         ("tests/answers/test_distinct_keys.py", "tests/core/ledger/test_edited_answers.py"),
     ),
     Mutation(
+        "lists-with-null-for-those-without",
+        "dpsql/core/functions/key_lists.py",
+        "domain.values.lazy[domain.null]",
+        "domain.values.lazy[True]",
+        "a list that another plan was made over is given for this one's",
+        ("tests/core/functions/test_key_lists.py",),
+    ),
+    Mutation(
+        "runs-of-other-values",
+        "dpsql/core/functions/key_lists.py",
+        "all(map(eq, values, range(first, last + 1)))",
+        "True",
+        "rows between the first and the last key are asked for where the list has gaps",
+        ("tests/core/functions/test_key_lists.py",),
+    ),
+    Mutation(
         "ceiling-forgotten",
         "dpsql/answers/resolve.py",
         "if not dearer and not all(loss.within(asked().get(unit, NO_LOSS)) for unit, loss in charged):",
