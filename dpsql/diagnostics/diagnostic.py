@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpsql.core.values import value
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -43,7 +45,7 @@ class Source:
         return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Reason:
     """Why a bound is infinite: the rule that lost it and the place in the query that asked for it.
 

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class FrequencyOf:
     """Most rows of a public table that agree on `columns` under `=` (NULL never agrees)."""
 
