@@ -1653,8 +1653,8 @@ MUTATIONS = (
     Mutation(
         "one-number-twice",
         "dpsql/core/ir/well_formed.py",
-        "if len(found) < len(columns):",
-        "if len(found) > len(columns):",
+        "if len(found) < len(made) + sum(map(len, rows)):",
+        "if len(found) > len(made) + sum(map(len, rows)):",
         "two columns of a row are taken for one",
         ("tests/core/analysis/test_well_formed.py",),
     ),

@@ -203,7 +203,7 @@ class Facts:
 
     def is_key(self, columns: Columns) -> bool:
         """True if no two rows agree on all of `columns`."""
-        return any(key <= columns for key in self.keys)
+        return columns in self.keys or any(key <= columns for key in self.keys)
 
     def most_rows(self, columns: Columns) -> Cap | None:
         """The least known bound on rows that agree on `columns` under `=`; None if there is none."""

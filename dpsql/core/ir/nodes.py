@@ -344,15 +344,15 @@ Node = (
 )
 
 
+_TABLES = (Scan, Values)
+_PAIRS = (Join, SetOperation)
+
+
 def inputs(node: Node) -> tuple[Node, ...]:
     """Direct inputs, left to right."""
-    match node:
-        case Scan() | Values():
-            return ()
-        case Join(left=left, right=right) | SetOperation(left=left, right=right):
-            return (left, right)
-        case _:
-            return (node.input,)
+    if isinstance(node, _PAIRS):
+        return (node.left, node.right)
+    return () if isinstance(node, _TABLES) else (node.input,)
 
 
 def made_columns(node: Node) -> tuple[Column, ...]:

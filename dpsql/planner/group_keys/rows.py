@@ -8,7 +8,7 @@ and one that is left out only makes the list of keys longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from dpsql.core.analysis.context import Derivation
@@ -40,7 +40,7 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.types import BOOLEAN
-from dpsql.core.values import value
+from dpsql.core.values import replace, value
 
 Padding = frozenset[int]
 """Columns of one side of an outer join: where it pads, all of them are NULL at once."""

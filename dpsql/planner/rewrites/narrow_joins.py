@@ -22,14 +22,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Scan, inputs, output_columns
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import walk, with_inputs
-from dpsql.core.values import value
+from dpsql.core.values import replace, value
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.padding import is_null, value_where_null
 

@@ -10,7 +10,6 @@ it did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
@@ -44,6 +43,7 @@ from dpsql.core.ir.walk import Tagged, expressions, with_inputs
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.values import replace
 from dpsql.engines.scratch import Scratch
 from dpsql.postprocessing.planning.expressions import seen
 from dpsql.postprocessing.planning.forms import (
