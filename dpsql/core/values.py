@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 else:
     from dataclasses import dataclass, fields
 
-    def value(*, frozen, slots, eq=True):
+    def value(*, frozen, slots, eq=True, order=False):
         """`dataclass(frozen=True, slots=True)`, quick to make."""
         assert frozen and slots
-        return dataclass(slots=True, eq=eq, unsafe_hash=eq)
+        return dataclass(slots=True, eq=eq, order=order, unsafe_hash=eq)
 
     def replace(changed, /, **fields_of_it):
         """`dataclasses.replace`, which looks at each field anew each time: this one takes a third of its time."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dpsql.core.values import value
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@value(frozen=True, slots=True, order=True)
 class Span:
     """A half-open range of character offsets, `[start, end)`, in one Source's text."""
 

@@ -81,7 +81,10 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> list[Expr]:
     """The expression and all below it, parents first."""
-    found, waiting = list[Expr](), [expr]
+    if isinstance(expr, (Column, Literal)):
+        take()
+        return [expr]
+    found, waiting = list[Expr](), list[Expr]([expr])
     while waiting:
         e = waiting.pop()
         found.append(e)

@@ -35,6 +35,8 @@ from dpsql.planner.rewrites.padding import is_null, value_where_null
 
 def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
     """Make inner joins of the outer joins whose padded rows are left out above them."""
+    if not any(isinstance(node, Join) and node.kind is JoinKind.LEFT for node in walk(root)):
+        return root
     return _narrowed(root, [], _Use(), ctx)
 
 

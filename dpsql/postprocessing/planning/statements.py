@@ -137,7 +137,7 @@ class Steps:
     def _part(self, tree: Tagged[Facts], statement: Statement, padded: bool) -> Part:
         """padded: a row of the statement may have none of its rows, but NULL."""
         node = tree.node
-        if not any(isinstance(t.node, Release) for t in tree.walk()):
+        if not _releases(tree):
             return Part(_loaded(tree), {c.uid: EXACT for c in output_columns(node)})
         match node:
             case Release():
@@ -282,6 +282,11 @@ def _side_by_side(column: SetColumn, sides: list[Part], hidings: list[Hiding]) -
     if left.exact and right.exact:
         return left, right
     return seen(left, column.left, hidings[0]), seen(right, column.right, hidings[1])
+
+
+def _releases(tree: Tagged[Facts]) -> bool:
+    """Whether any of it is released; looks no further than the first."""
+    return isinstance(tree.node, Release) or any(map(_releases, tree.inputs))
 
 
 def _read(node: Node) -> list[Expr]:
