@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
@@ -15,6 +15,7 @@ from dpsql.core.ir.components import Component, Measure, Terms
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.values import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class PrivacyLoss:
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         """Sequential, adaptive composition: Σε, Σδ, Σρ (Rogers et al. 2016; Feldman & Zrnic 2021)."""
+        if self is NO_LOSS:
+            return other
         return PrivacyLoss(self.epsilon + other.epsilon, self.delta + other.delta, self.rho + other.rho)
 
     def within(self, cap: PrivacyLoss) -> bool:
@@ -164,7 +166,7 @@ def _quote(value: object) -> str:
 
 
 def _ceil(x: Fraction) -> Fraction:
-    return Fraction(math.ceil(x * GRID), GRID)
+    return Fraction(math.ceil(x * GRID), GRID) if x else NO_LOSS.epsilon
 
 
 # Showing numbers ------------------------------------------------------------------------------------------------------

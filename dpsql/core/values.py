@@ -13,13 +13,31 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as value
+    from dataclasses import replace
 else:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, fields
 
-    def value(*, frozen, slots, eq=True):
+    def value(*, frozen, slots, eq=True, order=False):
         """`dataclass(frozen=True, slots=True)`, quick to make."""
         assert frozen and slots
-        return dataclass(slots=True, eq=eq, unsafe_hash=eq)
+        return dataclass(slots=True, eq=eq, order=order, unsafe_hash=eq)
+
+    def replace(changed, /, **fields_of_it):
+        """`dataclasses.replace`, which looks at each field anew each time: this one takes a third of its time."""
+        kind = changed.__class__
+        make = _MAKERS.get(kind)
+        if make is None:
+            make = _MAKERS[kind] = _maker(kind)
+        return make(changed, **fields_of_it)
+
+    _MAKERS = {}
+
+    def _maker(kind):
+        """A function of an object and of new values of its fields, which makes another one."""
+        names = [f.name for f in fields(kind) if f.init]
+        asked = "".join(f", {name}=same_" for name in names)
+        given = ", ".join(f"old_.{name} if {name} is same_ else {name}" for name in names)
+        return eval(f"lambda old_, /, *{asked}: kind_({given})", {"kind_": kind, "same_": object()})
 
 
-__all__ = ["value"]
+__all__ = ["replace", "value"]

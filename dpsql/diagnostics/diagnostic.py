@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpsql.core.values import value
 
-@dataclass(frozen=True, slots=True, order=True)
+
+@value(frozen=True, slots=True, order=True)
 class Span:
     """A half-open range of character offsets, `[start, end)`, in one Source's text."""
 
@@ -43,7 +45,7 @@ class Source:
         return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Reason:
     """Why a bound is infinite: the rule that lost it and the place in the query that asked for it.
 

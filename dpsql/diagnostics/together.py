@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected, TooLarge
 
@@ -52,7 +53,7 @@ class Together:
             raise Followup
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class _Attempt:
     together: Together
 

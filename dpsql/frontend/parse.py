@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
@@ -86,8 +87,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP010", "the text contains a NUL character", span=Span(at, at + 1), source=source, help=["remove it"]
         )
     try:
-        reader = sqlglot.Dialect.get_or_raise(dialect)
-        reader.INDEX_OFFSET = 0  # else it counts [1] of some calls from 0, and of others as it is written
+        reader = _reader(dialect)
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
         tokens = reader.tokenize(source.text + "\n")
         _refuse_tags(tokens, source)
@@ -127,6 +127,13 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     if remember(tree) > MAX_DEPTH:
         raise _too_deep(source)
     return Parsed(tree, source, dialect, lifted.clause, asked)
+
+
+@cache
+def _reader(dialect: str) -> sqlglot.Dialect:
+    found = sqlglot.Dialect.get_or_raise(dialect)
+    found.INDEX_OFFSET = 0  # else it counts [1] of some calls from 0, and of others as it is written
+    return found
 
 
 def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:

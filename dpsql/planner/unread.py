@@ -35,6 +35,8 @@ class Unread:
 
     def without(self, tree: Tagged[Facts]) -> Node:
         """The plan without the parts that are not read; the very same nodes where nothing is left out."""
+        if not any(t.fact.empty for t in tree.walk()):
+            return tree.node
         return self._kept(tree, below_release=False, empty=False)
 
     def _kept(self, tagged: Tagged[Facts], below_release: bool, empty: bool) -> Node:

@@ -65,7 +65,7 @@ class FactStore:
         match request:
             case KeysOf(table=table, columns=columns, limit=limit):
                 found = public.key_list(self.engine, table, columns, limit)
-                self._keys[request] = None if found is None else tuple(found)
+                self._keys[request] = None if found is None else Keys(found)
             case FrequencyOf() | RowsOf():
                 self._numbers[request] = _number(self.engine, request)
 

@@ -12,6 +12,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Literal
 from dpsql.core.ir.types import BIGINT, BOOLEAN, value_range
 from dpsql.core.numbers.interval import Interval, interval
+from dpsql.core.values import replace as quick
 from dpsql.core.values import value
 
 
@@ -47,3 +48,29 @@ def test_values_are_keys_as_before() -> None:
     assert interval(0, 1) == Interval(0, 1) and hash(interval(0, 1)) == hash(Interval(0, 1))
     whole = value_range(BIGINT)
     assert whole is not None and Value(BIGINT, whole) == Value(BIGINT, whole)
+
+
+def test_another_value_is_what_dataclasses_make_of_it() -> None:
+    """Also where fields are made by the object itself, or have the names that the maker could use for its own."""
+
+    @value(frozen=True, slots=True)
+    class Odd:
+        kind: int
+        same: int = 2
+        made: list[int] = field(default_factory=list, init=False, compare=False)
+
+    first = Odd(1)
+    first.made.append(3)
+    assert quick(first, same=5) == replace(first, same=5) == Odd(1, 5)
+    assert quick(first) == first and quick(first).made == []
+    assert quick(Fact(1), x=None) == Fact(None)
+    for wrong in (quick, replace):
+        with pytest.raises(TypeError):
+            wrong(first, other=1)
+    with pytest.raises(ValueError, match="empty interval"):
+        quick(interval(0, 1), hi=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    x: int | None

@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import ColumnFact, Hint
 from dpsql.core.functions.domains import DateRange, TimestampRange
+from dpsql.core.functions.key_lists import Listed
 from dpsql.core.functions.registry import position
 from dpsql.core.functions.value import Domain, Value, type_range
 from dpsql.core.ir.expressions import Column
@@ -114,7 +115,7 @@ def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Co
             found = ctx.public.key_list(KeysOf(source, (name,), ctx.max_keys))
             if found is None:
                 return None
-            return Domain(tuple(key[0] for key in found if key[0] is not None), with_null)
+            return Domain(Listed.of(found), with_null)
     if column.type.kind is Kind.BOOLEAN:
         return Domain((False, True), null)
     if bounds is None or bounds.lo is None or bounds.hi is None:

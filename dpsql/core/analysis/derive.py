@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from dpsql.core.analysis.context import Context, Derivation
@@ -44,6 +43,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.ir.well_formed import require_well_formed
+from dpsql.core.values import replace
 
 
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:

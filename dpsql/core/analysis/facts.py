@@ -7,7 +7,7 @@ steer the rewrites and become facts only where the finished tree enforces them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.value import Value
@@ -47,7 +47,7 @@ class ColumnFact:
     values: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Contribution:
     """How much of a release one privacy unit can change, as enforced by the tree below it.
 
@@ -113,7 +113,7 @@ def most_changed(contributions: Mapping[str, Contribution]) -> str:
     return max(sorted(contributions), key=lambda unit: contributions[unit].rows)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HopFact:
     """A row's owner is that of the row of `table` whose `references` equal `columns`, bare, in the same order.
 
@@ -203,7 +203,7 @@ class Facts:
 
     def is_key(self, columns: Columns) -> bool:
         """True if no two rows agree on all of `columns`."""
-        return any(key <= columns for key in self.keys)
+        return columns in self.keys or any(key <= columns for key in self.keys)
 
     def most_rows(self, columns: Columns) -> Cap | None:
         """The least known bound on rows that agree on `columns` under `=`; None if there is none."""

@@ -12,7 +12,6 @@ Any limit is sound, because it is enforced. Which one applies is a matter of wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.disjoint_slices import of_one_table, slices_of
@@ -20,9 +19,10 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
 from dpsql.core.numbers.cap import Finite
+from dpsql.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class PolicyLimits:
     """C, M and G as the policy enforces them; None where it says nothing."""
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain, islice
+from operator import eq
 
 from dpsql.core.functions.domains import ENUMERABLE, DateRange, Midnights, TimestampRange, from_keys
 from dpsql.core.functions.registry import literal
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.public_facts import Keys
 from dpsql.core.ir.types import Kind
 
 MOST_WRITTEN = 100_000
@@ -40,6 +43,11 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
         return chain(zip(self.domain.values), ((None,),) if self.domain.null else ())
 
     @cached_property
+    def run(self) -> tuple[LiteralValue, LiteralValue] | None:
+        """The first and the last of consecutive integers or days, at least four; None of other keys."""
+        return run_of(self.domain.values)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the repr of the keys as a tuple of tuples, without making those."""
         texts = list(map(repr, self.domain.keys()))
@@ -54,7 +62,54 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
         return hash((len(self), self.domain.null))
 
     def __repr__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"LazyKeys({self.domain!r})"
+
+
+class Listed(tuple[LiteralValue, ...]):
+    """The values of a measured list, one object for all plans over it: what follows from them is worked out once.
+
+    *Claim.* What is kept for a plan is what this plan's own list gives. *Why.* It is kept with the very tuple, which
+    never changes, and goes with it. *When it would be false.* Lists that are equal are not the same: 1 equals TRUE.
+    *Tested by* tests/core/functions/test_key_lists.py.
+    """
+
+    @classmethod
+    def of(cls, keys: Sequence[tuple[LiteralValue, ...]]) -> Listed:
+        """Those of keys of one column, without NULL."""
+        held = keys.worked_out if isinstance(keys, Keys) else {}
+        found: Listed | None = held.get("listed")
+        if found is None:
+            found = held["listed"] = cls([value for (value,) in keys if value is not None])
+        return found
+
+    @cached_property
+    def lazy(self) -> dict[bool, LazyKeys]:
+        """The list as keys, by whether NULL is one of them."""
+        return {null: LazyKeys(Domain(self, null)) for null in (False, True)}
+
+
+def lazy_keys(domain: Domain) -> LazyKeys:
+    """A domain as keys: of a measured list the very same object each time."""
+    return domain.values.lazy[domain.null] if isinstance(domain.values, Listed) else LazyKeys(domain)
+
+
+def run_of(values: Sequence[LiteralValue]) -> tuple[LiteralValue, LiteralValue] | None:
+    """The first and the last of consecutive integers or days, at least four; None of other values."""
+    if len(values) < 4:
+        return None
+    first, last = values[0], values[-1]
+    if type(first) is int and type(last) is int and last - first + 1 == len(values):
+        consecutive = set(map(type, values)) == {int} and all(map(eq, values, range(first, last + 1)))
+    elif type(first) is dt.date and type(last) is dt.date and (last - first).days + 1 == len(values):
+        days = range(first.toordinal(), last.toordinal() + 1)
+        consecutive = all(type(v) is dt.date and v.toordinal() == day for v, day in zip(values, days, strict=True))
+    else:
+        return None
+    return (first, last) if consecutive else None
 
 
 def ends(domain: Domain) -> tuple[LiteralValue, LiteralValue] | None:

@@ -32,7 +32,7 @@ from dpsql.core.functions import real_functions as numeric
 from dpsql.core.functions.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import HUGE, as_double, iv_meet, on_ranges
-from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
+from dpsql.core.functions.value import MISSING, TRUTH, TRUTH_OR_NULL, Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point, shortened
@@ -101,12 +101,14 @@ def position(value: Scalar, t: SqlType) -> Exact | None:
 
 def literal(value: Scalar, type: SqlType) -> Value:
     """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
-    if isinstance(value, int | str) or value is None:  # of these, values that are equal are the same
-        return _same_literal(value, type)
+    if isinstance(value, int | str) or value is None or value.__class__ is dt.date:
+        return _same_literal(value, type)  # of these, values that are equal are the same
+    if isinstance(value, Decimal | float):
+        return _same_literal(value, type, str(value))  # 0.2 equals 0.20, and 0.0 equals -0.0
     return _literal(value, type)
 
 
-def _literal(value: Scalar, type: SqlType) -> Value:
+def _literal(value: Scalar, type: SqlType, written: str = "") -> Value:
     if value is None:
         return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
     at = position(value, type)
@@ -136,7 +138,49 @@ def apply(function: Function, args: Args) -> Value:
     """All facts about `function(args)`: type, interval, range, nullability, finiteness, domain, constant.
 
     Raises SignatureError if the arguments do not fit.
+
+    *Claim.* What is given again is what working it out again would give. *Why.* It is kept under the very objects: the
+    function and its arguments are values that nobody changes, and are held with it, so that no other object can have
+    their numbers; the rules of functions look at nothing else. *When it would be false.* A rule that reads anything but
+    its arguments. *Tested by* tests/core/functions/test_applied_again.py.
     """
+    asked = (id(function), *map(id, args))
+    known = _APPLIED.get(asked)
+    if known is not None:
+        return known[0]
+    found = _applied(function, args)
+    if _may_be_kept(found, args):
+        if len(_APPLIED) >= MOST_APPLIED:
+            _APPLIED.clear()
+        _APPLIED[asked] = found, function, tuple(args)
+    return found
+
+
+MOST_APPLIED = 4096
+"""Most facts of calls that are kept: some hundred bytes each, of the columns and constants that were asked for last."""
+
+_APPLIED: dict[tuple[int, ...], tuple[Value, Function, tuple[Value, ...]]] = {}
+
+
+def _may_be_kept(found: Value, args: Args) -> bool:
+    """Not what holds lists of keys or long texts; nor what took steps, which count: constants folded, keys mapped."""
+    moving = [a.domain for a in args if a.constant is MISSING]
+    ruled = _is_truth(found.domain) or (found.domain is None and not any(moving))
+    return bool(moving) and ruled and all(map(_is_light, args))
+
+
+def _is_light(a: Value) -> bool:
+    constant = a.constant
+    if constant is MISSING:
+        return a.domain is None or _is_truth(a.domain)
+    return not isinstance(constant, str | bytes) or len(constant) <= 64
+
+
+def _is_truth(domain: Domain | None) -> bool:
+    return domain is TRUTH or domain is TRUTH_OR_NULL
+
+
+def _applied(function: Function, args: Args) -> Value:
     result_type = check(function, args)
     if function.python is not None and all(map(_is_constant, args)):
         folded = _fold(function, args, result_type)
@@ -150,6 +194,8 @@ def apply(function: Function, args: Args) -> Value:
             pass  # its range is as narrow as values of a type can be
         case _:
             held = iv_meet(function.interval(on_ranges(args)), held)
+    if found.why and found.bounded:
+        found = found.because(())  # what was open below was closed here, and must not be blamed above
     domain = function.domain(args) or _mapped(function, args, result_type)
     return Value(result_type, found, held, function.nullable(args), finite, domain)
 

@@ -83,6 +83,7 @@ class Value:
     finite: bool = True
     domain: Domain | None = None
     constant: Scalar | Missing = MISSING
+    _unlisted: Value | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def is_constant(self) -> bool:
@@ -96,8 +97,12 @@ class Value:
         return Value(self.type, interval, self.range, self.nullable, self.finite, self.domain, self.constant)
 
     def without_domain(self) -> Value:
-        """The same facts without a list of keys."""
-        return Value(self.type, self.interval, self.range, self.nullable, self.finite, None, self.constant)
+        """The same facts without a list of keys: of one value always the very same object, for `apply`."""
+        found = self._unlisted
+        if found is None:
+            found = Value(self.type, self.interval, self.range, self.nullable, self.finite, None, self.constant)
+            object.__setattr__(self, "_unlisted", found)
+        return found
 
 
 def type_range(t: SqlType) -> Interval:

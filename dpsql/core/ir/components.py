@@ -307,7 +307,7 @@ class Recipe(ABC):
         return self.terms(components)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Output:
     """One released column: its definition from components, and the AggregateCall's text for messages."""
 

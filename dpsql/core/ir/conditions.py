@@ -11,9 +11,14 @@ from dpsql.core.ir.types import BOOLEAN
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """The terms of a top-level AND."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return [term for arg in condition.args for term in conjuncts(arg)]
-    return [condition]
+    found, waiting = list[Expr](), [condition]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Call) and term.function == "and":
+            waiting += term.args[::-1]
+        else:
+            found.append(term)
+    return found
 
 
 def conjunction(terms: Iterable[Expr]) -> Expr | None:

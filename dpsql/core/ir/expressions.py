@@ -7,15 +7,14 @@ number cannot. Nodes are immutable values; spans take no part in equality.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from collections.abc import Callable
+from dataclasses import field
 from decimal import Decimal
-from itertools import islice
 from operator import is_
 
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import SqlType
-from dpsql.core.values import value
+from dpsql.core.values import replace, value
 from dpsql.diagnostics.diagnostic import Span
 
 MOST_NODES = 20_000
@@ -80,22 +79,34 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
+def walk(expr: Expr) -> list[Expr]:
     """The expression and all below it, parents first."""
-    waiting = [expr]
-    while waiting:
+    if isinstance(expr, (Column, Literal)):
         take()
-        found = waiting.pop()
-        yield found
-        if isinstance(found, Call):
-            waiting += found.args[::-1]
-        elif isinstance(found, Cast):
-            waiting.append(found.arg)
+        return [expr]
+    found, waiting = list[Expr](), list[Expr]([expr])
+    while waiting:
+        e = waiting.pop()
+        found.append(e)
+        if isinstance(e, Call):
+            take(len(e.args))
+            waiting += e.args[::-1]
+        elif isinstance(e, Cast):
+            take()
+            waiting.append(e.arg)
+    take()
+    return found
 
 
 def larger_than(expr: Expr, most: int) -> bool:
     """True if the expression, written out, has more than `most` nodes; looks at no more than that many."""
-    return next(islice(walk(expr), most, None), None) is not None
+    seen, waiting = 0, [expr]
+    while waiting and seen <= most:
+        e = waiting.pop()
+        seen += 1
+        waiting += children(e)
+    take(seen)
+    return seen > most
 
 
 def columns_of(expr: Expr) -> frozenset[int]:

@@ -6,7 +6,7 @@ ends in GroupKeys and BoundContributions; after that, everything above a Release
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Item:
     """`expr AS column`."""
 
@@ -24,7 +24,7 @@ class Item:
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Scan:
     """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only."""
 
@@ -34,7 +34,7 @@ class Scan:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Values:
     """Rows written in the query: public. A SELECT without FROM reads one row without columns.
 
@@ -46,7 +46,7 @@ class Values:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Filter:
     """Rows of `input` for which `predicate` is true."""
 
@@ -55,7 +55,7 @@ class Filter:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Project:
     """One output row per input row, with exactly these columns."""
 
@@ -78,7 +78,7 @@ class JoinKind(Enum):
         self.filters = name in ("semi", "anti")  # whether the right side only decides which left rows stay
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Equality:
     """One `left = right` of a join condition; each side reads columns of its own input only. NULL never matches."""
 
@@ -86,7 +86,7 @@ class Equality:
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Join:
     """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
 
@@ -113,7 +113,7 @@ class SetKind(Enum):
     EXCEPT = "except"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class SetColumn:
     """One output column of a set operation, and what it is on either side (both of the column's type)."""
 
@@ -122,7 +122,7 @@ class SetColumn:
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class SetOperation:
     """Rows of both inputs by position of `columns`; without `all`, duplicates are removed (NULL equals NULL)."""
 
@@ -134,7 +134,7 @@ class SetOperation:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Unnest:
     """One row per element of a list: the input's columns and `column`. Only the first `most` elements are used.
 
@@ -175,7 +175,7 @@ class AggregateCall:
     written: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Aggregate:
     """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys.
 
@@ -190,7 +190,7 @@ class Aggregate:
     inner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class SortKey:
     """One ORDER BY term."""
 
@@ -199,7 +199,7 @@ class SortKey:
     nulls_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Sort:
     """Rows in order; only above releases."""
 
@@ -208,7 +208,7 @@ class Sort:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Frame:
     """ROWS or RANGE BETWEEN start AND end; None is UNBOUNDED, negative is PRECEDING, 0 is CURRENT ROW."""
 
@@ -217,7 +217,7 @@ class Frame:
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class WindowCall:
     """A window function as written, over the rows of its input."""
 
@@ -230,7 +230,7 @@ class WindowCall:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Window:
     """The input's rows with one more column per call; only above releases."""
 
@@ -239,7 +239,7 @@ class Window:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Limit:
     """The first `count` rows (None: all) after `offset`; only above releases."""
 
@@ -252,7 +252,7 @@ class Limit:
 # --- nodes that only the rewrites make -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Truncate:
     """Makes a frequency true: of the rows that agree on `columns` only `rows` stay, chosen by a salted hash of the row.
 
@@ -266,7 +266,7 @@ class Truncate:
     drop: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class GroupKeys:
     """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped.
 
@@ -280,7 +280,7 @@ class GroupKeys:
     within: tuple[KeySource, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class BoundContributions:
     """Limits what one id contributes to the release above. Also drops rows whose id is NULL.
 
@@ -308,7 +308,7 @@ class BoundContributions:
         return not self.keys or (self.few_groups and self.groups == 1)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Release:
     """The only node at which noise is added. Its rows are public: one per key, with `keys` and `outputs` columns.
 
@@ -344,15 +344,15 @@ Node = (
 )
 
 
+_TABLES = (Scan, Values)
+_PAIRS = (Join, SetOperation)
+
+
 def inputs(node: Node) -> tuple[Node, ...]:
     """Direct inputs, left to right."""
-    match node:
-        case Scan() | Values():
-            return ()
-        case Join(left=left, right=right) | SetOperation(left=left, right=right):
-            return (left, right)
-        case _:
-            return (node.input,)
+    if isinstance(node, _PAIRS):
+        return (node.left, node.right)
+    return () if isinstance(node, _TABLES) else (node.input,)
 
 
 def made_columns(node: Node) -> tuple[Column, ...]:

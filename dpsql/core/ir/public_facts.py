@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class FrequencyOf:
     """Most rows of a public table that agree on `columns` under `=` (NULL never agrees)."""
 
@@ -37,7 +40,18 @@ class RowsOf:
 
 
 Request = FrequencyOf | KeysOf | RowsOf
-Keys = tuple[tuple[LiteralValue, ...], ...]
+
+
+class Keys(tuple[tuple[LiteralValue, ...], ...]):
+    """The keys of a list as they were measured: one object, that all plans of a session are made over.
+
+    worked_out: kept with this very list, which never changes: what follows from it alone.
+    """
+
+    @cached_property
+    def worked_out(self) -> dict[str, Any]:
+        """By name."""
+        return {}
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from operator import is_
 from typing import Generic, TypeVar
 
@@ -28,8 +27,8 @@ from dpsql.core.ir.nodes import (
     Window,
     inputs,
 )
-from dpsql.core.ir.step_count import take
-from dpsql.core.values import value
+from dpsql.core.ir.step_count import Count, counting, take
+from dpsql.core.values import replace, value
 
 T = TypeVar("T")
 
@@ -119,9 +118,16 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
 
 def transform(node: Node, change: Callable[[Node], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node after its inputs."""
-    take()
-    below = inputs(node)
-    if not below:
+    return _transformed(node, change, counting())
+
+
+def _transformed(node: Node, change: Callable[[Node], Node], count: Count) -> Node:
+    count.taken += 1
+    if isinstance(node, (Join, SetOperation)):
+        take(0)
+        left, right = _transformed(node.left, change, count), _transformed(node.right, change, count)
+        return change(node if left is node.left and right is node.right else replace(node, left=left, right=right))
+    if isinstance(node, (Scan, Values)):
         return change(node)
-    new = tuple([transform(child, change) for child in below])
-    return change(node if all(map(is_, below, new)) else _over(node, below, new))
+    new = _transformed(node.input, change, count)
+    return change(node if new is node.input else replace(node, input=new))

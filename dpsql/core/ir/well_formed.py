@@ -19,6 +19,7 @@ from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
+    Filter,
     GroupKeys,
     Join,
     Limit,
@@ -26,11 +27,13 @@ from dpsql.core.ir.nodes import (
     Project,
     Release,
     SetOperation,
+    Sort,
     Truncate,
     Unnest,
     Values,
+    Window,
     inputs,
-    output_columns,
+    made_columns,
 )
 from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import expressions
@@ -51,10 +54,27 @@ def _row(node: Node, known: ByIdentity[Node, Row]) -> Row:
         below = [_row(child, known) for child in inputs(node)]
         _reads(node, below)
         _fits(node, below)
-        columns = output_columns(node)
-        found = known[node] = {c.uid: c.type for c in columns}
-        if len(found) < len(columns):
-            _wrong(node, "two of its columns have one number")
+        found = known[node] = _columns(node, below)
+    return found
+
+
+def _columns(node: Node, below: list[Row]) -> Row:
+    """As `output_columns`, of what is known of the inputs."""
+    match node:
+        case Join(kind=kind):
+            rows = below[:1] if kind.filters else below
+        case Unnest() | Window() | GroupKeys() | Filter() | Truncate() | Sort() | Limit() | BoundContributions():
+            rows = below
+        case _:
+            rows = []
+    made = made_columns(node)
+    if not made and len(rows) == 1:
+        return rows[0]
+    found = {c.uid: c.type for c in made}
+    for row in rows:
+        found.update(row)
+    if len(found) < len(made) + sum(map(len, rows)):
+        _wrong(node, "two of its columns have one number")
     return found
 
 

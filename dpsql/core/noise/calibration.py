@@ -21,7 +21,7 @@ The cost is recomputed from the finished mechanisms afterwards and never taken f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -53,6 +53,8 @@ from dpsql.diagnostics.errors import Rejected, reject
 LARGEST_CONVERTED = Fraction(10**6)
 """Gaussian noise is not considered above this ε, which protects nothing."""
 
+_NONE = Fraction(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -75,7 +77,7 @@ class Prepared:
 
     def together(self, values: Sequence[Fraction], join: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
         """For each component what `join` makes of the values of its parallel group; 0 for those that need no noise."""
-        found = [Fraction(0)] * len(values)
+        found = [_NONE] * len(values)
         for parallel in self.parallel_groups:
             noisy = [i for i in parallel if self.worst[i].l1]
             for i in noisy:
@@ -202,11 +204,15 @@ def _noise_in_epsilon(
 def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
     """`total` in proportion to the weights of the parallel groups that need noise; the other components get nothing."""
     whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or Fraction(1)
-    return tuple(tuple(total * w / whole for w in p.together(p.weights, _sum)) for p in prepared)
+
+    def share(weight: Fraction) -> Fraction:
+        return total if weight == whole else total * weight / whole if weight else _NONE
+
+    return tuple(tuple(map(share, p.together(p.weights, _sum))) for p in prepared)
 
 
-def _sum(amounts: Iterable[Fraction]) -> Fraction:
-    return sum(amounts, Fraction(0))
+def _sum(amounts: Sequence[Fraction]) -> Fraction:
+    return amounts[0] if len(amounts) == 1 else sum(amounts, _NONE)
 
 
 def _pure(rho: Fraction) -> Fraction:

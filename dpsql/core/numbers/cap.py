@@ -6,13 +6,13 @@ wrong way. An unbounded cap says why, so that a refusal can print the cause and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Reason
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Finite:
     """A bound: the quantity is at most `value` (≥ 0) in every neighbouring pair."""
 
@@ -26,7 +26,7 @@ class Finite:
         return str(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Unbounded:
     """No bound is known. `reasons` tell which rule lost it and where; there is always at least one."""
 

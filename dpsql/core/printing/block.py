@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dpsql.core.printing.expressions import Names
+from dpsql.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Block:
     """`FROM source WHERE where`, and how its columns are printed.
 

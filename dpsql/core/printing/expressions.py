@@ -20,6 +20,7 @@ from dpsql.core.ir.render import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
@@ -29,7 +30,7 @@ MOST_TEXT = 50_000
 TableNames = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
-
+from dpsql.core.functions.key_lists import LazyKeys, run_of
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import SqlType
@@ -13,15 +11,20 @@ from dpsql.core.printing.dialect import Dialect
 
 def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int = 0) -> str:
     """Whether a printed value is one of the list's values at this place, NULL included where it is one of them."""
+    keys = source.keys
     if source.ends is not None:
-        inside, null = _between(d, sql, type_, *source.ends), source.keys[-1] == (None,)
+        inside, null = _between(d, sql, type_, *source.ends), keys[-1] == (None,)
     else:
-        values = [key[place] for key in source.keys]
-        held, null = [v for v in values if v is not None], None in values
+        if isinstance(keys, LazyKeys):
+            held, null, run = keys.domain.values, keys.domain.null, keys.run
+        else:
+            values = [key[place] for key in keys]
+            held, null = [v for v in values if v is not None], None in values
+            run = run_of(held)
         if not held:
             return f"({sql} IS NULL)" if null else "FALSE"
-        if _is_run(held):
-            inside = _between(d, sql, type_, held[0], held[-1])
+        if run is not None:
+            inside = _between(d, sql, type_, *run)
         else:
             inside = d.member(sql, [d.constant(v, type_) for v in held])
     return f"({inside} OR {sql} IS NULL)" if null else f"({inside})"
@@ -29,13 +32,3 @@ def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int =
 
 def _between(d: Dialect, sql: str, type_: SqlType, first: LiteralValue, last: LiteralValue) -> str:
     return f"{sql} BETWEEN {d.constant(first, type_)} AND {d.constant(last, type_)}"
-
-
-def _is_run(values: Sequence[LiteralValue]) -> bool:
-    """True for consecutive integers or days: a range is shorter to print and faster to check."""
-    first = values[0]
-    if len(values) < 4 or isinstance(first, bool | dt.datetime):
-        return False
-    if isinstance(first, dt.date):
-        return all(isinstance(v, dt.date) and v.toordinal() == first.toordinal() + i for i, v in enumerate(values))
-    return isinstance(first, int) and all(v == first + i for i, v in enumerate(values))

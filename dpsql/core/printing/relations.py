@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.value import Value
@@ -44,6 +44,7 @@ from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.windows import private_order, sort_term, spell_window
+from dpsql.core.values import replace
 
 _KINDS = {
     JoinKind.INNER: "JOIN",

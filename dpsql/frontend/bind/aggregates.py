@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -12,6 +12,7 @@ from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import IN_AGGREGATES, ExprBinder, MembershipHandler, SubqueryHandler

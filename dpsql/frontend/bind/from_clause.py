@@ -12,6 +12,7 @@ from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.nodes import Filter, Item, Join, JoinKind, Node, Project, Values, output_columns
 from dpsql.core.ir.types import INTEGER, NULL
 from dpsql.core.policy.policy import Policy
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions import ExprBinder, condition
@@ -43,7 +44,7 @@ class Cte:
 Ctes = Mapping[str, Cte]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class _Joined:
     """What stands before a join: all rows so far, and the columns that names mean.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import Item
 from dpsql.core.ir.step_count import take
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import small

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from dpsql.core.ir.conditions import conjunction, conjuncts, equality_between
 from dpsql.core.ir.expressions import Column, Expr, Literal
 from dpsql.core.ir.nodes import Equality, Item, Join, JoinKind, Node, Project, output_columns
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.together import Together
@@ -24,7 +25,7 @@ Entries = tuple[Entry, ...]
 _EXAMPLE = "JOIN … ON a.x = b.y"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Written:
     """A join as it stands in FROM. `mirrored`: a RIGHT join, which is a LEFT join of the sides exchanged.
 

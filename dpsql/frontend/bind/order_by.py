@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from dpsql.core.ir.expressions import Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Limit, Node, Sort, SortKey
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.expressions import ExprBinder

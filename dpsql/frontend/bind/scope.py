@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
 from dpsql.core.ir.step_count import take
+from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Entry:
     """One visible column: `relation.name`.
 
@@ -32,7 +32,7 @@ class Entry:
     made: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Relation:
     """A bound FROM item or query: its plan and the columns that names can reach."""
 

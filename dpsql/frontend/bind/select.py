@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from dpsql.core.ir.nodes import Aggregate, Filter, Item, Node, Project, SortKey,
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL
 from dpsql.core.policy.policy import Policy
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together

@@ -41,7 +41,6 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
     exp.ToMap: r"\bMAP\b",
 }
 """How what is written without a name is written; a function is looked for by its name."""
-_HELD = (exp.Expr, list)
 _BRACED = (exp.Struct, exp.ToMap)
 _BRACKETED = (exp.Func, exp.Paren, exp.Filter, exp.Window)
 _NAMED = frozenset({exp.Column, exp.Identifier, exp.Literal, exp.Table})
@@ -73,16 +72,18 @@ def remember(tree: exp.Expr) -> int:
 
     Returns how deep the tree is.
     """
-    nodes = _in_order(tree)
-    own = [_own(node) or _NOWHERE for node, _, _ in nodes]
+    nodes, above, deepest = _in_order(tree)
+    own = [_own(node) or _NOWHERE for node in nodes]
     starts, ends = [start for start, _ in own], [end for _, end in own]
     for at in range(len(nodes) - 1, 0, -1):
-        above = nodes[at][1]
-        starts[above] = min(starts[above], starts[at])
-        ends[above] = max(ends[above], ends[at])
+        over = above[at]
+        if starts[at] < starts[over]:
+            starts[over] = starts[at]
+        if ends[at] > ends[over]:
+            ends[over] = ends[at]
     written = 0
     since: dict[type[exp.Expr], int] = {}
-    for (node, _, _), start, end, (_, own_end) in zip(nodes, starts, ends, own, strict=True):
+    for node, start, end, (_, own_end) in zip(nodes, starts, ends, own, strict=True):
         kind = type(node)
         passed = 0 if end >= 0 else sum([n for other, n in since.items() if issubclass(other, kind)])
         node.meta[_KEY] = start, end, written, passed
@@ -91,19 +92,25 @@ def remember(tree: exp.Expr) -> int:
             since.clear()
         else:
             since[kind] = since.get(kind, 0) + 1
-    return max(depth for _, _, depth in nodes)
+    return deepest
 
 
-def _in_order(tree: exp.Expr) -> list[tuple[exp.Expr, int, int]]:
-    """All nodes, each before those below it: the node, the index of the one above it, and how deep it lies."""
-    nodes = list[tuple[exp.Expr, int, int]]()
+def _in_order(tree: exp.Expr) -> tuple[list[exp.Expr], list[int], int]:
+    """All nodes, each before those below it; the index of the one above each; how deep the deepest lies."""
+    nodes, above, deepest = list[exp.Expr](), list[int](), 0
     waiting = [(tree, 0, 1)]
     while waiting:
-        entry = waiting.pop()
-        at, below = len(nodes), entry[2] + 1
-        nodes.append(entry)
-        waiting.extend([(part, at, below) for part in reversed(parts_of(entry[0]))])
-    return nodes
+        node, over, depth = waiting.pop()
+        at = len(nodes)
+        nodes.append(node)
+        above.append(over)
+        deepest = max(deepest, depth)
+        parts = parts_of(node)
+        if parts:
+            parts.reverse()
+            depth += 1
+            waiting += [(part, at, depth) for part in parts]
+    return nodes, above, deepest
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
@@ -162,12 +169,10 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
     """The nodes directly below: sqlglot's `iter_expressions`, a generator that takes twice as long."""
     found: list[exp.Expr] = []
     for given in node.args.values():
-        if not given or not isinstance(given, _HELD):
-            continue
-        if isinstance(given, list):
-            found += [item for item in given if isinstance(item, exp.Expr)]
-        else:
+        if isinstance(given, exp.Expr):
             found.append(given)
+        elif isinstance(given, list):
+            found += [item for item in given if isinstance(item, exp.Expr)]
     return found
 
 

@@ -16,7 +16,7 @@ from itertools import chain, combinations, product
 from math import prod
 
 from dpsql.core.functions.domains import from_keys
-from dpsql.core.functions.key_lists import LazyKeys, ends, united
+from dpsql.core.functions.key_lists import ends, lazy_keys, united
 from dpsql.core.functions.value import Domain
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjuncts
@@ -119,7 +119,7 @@ def source_of(part: Part, origin: str) -> KeySource:
     """A part as the plan holds it."""
     if part.unread or part.domain is None:
         return KeySource(part.positions, () if part.unread else part.keys, origin, part.covers)
-    return KeySource(part.positions, LazyKeys(part.domain), origin, part.covers, ends(part.domain))
+    return KeySource(part.positions, lazy_keys(part.domain), origin, part.covers, ends(part.domain))
 
 
 def _distinguished(exprs: Sequence[Expr], rows: Rows) -> list[Padding]:

@@ -8,7 +8,7 @@ and one that is left out only makes the list of keys longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from dpsql.core.analysis.context import Derivation
@@ -40,13 +40,14 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.values import replace, value
 
 Padding = frozenset[int]
 """Columns of one side of an outer join: where it pads, all of them are NULL at once."""
 NEVER: frozenset[Padding] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Term:
     """A condition over table columns that is true for every row, unless one of these paddings made it up."""
 
@@ -54,7 +55,7 @@ class Term:
     unless: frozenset[Padding] = NEVER
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Origin:
     """A column that expressions are traced back to.
 
@@ -75,7 +76,7 @@ class Computed:
     rows: Rows
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Rows:
     """The rows of a tree.
 

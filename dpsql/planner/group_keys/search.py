@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.expression_values import evaluate
@@ -18,6 +18,7 @@ from dpsql.core.ir.public_facts import KeysOf
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.policy.tables import TableDomain
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.bins import bins, bins_between
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by

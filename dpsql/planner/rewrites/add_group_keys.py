@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from dpsql.core.analysis.derive import derive_once
@@ -30,6 +29,7 @@ from dpsql.core.ir.nodes import GroupKeys, Item, Node, Release, key_sources, key
 from dpsql.core.ir.render import expression
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.group_keys.long_lists import long_lists_give_way, within_lists

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.analysis.derive import derive_once
@@ -36,6 +36,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import rule
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.rewrites.context import Limits, RewriteContext

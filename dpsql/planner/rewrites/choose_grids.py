@@ -16,7 +16,6 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from types import MappingProxyType
@@ -36,6 +35,7 @@ from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION, Table
 from dpsql.core.printing.grid_integers import MOST_PLACES
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.context import RewriteContext
 

@@ -14,8 +14,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.aggregates.arguments import bound
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
@@ -23,6 +21,7 @@ from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.walk import transform
+from dpsql.core.values import replace
 from dpsql.planner.rewrites.context import RewriteContext
 
 

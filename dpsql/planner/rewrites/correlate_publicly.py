@@ -29,6 +29,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def correlate_publicly(root: Node, ctx: RewriteContext) -> Node:
     """Restrict the groups of correlated subqueries over private rows to the public values they are looked up by."""
+    if not any(isinstance(node, Join) and node.scalar for node in walk(root)):
+        return root
     numbers = unused_numbers(root)
     return _visited(root, (), numbers, ctx)
 

@@ -13,8 +13,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.ir.expressions import MOST_NODES, Column, Expr, columns_of, larger_than
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import (
@@ -33,6 +31,7 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.walk import transform
 from dpsql.core.ir.walk import walk as walk_nodes
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import too_large
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.padding import is_null

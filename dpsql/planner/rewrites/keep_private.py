@@ -31,13 +31,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Project, SetOperation, inputs
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import with_inputs
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.searched_clips import searched_in
 from dpsql.planner.rewrites.carry_ids import Ids

@@ -12,8 +12,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_same_unit import joins_same_unit
@@ -22,6 +20,7 @@ from dpsql.core.ir.nodes import Filter, Join, Node, Scan, Truncate, output_colum
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
 from dpsql.core.policy.tables import Enforce
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.context import RewriteContext
 

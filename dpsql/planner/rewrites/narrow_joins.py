@@ -22,23 +22,25 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, Filter, Join, JoinKind, Node, Scan, inputs, output_columns
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.values import replace, value
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.padding import is_null, value_where_null
 
 
 def narrow_joins(root: Node, ctx: RewriteContext) -> Node:
     """Make inner joins of the outer joins whose padded rows are left out above them."""
+    if not any(isinstance(node, Join) and node.kind is JoinKind.LEFT for node in walk(root)):
+        return root
     return _narrowed(root, [], _Use(), ctx)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class _Use:
     """What the rows are for.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.core.ir.conditions import conjunction, conjuncts, equality_between
-from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Scan, Values, inputs, output_columns
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import walk, with_inputs
@@ -34,7 +34,7 @@ def order_joins(root: Node, ctx: RewriteContext) -> Node:
         return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
     relations, terms = _flattened(root)
     relations = [order_joins(r, ctx) for r in relations]
-    written = _crosses(relations, terms) if len(relations) > 2 else 0
+    written = _crosses(relations, terms) if len(relations) > 2 and not _each_connects(root) else 0
     best = _connected(relations, terms) if written else relations
     if not written or _crosses(best, terms) >= written:
         return _as_written(root, iter(relations))
@@ -57,6 +57,19 @@ def _in_cluster(node: Node) -> bool:
     if isinstance(node, Filter):
         return _in_cluster(node.input)
     return isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
+
+
+def _each_connects(node: Node) -> bool:
+    """Whether each table is joined by an equality to those before it: what most queries say, and quickly seen."""
+    while _in_cluster(node):
+        if isinstance(node, Join):
+            if _in_cluster(node.right) or not any(columns_of(e.left) and columns_of(e.right) for e in node.equalities):
+                return False
+            node = node.left
+        else:
+            assert isinstance(node, Filter)
+            node = node.input
+    return True
 
 
 def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:

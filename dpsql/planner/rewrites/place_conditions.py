@@ -12,12 +12,11 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.ir.conditions import conjunction, conjuncts, equality_between
 from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import Equality, Filter, Join, JoinKind, Node, output_columns
 from dpsql.core.ir.walk import transform
+from dpsql.core.values import replace
 from dpsql.planner.rewrites.context import RewriteContext
 
 

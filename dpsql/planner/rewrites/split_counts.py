@@ -26,8 +26,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.disjoint_conditions import Cases, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
@@ -35,6 +33,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
+from dpsql.core.values import replace
 from dpsql.planner.rewrites.share_sums import pruned
 
 

@@ -7,7 +7,7 @@ interval has a form that says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
@@ -17,6 +17,7 @@ from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.ir.types import SqlType
+from dpsql.core.values import replace, value
 
 Source = tuple[int, int]
 """A noisy number of each row of a release: the release's place, and the component's."""
@@ -134,7 +135,7 @@ class Over:
 Maker = Constant | Fixed | Shown | Taken | Called | Converted | First | Either | Moved | Over | None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Form:
     """How one column is made.
 

@@ -10,7 +10,6 @@ it did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
@@ -44,6 +43,7 @@ from dpsql.core.ir.walk import Tagged, expressions, with_inputs
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.values import replace
 from dpsql.engines.scratch import Scratch
 from dpsql.postprocessing.planning.expressions import seen
 from dpsql.postprocessing.planning.forms import (
@@ -137,7 +137,7 @@ class Steps:
     def _part(self, tree: Tagged[Facts], statement: Statement, padded: bool) -> Part:
         """padded: a row of the statement may have none of its rows, but NULL."""
         node = tree.node
-        if not any(isinstance(t.node, Release) for t in tree.walk()):
+        if not _releases(tree):
             return Part(_loaded(tree), {c.uid: EXACT for c in output_columns(node)})
         match node:
             case Release():
@@ -282,6 +282,11 @@ def _side_by_side(column: SetColumn, sides: list[Part], hidings: list[Hiding]) -
     if left.exact and right.exact:
         return left, right
     return seen(left, column.left, hidings[0]), seen(right, column.right, hidings[1])
+
+
+def _releases(tree: Tagged[Facts]) -> bool:
+    """Whether any of it is released; looks no further than the first."""
+    return isinstance(tree.node, Release) or any(map(_releases, tree.inputs))
 
 
 def _read(node: Node) -> list[Expr]:

@@ -18,7 +18,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 
 from dpsql.core.analysis.distinct_values import listed_values
@@ -28,6 +27,7 @@ from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.nodes import Filter
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import finite, smaller
+from dpsql.core.values import replace
 
 
 def filter_(node: Filter, below: Facts) -> Facts:

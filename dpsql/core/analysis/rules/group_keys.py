@@ -15,11 +15,10 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.ir.nodes import GroupKeys
+from dpsql.core.values import replace
 
 
 def group_keys(node: GroupKeys, below: Facts) -> Facts:

@@ -29,14 +29,13 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.determined_by_unit import determined_columns
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import ONE, Cap, finite, larger, times
+from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected, reject
 
 

@@ -25,7 +25,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
@@ -43,6 +42,7 @@ from dpsql.core.ir.render import identifier
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.core.numbers.interval import Exact, Interval, everything, interval, mul, point, quotient
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article

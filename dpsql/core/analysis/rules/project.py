@@ -20,7 +20,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice, product
 
 from dpsql.core.analysis.distinct_values import most_values
@@ -28,6 +27,7 @@ from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Item, Project
 from dpsql.core.numbers.cap import Cap, Unbounded, times
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Reason
 
 MOST_NAMES = 64

@@ -19,8 +19,6 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_changed
@@ -30,6 +28,7 @@ from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.core.ir.walk import walk
 from dpsql.core.numbers.cap import Cap, Finite, Unbounded
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 

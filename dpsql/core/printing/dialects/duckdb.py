@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
@@ -210,6 +211,7 @@ class DuckDB(Dialect):
 DUCKDB = DuckDB()
 
 
+@lru_cache(maxsize=1024)
 def quoted(name: str) -> str:
     """An identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
