@@ -1,6 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
-The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
+The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on. Of a
+prepared copy it is the stored integer as it is, and the engine has looked that all of them are there when it opened it.
 It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128; of cells of a quantile ±2⁶⁰.
 """
 
@@ -108,10 +109,9 @@ def _units(c: Component, names: Names) -> str:
 
 
 def _stored(sql: str, c: Component, sure: bool) -> str:
-    """What a copy has computed already. It lies between the ends; what did not would count as NULL, or as the lower."""
-    shown = f"({sql} - {c.center})" if c.center else sql
-    rest = f" ELSE {c.lo}" if sure else ""
-    return f"CASE WHEN {sql} BETWEEN {c.lo + c.center} AND {c.hi + c.center} THEN {shown}{rest} END"
+    """What a copy has computed already: NULL or between the ends, at which opening it has looked (engines/open.py)."""
+    held = f"COALESCE({sql}, {c.lo + c.center})" if sure else sql
+    return f"({held} - {c.center})" if c.center else held
 
 
 def valid(arg: Expr, names: Names) -> str:
