@@ -384,6 +384,20 @@ def test_membership_is_true_or_false(engine: Engine) -> None:
         assert found is (value in constants), (value, constants)
 
 
+def test_groups_are_asked_as_their_rows_would_be(engine: Engine) -> None:
+    d = engine.dialect
+    values = ["a", "A", "it's", "b", None, "a"]
+    rows = d.values([d.constant(v, VARCHAR) for v in values], ["k"], "t")
+    asked = d.having_member("t.k", [d.text("a"), d.text("it's"), d.text("c")])
+    if asked is not None:
+        found = engine.fetch(
+            f"SELECT t.k, COUNT(*) FROM {rows} GROUP BY 1 {d.having(f'({asked}) AND t.k IS NOT NULL')}"
+        )
+        assert sorted(found.rows()) == [("a", 2), ("it's", 1)]
+        with_null = engine.fetch(f"SELECT COUNT(*) FROM {rows} GROUP BY t.k {d.having(f'({asked} OR t.k IS NULL)')}")
+        assert sorted(with_null.columns[0]) == [1, 1, 2]
+
+
 def test_texts_of_a_list_may_be_grouped_in_another_form_and_come_back(engine: Engine) -> None:
     d = engine.dialect
     texts = ["", "a", "A", "it's", "\\", "e\u0301", "b" * 200]

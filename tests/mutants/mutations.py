@@ -3043,6 +3043,22 @@ MUTATIONS = (
         ("tests/checking/test_fixing.py", "tests/surfaces/cli/test_check_repository.py"),
     ),
     Mutation(
+        "groups-outside-of-a-list-fetched",
+        "dpsql/core/printing/shapes/direct.py",
+        """having = f"\\n{d.having(' AND '.join(asked))}" if asked else \"\"""",
+        'having = ""',
+        "groups outside of a public list leave the engine",
+        ("tests/core/printing/test_group_conditions.py",),
+    ),
+    Mutation(
+        "groups-asked-without-null",
+        "dpsql/core/printing/key_lists.py",
+        'return f"({inside} OR {sql} IS NULL)" if inside is not None and null else inside',
+        "return inside",
+        "the group of NULL counts nothing though the list has it",
+        ("tests/core/printing/test_group_conditions.py",),
+    ),
+    Mutation(
         "copy-one-row-more",
         "dpsql/service/preparing/copy_sql.py",
         "node = Truncate(node, (owner,), limit.rows)",

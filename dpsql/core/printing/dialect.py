@@ -153,6 +153,15 @@ class Dialect(Protocol):
         """Whether a value equals one of at least one constants other than NULL: true or false, false for NULL."""
         ...
 
+    def having_member(self, sql: str, constants: Sequence[str]) -> str | None:
+        """The same of a key, once for each group, or NULL for false; None if rows are better asked before they are
+        grouped. Stands in what `having` is given."""
+        return None
+
+    def having(self, condition: str) -> str:
+        """The clause after GROUP BY that keeps the groups whose keys fulfil a condition."""
+        return f"HAVING {condition}"
+
     def listed(self, sql: str, texts: Sequence[str]) -> str | None:
         """A text that is one of these, as what groups faster and casts back to it; NULL for NULL and any other text.
 

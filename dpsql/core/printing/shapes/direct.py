@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import rule
+from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import comoment, held_in, quantized, valid
@@ -23,20 +24,38 @@ def direct(
     node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
-    block = Emitter(d, tables, released, Aliases()).block(below)
-    ids = sorted(below.fact.ids)
-    if ids:
-        block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))
-    keys = [block.names.sql[k.uid] for k in node.keys]
-    listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
+    found, ids = [], sorted(below.fact.ids)
     plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
-    for i in plain:
-        listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
-    sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}"
-    found = [Statement(sql, plain, "direct")] if plain else []
-    unit = block.names.sql[ids[0]] if ids else ""
-    found += [histogram(block, keys, node.components[at[0]], at, unit) for at in histograms(node.components)]
+    if plain:
+        asked = list[str]()
+        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
+        listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
+        for i in plain:
+            listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
+        having = f"\n{d.having(' AND '.join(asked))}" if asked else ""
+        sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}{having}"
+        found.append(Statement(sql, plain, "direct"))
+    if chosen := histograms(node.components):
+        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()))
+        unit = block.names.sql[ids[0]] if ids else ""
+        found += [histogram(block, keys, node.components[at[0]], at, unit) for at in chosen]
     return tuple(found)
+
+
+def _rows(
+    node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[str] | None = None
+) -> tuple[Block, list[str]]:
+    """The rows, and their keys as they are written. asked: gets what is left to be asked of the groups.
+
+    That is for the rows of one table: where tables are joined, the fewer rows the better.
+    """
+    alone = all(isinstance(t.node, GroupKeys | Filter | Project | Scan) for t in below.walk())
+    if isinstance(below.node, GroupKeys) and alone:
+        block = emitter.keyed(below.node, below, asked)
+    else:
+        block = emitter.block(below)
+    block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in sorted(below.fact.ids)[:1]))
+    return block, [block.names.sql[k.uid] for k in node.keys]
 
 
 def grouping(keys: Sequence[str]) -> str:
