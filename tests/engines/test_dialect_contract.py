@@ -325,6 +325,30 @@ def test_units_of_doubles_are_rounded_half_to_even(engine: Engine) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (0.0, 500.0),
+        (-20.0, 30.5),
+        (0.0, 0.0),
+        (-1e308, 1.5e308),
+        (1e308, 1.5e308),
+        (0.0, 5e-324),
+        (2.0**53, 2.0**53 + 2),
+    ],
+)
+def test_what_is_near_is_between_two_ends_or_hardly_beyond(engine: Engine, low: float, high: float) -> None:
+    d = engine.dialect
+    inside = [low, high, math.nextafter(low, high), math.nextafter(high, low), low / 2 + high / 2]
+    slack = Fraction(high) - Fraction(low)
+    beyond = [math.nextafter(low, -INF), math.nextafter(high, INF), low - 1, high + 1, -1e308, 1.7e308]
+    outside = [x for x in beyond if not Fraction(low) - slack / 2**53 <= Fraction(x) <= Fraction(high) + slack / 2**53]
+    for xs, wanted in ((inside, True), ([*outside, NAN, INF, -INF], False)):
+        found = engine.fetch(f"SELECT {d.near('x', low, high)} IS TRUE AS y FROM {table(d, xs, DOUBLE)}")
+        assert set(found.columns[0]) == {wanted}
+    assert one(engine, f"({d.near(d.constant(None, DOUBLE), low, high)}) IS TRUE") is False
+
+
 # --- DOUBLE -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = [0.0, -0.0, 1.5, -1.5, 5e-324, 1.7976931348623157e308, INF, -INF, NAN]

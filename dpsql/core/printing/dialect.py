@@ -14,7 +14,7 @@ from typing import Protocol
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.types import DOUBLE, SqlType
 
 Typed = tuple[str, SqlType]
 """A printed value and its type."""
@@ -106,6 +106,11 @@ class Dialect(Protocol):
         """
         ...
 
+    @property
+    def shifts_totals(self) -> bool:
+        """Whether a constant is better subtracted from a total, as often as there are terms, than from each term."""
+        return False
+
     def round_to_integer(self, sql: str, type_: SqlType) -> str:
         """A DOUBLE rounded to an INTEGER or BIGINT, halves to even; NULL for NaN and for what does not fit."""
         ...
@@ -130,6 +135,10 @@ class Dialect(Protocol):
     def positive_zero(self, sql: str, type_: SqlType) -> str:
         """A DOUBLE or FLOAT as it is, but −0.0 as 0.0."""
         ...
+
+    def near(self, sql: str, low: float, high: float) -> str:
+        """Whether a DOUBLE lies in [low, high], or beyond by at most (high - low) · 2⁻⁵³. Not for NaN, ±∞ and NULL."""
+        return f"{sql} BETWEEN {self.constant(low, DOUBLE)} AND {self.constant(high, DOUBLE)}"
 
     def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
         """x · factors − center of a DOUBLE x, rounded to an INTEGER or BIGINT, halves to even. factors: powers of two.

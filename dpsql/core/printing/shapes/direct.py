@@ -14,7 +14,7 @@ from dpsql.core.measures.table import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import comoment, held_in, quantized, valid
+from dpsql.core.printing.grid_integers import comoment, counts_every_row, held_in, quantized, uncentered, valid
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.statement import Statement
@@ -30,8 +30,7 @@ def direct(
         asked = list[str]()
         block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
         listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
-        for i in plain:
-            listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
+        listed += [f"{_total(i, node.components, block.names, ids)} AS m{i}" for i in plain]
         having = f"\n{d.having(' AND '.join(asked))}" if asked else ""
         sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}{having}"
         found.append(Statement(sql, plain, "direct"))
@@ -58,6 +57,19 @@ def _rows(
     return block, [block.names.sql[k.uid] for k in node.keys]
 
 
+def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[int]) -> str:
+    """One component, as `total` has it, its center subtracted once."""
+    c, d = components[i], names.dialect
+    if d.shifts_totals:
+        components = [uncentered(each) if each.measure is Measure.SUM else each for each in components]
+    found = total(components[i], names, components, ids)
+    shift = c.center - components[i].center
+    if not shift:
+        return found
+    counted = "*" if counts_every_row(c, names) else quantized(components[i], names)
+    return f"{found} - {d.wide(str(shift))} * COUNT({counted}){_where(c, names)}"
+
+
 def grouping(keys: Sequence[str]) -> str:
     """GROUP BY over printed key expressions."""
     return f"\nGROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
@@ -65,7 +77,7 @@ def grouping(keys: Sequence[str]) -> str:
 
 def total(c: Component, names: Names, components: Sequence[Component], ids: Sequence[int]) -> str:
     """The exact integer of one component over a group of rows; never NULL."""
-    where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+    where = _where(c, names)
     match c.measure:
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
@@ -82,6 +94,10 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return comoment(c, names)
         case Measure.QUANTILE | Measure.MODE | Measure.LARGEST:
             raise AssertionError("what is chosen has a histogram of its own")
+
+
+def _where(c: Component, names: Names) -> str:
+    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
