@@ -256,6 +256,28 @@ def test_totals_are_exact_whatever_the_terms(engine: Engine) -> None:
         assert engine.fetch(f"SELECT {d.total('x', type_)} FROM {rows} WHERE i < 0").columns[0] == [None]
 
 
+def test_rising_totals_are_exact_below_two_to_53_and_not_below_it_beyond(engine: Engine) -> None:
+    """4,194,304 of 2³¹ are 2⁵³; ones after them would be lost one by one."""
+    d = engine.dialect
+    terms = [0, 1, 2**31, 2**31 - 1, 3, None]
+    sql = d.rising_total(d.cast("x", BIGINT))
+    if sql is None:
+        return
+    found = engine.fetch(
+        f"SELECT {sql} AS s, {d.rising_total('i', ' FILTER (WHERE x > 1)')} FROM {table(d, terms, BIGINT)}"
+    )
+    assert found.columns[0][0] == 2**32 + 3 and engine.fetch(
+        f"SELECT {sql} AS s FROM {table(d, terms, BIGINT)} WHERE x > 2147483648"
+    ).columns[0] == [None]
+    for ones, least in ((0, 2**53), (1000, 2**53), (-1, 2**53 - 1)):
+        rows = (
+            f"(SELECT CASE WHEN r < {2**22 + min(ones, 0)} THEN 2147483648 ELSE {2**31 - 1 if ones < 0 else 1} END AS x"
+        )
+        rows += f" FROM range({2**22 + max(ones, 0)}) AS t(r))"
+        (total,) = engine.fetch(f"SELECT {sql} AS s FROM {rows} AS q").columns[0]
+        assert total == least if ones <= 0 else total >= least
+
+
 def test_rounding_to_integers_is_half_to_even_and_never_fails(engine: Engine) -> None:
     d = engine.dialect
     wanted = {

@@ -3059,6 +3059,22 @@ MUTATIONS = (
         ("tests/core/printing/test_group_conditions.py",),
     ),
     Mutation(
+        "rising-with-terms-of-both-signs",
+        "dpsql/core/printing/shapes/weighted.py",
+        "if c.multiplied or c.lo < 0 or c.center or held_in(c) != INTEGER:",
+        "if c.multiplied or c.center or held_in(c) != INTEGER:",
+        "a total of an id depends on the order of its rows, and so on rows of others",
+        ("tests/core/printing/test_rising_totals.py",),
+    ),
+    Mutation(
+        "rising-and-scaled-down",
+        "dpsql/core/printing/shapes/weighted.py",
+        "or c.of_unit is not None or (b.rows and parts.keys):",
+        "or c.of_unit is not None:",
+        "a rounded total is scaled down",
+        ("tests/core/printing/test_rising_totals.py",),
+    ),
+    Mutation(
         "shift-of-rows-without-a-value",
         "dpsql/core/printing/shapes/direct.py",
         'counted = "*" if counts_every_row(c, names) else quantized(components[i], names)',

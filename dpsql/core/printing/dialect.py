@@ -106,6 +106,13 @@ class Dialect(Protocol):
         """
         ...
 
+    def rising_total(self, sql: str, where: str = "") -> str | None:
+        """SUM of integers of 0 … 2³¹ as a DOUBLE: exact below 2⁵³, at least 2⁵³ from there on, in any order of rows.
+
+        None where `total` is as fast. NULL where there is nothing to add. where: as of `total`.
+        """
+        return None
+
     @property
     def shifts_totals(self) -> bool:
         """Whether a constant is better subtracted from a total, as often as there are terms, than from each term."""

@@ -75,12 +75,16 @@ def grouping(keys: Sequence[str]) -> str:
     return f"\nGROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
 
 
-def total(c: Component, names: Names, components: Sequence[Component], ids: Sequence[int]) -> str:
-    """The exact integer of one component over a group of rows; never NULL."""
+def total(
+    c: Component, names: Names, components: Sequence[Component], ids: Sequence[int], *, rising: bool = False
+) -> str:
+    """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
     where = _where(c, names)
     match c.measure:
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
+        case Measure.SUM if rising:
+            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
         case Measure.SUM:
             return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
         case Measure.DISTINCT:
